@@ -1,0 +1,119 @@
+import { TIMING } from "../../protocol/limits.ts";
+import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
+import type { Turn } from "./events.ts";
+import { dequeue } from "./queue.ts";
+import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { setTimer } from "./timers.ts";
+
+/** How long one attempt at a job may take, in ms [JB4]. */
+export function executionTime(job: LiveJob): number {
+  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
+}
+
+/** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
+export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.phase.kind !== "waiting") return;
+  const worker = findWorker(state, job, turn, (key) => !job.tried.has(key)) ?? findAfterSilence(state, job, turn);
+  if (worker !== undefined) assign(state, job, worker, turn);
+}
+
+/** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
+export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.phase.kind !== "waiting") return;
+  const anyone = !hasUntriedWorker(state, job);
+  const worker = findWorker(state, job, turn, (key) => anyone || !job.tried.has(key));
+  if (worker !== undefined) assign(state, job, worker, turn);
+}
+
+/** Gives a worker that is idle the first waiting job that it may take and has not tried [JB2]. */
+export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): void {
+  if (!isIdle(worker) || isFoundSilent(state, worker, turn)) return;
+  const untried = (id: string) => {
+    const job = state.jobs.get(id);
+    return job !== undefined && !job.tried.has(worker.key) && isEligible(state, job, worker);
+  };
+  const pools = poolsOf(worker).map((name) => state.waiting[name]);
+  const own = state.waitingFor.get(worker.key);
+  if (own !== undefined) pools.push(own);
+  let best: { id: string; order: number; seq: number } | undefined;
+  for (const pool of pools) {
+    const first = pool.firstWhere(untried);
+    if (first === undefined) continue;
+    if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
+  }
+  const job = best && state.jobs.get(best.id);
+  if (job !== undefined) assign(state, job, worker, turn);
+}
+
+/** Looks again at workers that were found silent; those that have been heard since can be claimed. */
+export function recheckSilent(state: DispatchState, turn: Turn): void {
+  state.silentCheckedAt = turn.now;
+  for (const key of [...state.silent]) {
+    const worker = state.workers.get(key);
+    if (worker === undefined || isSilent(worker, turn)) continue;
+    worker.silent = false;
+    indexWorker(state, worker);
+    offerWorker(state, worker, turn);
+  }
+}
+
+function findWorker(state: DispatchState, job: LiveJob, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+  for (;;) {
+    const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : firstPaired(state, job, accept);
+    // A silent worker leaves the idle pools, so the next look finds another.
+    if (worker === undefined || !isFoundSilent(state, worker, turn)) return worker;
+  }
+}
+
+function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worker | undefined {
+  // Once a second at most, so that a flood of jobs over many silent workers stays cheap.
+  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < 1_000) return undefined;
+  recheckSilent(state, turn);
+  if (job.phase.kind !== "waiting") return undefined;
+  return findWorker(state, job, turn, (key) => !job.tried.has(key));
+}
+
+function firstIdle(state: DispatchState, job: LiveJob, accept: (key: string) => boolean): Worker | undefined {
+  const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
+  return entry && state.workers.get(entry.id);
+}
+
+function firstPaired(state: DispatchState, job: LiveJob, accept: (key: string) => boolean): Worker | undefined {
+  let best: Worker | undefined;
+  for (const key of job.trustedKeys) {
+    const worker = state.workers.get(key);
+    if (worker === undefined || !isIdle(worker) || !accept(key) || !isEligible(state, job, worker)) continue;
+    if (best === undefined || worker.lastUsedAt < best.lastUsedAt || (worker.lastUsedAt === best.lastUsedAt && worker.seq < best.seq)) best = worker;
+  }
+  return best;
+}
+
+function isFoundSilent(state: DispatchState, worker: Worker, turn: Turn): boolean {
+  if (!isSilent(worker, turn)) return false;
+  worker.silent = true;
+  indexWorker(state, worker);
+  return true;
+}
+
+/** Selects and marks busy in one step: nothing awaits between choosing the worker and this. */
+function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
+  dequeue(state, job);
+  job.attempts++;
+  const lease = { key: worker.key, attempt: job.attempts, acked: false };
+  job.holders.push(lease);
+  job.phase = {
+    kind: "leased",
+    lease,
+    conn: worker.conn,
+    ackDue: worker.acks ? turn.now + TIMING.ack : null,
+    executeDue: turn.now + executionTime(job),
+  };
+  state.leases.set(worker.key, job.id);
+  worker.jobId = job.id;
+  worker.lastUsedAt = turn.now;
+  indexWorker(state, worker);
+  setTimer(state, job);
+  job.rev++;
+  turn.effects.push({ type: "save", jobId: job.id });
+  turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+}

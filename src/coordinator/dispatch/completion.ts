@@ -1,0 +1,78 @@
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
+import type { DispatchEvent, Turn } from "./events.ts";
+import { closeWorker, finish, requeue } from "./lifecycle.ts";
+import type { DispatchState, LiveJob, Worker } from "./state.ts";
+
+type Completion = Extract<DispatchEvent, { type: "complete" }>;
+
+/**
+ * A worker delivered a result. It counts when the worker held a lease of the job at any time and the job has not ended:
+ * the first valid result wins, a late one included [WS12, JB6].
+ */
+export function complete(state: DispatchState, worker: Worker, event: Completion, turn: Turn): void {
+  const job = state.jobs.get(event.jobId);
+  if (job === undefined) {
+    turn.effects.push({ type: "completion_of_unknown", conn: event.conn, key: worker.key, jobId: event.jobId });
+    return;
+  }
+  if (!job.holders.some((held) => held.key === worker.key)) {
+    answer(event, { status: "rejected", error: "not_assigned" }, turn);
+    return strike(state, worker, turn);
+  }
+  // A repeated bad result of an earlier attempt must not end the present one.
+  const isPresent = isPresentAttempt(job, worker, event.attempt);
+  switch (event.verdict) {
+    case "output_too_large":
+      answer(event, { status: "rejected", error: "output_too_large" }, turn);
+      if (isPresent) requeue(state, job, "output_too_large", null, turn);
+      return;
+    case "worker_error":
+      answer(event, { status: "accepted" }, turn);
+      if (isPresent) finish(state, job, { status: "failed", cause: "worker_error" }, null, turn);
+      return;
+    case "invalid_receipt":
+      if (state.rules.receiptPolicy === "strict") {
+        answer(event, { status: "rejected", error: "invalid_receipt" }, turn);
+        if (isPresent) requeue(state, job, "invalid_receipt", null, turn);
+        return strike(state, worker, turn);
+      }
+      break;
+    case "valid":
+      break;
+    default:
+      return event.verdict satisfies never;
+  }
+  worker.failuresInARow = 0;
+  answer(event, { status: "accepted" }, turn);
+  const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
+  // Whoever works on it now, this very worker's later attempt included, may stop.
+  finish(state, job, outcome, isPresent ? null : "completed", turn);
+}
+
+function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefined): boolean {
+  if (job.phase.kind !== "leased" || job.phase.conn !== worker.conn) return false;
+  return attempt === undefined || attempt === job.phase.lease.attempt;
+}
+
+function answer(event: Completion, answer: Extract<Turn["effects"][number], { type: "completion_ack" }>["answer"], turn: Turn): void {
+  turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
+}
+
+/** An invalid or foreign result counts against the key; too many park it, each time for twice as long [RC4, WS4]. */
+function strike(state: DispatchState, worker: Worker, turn: Turn): void {
+  if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker) return;
+  const { record } = worker;
+  record.strikes++;
+  const parked = record.strikes >= LIMITS.strikes;
+  if (parked) {
+    record.parkedUntil = turn.now + Math.min(TIMING.park * 2 ** record.parks, TIMING.parkMax);
+    record.parks++;
+    record.strikes = 0;
+  }
+  turn.effects.push({ type: "record", key: worker.key, record: { ...record } });
+  if (!parked) return;
+  closeWorker(state, worker, CLOSE.parked, "parked", turn);
+  const job = state.jobs.get(worker.jobId ?? "");
+  if (job !== undefined) requeue(state, job, "worker_lost", null, turn);
+}

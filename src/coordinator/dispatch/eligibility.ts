@@ -1,0 +1,87 @@
+import { TIMING } from "../../protocol/limits.ts";
+import type { Tier } from "../../protocol/worker-messages.ts";
+import type { Turn } from "./events.ts";
+import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
+
+/** Whether a tier may take FAST jobs [SPEC "Stake tiers"]. */
+function isVerified(tier: Tier): boolean {
+  return tier !== "Open";
+}
+
+/** The pool that a job belongs to: FAST needs a Verified worker where stake counts [ST1]. */
+export function poolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): PoolName {
+  return rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
+}
+
+/** The pools that a worker serves. */
+export function poolsOf(worker: Pick<Worker, "capabilities" | "tier">): PoolName[] {
+  const names = [...worker.capabilities];
+  return isVerified(worker.tier) ? names.flatMap((name): PoolName[] => [name, `${name}+`]) : names;
+}
+
+/** Whether a worker could ever be given this job: capability, tier, and pairing for a PRIVATE one. */
+export function isEligible(state: DispatchState, job: JobFacts, worker: Worker): boolean {
+  if (worker.draining || !poolsOf(worker).includes(poolOf(job, state.rules))) return false;
+  return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
+}
+
+/** Whether some connected worker that is paired with the user could take this PRIVATE job, busy or not [JB8]. */
+export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
+  return job.trustedKeys.some((key) => {
+    const worker = state.workers.get(key);
+    return worker !== undefined && isEligible(state, job, worker);
+  });
+}
+
+/** Whether an eligible worker is connected that has not tried this job: then those that have must stand back [JB4]. */
+export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
+  if (job.privacyClass === "PRIVATE") {
+    return job.trustedKeys.some((key) => {
+      const worker = state.workers.get(key);
+      return worker !== undefined && !job.tried.has(key) && isEligible(state, job, worker);
+    });
+  }
+  const connected = state.connected[poolOf(job, state.rules)];
+  let tried = 0;
+  for (const key of job.tried) if (connected.has(key)) tried++;
+  return connected.size > tried;
+}
+
+/** Whether a worker can be given a job now. */
+export function isIdle(worker: Worker): boolean {
+  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
+}
+
+/** Whether a worker has been silent for too long to be claimed [WS6]. */
+export function isSilent(worker: Worker, turn: Turn): boolean {
+  return turn.now - turn.lastSeen(worker.conn) > TIMING.silentUnclaimable;
+}
+
+/** Brings the indexes over workers up to date with this one; call after every change of it. */
+export function indexWorker(state: DispatchState, worker: Worker): void {
+  const names = poolsOf(worker);
+  const idle = isIdle(worker);
+  for (const name of POOL_NAMES) {
+    const serves = names.includes(name);
+    if (serves && idle) state.idle[name].add(worker.key, worker.lastUsedAt, worker.seq);
+    else state.idle[name].remove(worker.key);
+    if (serves && !worker.draining) state.connected[name].add(worker.key);
+    else state.connected[name].delete(worker.key);
+  }
+  if (worker.resting) state.resting.add(worker.key);
+  else state.resting.delete(worker.key);
+  if (worker.silent) state.silent.add(worker.key);
+  else state.silent.delete(worker.key);
+}
+
+/** Takes a worker out of the state and its indexes. */
+export function removeWorker(state: DispatchState, worker: Worker): void {
+  for (const name of POOL_NAMES) {
+    state.idle[name].remove(worker.key);
+    state.connected[name].delete(worker.key);
+  }
+  state.resting.delete(worker.key);
+  state.silent.delete(worker.key);
+  state.workers.delete(worker.key);
+  state.keyByConn.delete(worker.conn);
+}

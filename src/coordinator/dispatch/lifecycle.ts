@@ -1,0 +1,127 @@
+import type { FailureCause } from "../../protocol/job.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
+import { offerJob, offerWorker } from "./claim.ts";
+import { indexWorker, removeWorker } from "./eligibility.ts";
+import type { Outcome, Turn } from "./events.ts";
+import { dequeue, enqueue } from "./queue.ts";
+import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { setTimer } from "./timers.ts";
+
+/** Takes a new or restored job into the state. */
+export function admit(state: DispatchState, job: LiveJob): void {
+  state.jobs.set(job.id, job);
+  if (job.privacyClass === "PUBLIC") return;
+  const jobs = state.privateJobs.get(job.userId);
+  if (jobs === undefined) state.privateJobs.set(job.userId, new Set([job.id]));
+  else jobs.add(job.id);
+}
+
+/** Marks a job's row as changed. */
+export function save(job: LiveJob, turn: Turn): void {
+  job.rev++;
+  turn.effects.push({ type: "save", jobId: job.id });
+}
+
+/** Makes a job wait for a worker until `claimDue`, and offers it at once. */
+export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn: Turn): void {
+  job.phase = { kind: "waiting", claimDue };
+  enqueue(state, job);
+  setTimer(state, job);
+  save(job, turn);
+  offerJob(state, job, turn);
+}
+
+/**
+ * Ends the lease without a result: the job waits again, or fails when its attempts are used up [JB4, JB5].
+ * The worker, when still connected, is told to stop if `cancelReason` is given, and then free.
+ */
+export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn): void {
+  const worker = release(state, job, cancelReason, turn);
+  job.cause = cause;
+  if (job.attempts >= LIMITS.attempts) end(state, job, { status: "failed", cause }, turn);
+  else wait(state, job, turn.now + TIMING.claimWindow, turn);
+  if (worker !== undefined) afterFailure(state, worker, turn);
+}
+
+/** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
+export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.phase.kind === "waiting") return;
+  const { lease } = job.phase;
+  const worker = release(state, job, null, turn);
+  job.attempts--;
+  job.holders = job.holders.filter((held) => held !== lease);
+  // The window of a job that has had a lease began with its requeue; of one that was only rejected, with the commit.
+  const window = job.cause === null ? job.createdAt + TIMING.claimWindow : turn.now + TIMING.claimWindow;
+  wait(state, job, Math.max(window, turn.now + TIMING.retryTick), turn);
+  if (worker !== undefined) afterFailure(state, worker, turn);
+}
+
+/** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
+export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: Turn): void {
+  const worker = job.phase.kind === "waiting" ? undefined : release(state, job, cancelReason, turn, false);
+  if (job.phase.kind === "waiting") dequeue(state, job);
+  end(state, job, outcome, turn);
+  if (worker !== undefined) offerWorker(state, worker, turn);
+}
+
+function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): void {
+  state.jobs.delete(job.id);
+  state.timers.remove(job.id);
+  const own = state.privateJobs.get(job.userId);
+  own?.delete(job.id);
+  if (own?.size === 0) state.privateJobs.delete(job.userId);
+  const holders = [...new Set(job.holders.map((held) => held.key))];
+  turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, holders });
+}
+
+/** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
+function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: Turn, tried = true): Worker | undefined {
+  if (job.phase.kind === "waiting") return undefined;
+  const { lease } = job.phase;
+  state.leases.delete(lease.key);
+  if (tried) job.tried.add(lease.key);
+  const worker = state.workers.get(lease.key);
+  if (worker === undefined || job.phase.kind !== "leased") return undefined;
+  if (cancelReason !== null) {
+    turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
+  }
+  worker.jobId = null;
+  indexWorker(state, worker);
+  leaveIfDrained(state, worker, turn);
+  return worker.draining ? undefined : worker;
+}
+
+/** A worker that fails job after job rests until the next tick, so that it cannot burn a whole queue at once. */
+function afterFailure(state: DispatchState, worker: Worker, turn: Turn): void {
+  worker.failuresInARow++;
+  if (worker.failuresInARow >= LIMITS.failuresInARow) {
+    worker.failuresInARow = 0;
+    worker.resting = true;
+    indexWorker(state, worker);
+  }
+  offerWorker(state, worker, turn);
+}
+
+/** Lets a draining worker go once it holds nothing [WS11]. */
+export function leaveIfDrained(state: DispatchState, worker: Worker, turn: Turn): void {
+  if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
+  turn.effects.push({ type: "drained", conn: worker.conn });
+  closeWorker(state, worker, CLOSE.normal, "drained", turn);
+}
+
+/** Forgets a worker's socket and has it closed. Its lease is the caller's business. */
+export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: Turn): void {
+  removeWorker(state, worker);
+  turn.effects.push({ type: "close", conn: worker.conn, code, reason });
+}
+
+/** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */
+export function orphan(state: DispatchState, key: string, turn: Turn): void {
+  const job = state.jobs.get(state.leases.get(key) ?? "");
+  if (job === undefined || job.phase.kind !== "leased") return;
+  const { lease, executeDue } = job.phase;
+  job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };
+  setTimer(state, job);
+  // Not saved: after a crash every lease without a live socket is orphaned anyway.
+}

@@ -1,0 +1,104 @@
+type Entry = { id: string; order: number; seq: number };
+
+/**
+ * Ids in ascending order of a number, first come first among equals: an indexed binary heap.
+ * Every operation costs O(log n) at most, so that a claim does not grow with what waits.
+ */
+export class OrderedPool {
+  readonly #heap: Entry[] = [];
+  readonly #at = new Map<string, number>();
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  has(id: string): boolean {
+    return this.#at.has(id);
+  }
+
+  /** Adds `id`, or moves it to its new place. */
+  add(id: string, order: number, seq: number): void {
+    this.remove(id);
+    this.#heap.push({ id, order, seq });
+    this.#up(this.#heap.length - 1);
+  }
+
+  /** The first id and its place; undefined when empty. */
+  first(): Readonly<Entry> | undefined {
+    return this.#heap[0];
+  }
+
+  /** Removes `id` if it is there. */
+  remove(id: string): void {
+    const at = this.#at.get(id);
+    if (at === undefined) return;
+    this.#at.delete(id);
+    const last = this.#heap.pop();
+    if (last === undefined || last.id === id) return;
+    this.#heap[at] = last;
+    this.#at.set(last.id, at);
+    this.#up(at);
+    this.#down(this.#at.get(last.id) ?? at);
+  }
+
+  /** The first entry, in order, that `accept` takes; entries before it stay where they are. Costs O(log n) for each one passed over. */
+  firstWhere(accept: (id: string) => boolean): Readonly<Entry> | undefined {
+    const passed: Entry[] = [];
+    let found: Entry | undefined;
+    for (let entry = this.#heap[0]; entry !== undefined; entry = this.#heap[0]) {
+      if (accept(entry.id)) {
+        found = entry;
+        break;
+      }
+      passed.push(entry);
+      this.remove(entry.id);
+    }
+    for (const entry of passed) this.add(entry.id, entry.order, entry.seq);
+    return found;
+  }
+
+  /** Every id, in no particular order. */
+  ids(): string[] {
+    return this.#heap.map((entry) => entry.id);
+  }
+
+  #up(from: number): void {
+    const entry = this.#heap[from];
+    if (entry === undefined) return;
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = this.#heap[parent];
+      if (above === undefined || !before(entry, above)) break;
+      this.#place(above, at);
+      at = parent;
+    }
+    this.#place(entry, at);
+  }
+
+  #down(from: number): void {
+    const entry = this.#heap[from];
+    if (entry === undefined) return;
+    let at = from;
+    for (;;) {
+      const left = 2 * at + 1;
+      const a = this.#heap[left];
+      const b = this.#heap[left + 1];
+      if (a === undefined) break;
+      const [child, next] = b !== undefined && before(b, a) ? [b, left + 1] : [a, left];
+      if (!before(child, entry)) break;
+      this.#place(child, at);
+      at = next;
+    }
+    this.#place(entry, at);
+  }
+
+  #place(entry: Entry, at: number): void {
+    this.#heap[at] = entry;
+    this.#at.set(entry.id, at);
+  }
+}
+
+function before(a: Entry, b: Entry): boolean {
+  return a.order < b.order || (a.order === b.order && a.seq < b.seq);
+}

@@ -1,0 +1,43 @@
+import { TIMING } from "../../protocol/limits.ts";
+import { poolOf } from "./eligibility.ts";
+import { OrderedPool } from "./ordered-pool.ts";
+import type { DispatchState, LiveJob } from "./state.ts";
+
+/** A job's place in the queue, smallest first: CHEAP stands behind FAST by a fixed time, so it never starves [JB3]. */
+function orderOf(job: LiveJob): number {
+  return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
+}
+
+/** Puts a waiting job into the indexes. */
+export function enqueue(state: DispatchState, job: LiveJob): void {
+  if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].add(job.id, orderOf(job), job.seq);
+  else for (const key of job.trustedKeys) waitingFor(state, key).add(job.id, orderOf(job), job.seq);
+  if (job.tried.size > 0) state.retrying.add(job.id);
+  state.queued++;
+  state.queuedBytes += job.payloadBytes;
+  state.queuedByUser.set(job.userId, (state.queuedByUser.get(job.userId) ?? 0) + 1);
+}
+
+/** Takes a job that waited out of the indexes. */
+export function dequeue(state: DispatchState, job: LiveJob): void {
+  if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].remove(job.id);
+  else {
+    for (const key of job.trustedKeys) {
+      const pool = state.waitingFor.get(key);
+      pool?.remove(job.id);
+      if (pool?.size === 0) state.waitingFor.delete(key);
+    }
+  }
+  state.retrying.delete(job.id);
+  state.queued--;
+  state.queuedBytes -= job.payloadBytes;
+  const left = (state.queuedByUser.get(job.userId) ?? 1) - 1;
+  if (left === 0) state.queuedByUser.delete(job.userId);
+  else state.queuedByUser.set(job.userId, left);
+}
+
+function waitingFor(state: DispatchState, key: string): OrderedPool {
+  let pool = state.waitingFor.get(key);
+  if (pool === undefined) state.waitingFor.set(key, (pool = new OrderedPool()));
+  return pool;
+}

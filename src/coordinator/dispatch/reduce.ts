@@ -1,0 +1,215 @@
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
+import { executionTime, offerAgain, offerJob, offerWorker, recheckSilent } from "./claim.ts";
+import { complete } from "./completion.ts";
+import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
+import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
+import { admit, closeWorker, finish, leaveIfDrained, orphan, requeue, save, takeBack, wait } from "./lifecycle.ts";
+import { dequeue, enqueue } from "./queue.ts";
+import { register } from "./registration.ts";
+import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import { armTicks, setTimer } from "./timers.ts";
+
+/**
+ * The state machine of dispatch: one event in, what the shell has to do out.
+ * Changes `state` in place, never throws on anything a worker or seeker sent, and leaves no waiting job
+ * beside an idle worker that may take it and has not tried it.
+ */
+export function reduce(state: DispatchState, event: DispatchEvent, surroundings: Surroundings): Effect[] {
+  const turn: Turn = { ...surroundings, effects: [] };
+  apply(state, event, turn);
+  armTicks(state, turn.now);
+  return turn.effects;
+}
+
+function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
+  switch (event.type) {
+    case "submit":
+      return submit(state, event.job, turn);
+    case "paired":
+      return paired(state, event.userId, event.key, turn);
+    case "cancel":
+      return cancel(state, event.jobId, turn);
+    case "register":
+      return register(state, event, turn);
+    case "tier": {
+      const worker = state.workers.get(event.key);
+      if (worker === undefined || worker.tier === event.tier) return;
+      worker.tier = event.tier;
+      indexWorker(state, worker);
+      return offerWorker(state, worker, turn);
+    }
+    case "time":
+      return passTime(state, turn);
+  }
+  const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
+  if (worker === undefined) return;
+  switch (event.type) {
+    case "disconnect":
+      removeWorker(state, worker);
+      return orphan(state, worker.key, turn);
+    case "heard":
+      return heard(state, worker, turn);
+    case "update":
+      worker.capabilities = event.capabilities;
+      worker.acks = event.acks;
+      indexWorker(state, worker);
+      return offerWorker(state, worker, turn);
+    case "ack":
+    case "progress":
+      return started(state, worker, event.jobId, event.attempt, turn);
+    case "failed": {
+      const job = held(state, worker, event.jobId, event.attempt);
+      if (job === undefined) return;
+      if (event.retryable) return requeue(state, job, "worker_error", null, turn);
+      return finish(state, job, { status: "failed", cause: "worker_error" }, null, turn);
+    }
+    case "reject": {
+      const job = held(state, worker, event.jobId, undefined);
+      return job === undefined ? undefined : takeBack(state, job, turn);
+    }
+    case "complete":
+      return complete(state, worker, event, turn);
+    case "drain":
+      worker.draining = true;
+      indexWorker(state, worker);
+      return leaveIfDrained(state, worker, turn);
+    default:
+      return event satisfies never;
+  }
+}
+
+function submit(state: DispatchState, facts: JobFacts, turn: Turn): void {
+  if (state.jobs.has(facts.id)) return;
+  const job: LiveJob = {
+    ...facts,
+    seq: state.nextSeq++,
+    rev: 0,
+    attempts: 0,
+    holders: [],
+    tried: new Set(),
+    cause: null,
+    totalDue: facts.createdAt + TIMING.total,
+    phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
+  };
+  if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, holders: [] });
+    return;
+  }
+  const full =
+    state.queued >= LIMITS.queuedJobs ||
+    (state.queuedByUser.get(job.userId) ?? 0) >= LIMITS.queuedJobsPerUser ||
+    state.queuedBytes + job.payloadBytes > LIMITS.queuedPayloadBytes;
+  if (full) {
+    turn.effects.push({ type: "refused", jobId: job.id, reason: "queue_full" });
+    return;
+  }
+  admit(state, job);
+  wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
+}
+
+/** A user paired with one more worker: the user's live PRIVATE jobs may go to it too. */
+function paired(state: DispatchState, userId: string, key: string, turn: Turn): void {
+  for (const id of state.privateJobs.get(userId) ?? []) {
+    const job = state.jobs.get(id);
+    if (job === undefined || job.trustedKeys.includes(key)) continue;
+    const waits = job.phase.kind === "waiting";
+    if (waits) dequeue(state, job);
+    job.trustedKeys = [...job.trustedKeys, key];
+    if (waits) enqueue(state, job);
+    save(job, turn);
+    offerJob(state, job, turn);
+  }
+}
+
+/** Any frame is a sign of life [WS6]. */
+function heard(state: DispatchState, worker: Worker, turn: Turn): void {
+  if (!worker.silent) return;
+  worker.silent = false;
+  indexWorker(state, worker);
+  offerWorker(state, worker, turn);
+}
+
+/** The job that this worker holds by this id and attempt, its socket being the one that was given it. */
+function held(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
+  const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
+  if (job === undefined || job.phase.kind !== "leased") return undefined;
+  return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
+}
+
+/** `job_ack` and `job_progress`: the job runs, and its time begins anew [WS9, JB4]. */
+function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: Turn): void {
+  const job = held(state, worker, jobId, attempt);
+  if (job === undefined || job.phase.kind !== "leased") {
+    turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
+    return;
+  }
+  job.phase.ackDue = null;
+  job.phase.executeDue = turn.now + executionTime(job);
+  setTimer(state, job);
+  if (job.phase.lease.acked) return;
+  job.phase.lease.acked = true;
+  save(job, turn);
+}
+
+function cancel(state: DispatchState, jobId: string, turn: Turn): void {
+  const job = state.jobs.get(jobId);
+  if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", turn);
+}
+
+/** Everything whose time has come: job timers, the tick, the sweep. */
+function passTime(state: DispatchState, turn: Turn): void {
+  for (let first = state.timers.first(); first !== undefined && first.order <= turn.now; first = state.timers.first()) {
+    const job = state.jobs.get(first.id);
+    if (job === undefined) state.timers.remove(first.id);
+    else expire(state, job, turn);
+  }
+  if (state.tickDue !== null && state.tickDue <= turn.now) {
+    state.tickDue = null;
+    tick(state, turn);
+  }
+  if (state.sweepDue !== null && state.sweepDue <= turn.now) {
+    state.sweepDue = null;
+    sweep(state, turn);
+  }
+}
+
+function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: "deadline_exceeded" }, "deadline_exceeded", turn);
+  const { phase } = job;
+  switch (phase.kind) {
+    case "waiting":
+      return finish(state, job, { status: "failed", cause: job.cause ?? "no_eligible_worker" }, null, turn);
+    case "leased":
+      if (phase.ackDue !== null && phase.ackDue <= turn.now) return requeue(state, job, "worker_lost", "ack_timeout", turn);
+      return requeue(state, job, "execution_timeout", "execution_timeout", turn);
+    case "orphaned":
+      return requeue(state, job, "worker_lost", null, turn);
+    default:
+      return phase satisfies never;
+  }
+}
+
+/** The backstop of SPEC's "retries every 2 seconds": whatever an event did not match is looked at again. */
+function tick(state: DispatchState, turn: Turn): void {
+  for (const key of [...state.resting]) {
+    const worker = state.workers.get(key);
+    if (worker === undefined) continue;
+    worker.resting = false;
+    indexWorker(state, worker);
+    offerWorker(state, worker, turn);
+  }
+  recheckSilent(state, turn);
+  const again = [...state.retrying].map((id) => state.jobs.get(id)).filter((job) => job !== undefined);
+  for (const job of again.toSorted((a, b) => a.seq - b.seq)) offerAgain(state, job, turn);
+}
+
+/** Closes what has been silent for too long and takes its job back at once: it had longer than the grace time [WS6]. */
+function sweep(state: DispatchState, turn: Turn): void {
+  for (const worker of [...state.workers.values()]) {
+    if (turn.now - turn.lastSeen(worker.conn) < TIMING.silentClosed) continue;
+    closeWorker(state, worker, CLOSE.silent, "silent", turn);
+    const job = state.jobs.get(worker.jobId ?? "");
+    if (job !== undefined) requeue(state, job, "worker_lost", null, turn);
+  }
+}

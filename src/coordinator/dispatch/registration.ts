@@ -1,0 +1,91 @@
+import { TIMING } from "../../protocol/limits.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
+import { executionTime, offerWorker } from "./claim.ts";
+import { indexWorker } from "./eligibility.ts";
+import type { DispatchEvent, Turn } from "./events.ts";
+import { closeWorker, orphan, requeue, save } from "./lifecycle.ts";
+import { dequeue } from "./queue.ts";
+import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { setTimer } from "./timers.ts";
+
+type Registration = Extract<DispatchEvent, { type: "register" }>;
+
+/** A worker registered on a new socket: an older socket of its key is replaced, its job rebound or given away [WS7, WS10]. */
+export function register(state: DispatchState, event: Registration, turn: Turn): void {
+  const older = state.workers.get(event.key);
+  if (older !== undefined) {
+    closeWorker(state, older, CLOSE.replaced, "replaced", turn);
+    orphan(state, event.key, turn);
+  }
+  const worker: Worker = {
+    key: event.key,
+    conn: event.conn,
+    capabilities: event.capabilities,
+    tier: event.tier,
+    acks: event.acks,
+    record: { ...event.record },
+    lastUsedAt: older?.lastUsedAt ?? event.lastUsedAt,
+    seq: state.nextSeq++,
+    jobId: null,
+    draining: false,
+    resting: false,
+    silent: false,
+    failuresInARow: older?.failuresInARow ?? 0,
+  };
+  state.workers.set(worker.key, worker);
+  state.keyByConn.set(worker.conn, worker.key);
+  resume(state, worker, event.resume, turn);
+  indexWorker(state, worker);
+  offerWorker(state, worker, turn);
+}
+
+/**
+ * Settles what the worker says it still has against what it holds. Without a list its lease is rebound; with one, the lease is
+ * rebound only if it is listed. All else on the list is cancelled before anything new is assigned.
+ */
+function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], turn: Turn): void {
+  const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
+  for (const entry of listed ?? []) {
+    const job = state.jobs.get(entry.jobId);
+    if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, turn);
+    else turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
+  }
+  if (leased === undefined || leased.phase.kind !== "orphaned") return;
+  if (listed === undefined) rebind(state, leased, worker, false, turn);
+  else requeue(state, leased, "worker_lost", null, turn);
+}
+
+/** An orphaned lease of this attempt, or a job that waits again since this worker, its last holder, was given up on. */
+function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJob | undefined): boolean {
+  switch (job.phase.kind) {
+    case "orphaned":
+      return job.phase.lease.key === worker.key && job.phase.lease.attempt === attempt;
+    case "waiting": {
+      const last = job.holders.at(-1);
+      return leased === undefined && last?.key === worker.key && last.attempt === attempt && job.attempts === attempt;
+    }
+    case "leased":
+      return false;
+    default:
+      return job.phase satisfies never;
+  }
+}
+
+function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, turn: Turn): void {
+  if (job.phase.kind === "leased") return;
+  const waited = job.phase.kind === "waiting";
+  const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);
+  if (lease === undefined) return;
+  if (waited) dequeue(state, job);
+  // A deadline that passed while the socket was gone leaves a moment for a finished result to arrive.
+  const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, turn.now + TIMING.ack) : turn.now + executionTime(job);
+  // What the worker lists it has; what it does not may never have reached it.
+  const started = listed && !lease.acked;
+  if (started) lease.acked = true;
+  const ackDue = worker.acks && !lease.acked ? turn.now + TIMING.ack : null;
+  job.phase = { kind: "leased", lease, conn: worker.conn, ackDue, executeDue };
+  state.leases.set(worker.key, job.id);
+  worker.jobId = job.id;
+  setTimer(state, job);
+  if (waited || started) save(job, turn);
+}

@@ -1,0 +1,148 @@
+import * as z from "zod";
+import { LIMITS } from "./limits.ts";
+import { Receipt } from "./receipt.ts";
+import { isJsonObject, isWellFormedJson, utf8Length } from "./text.ts";
+
+export const JobType = z.enum(["LLM_INFER", "TASK"]);
+/** Kind of a job [SPEC]. */
+export type JobType = z.infer<typeof JobType>;
+
+export const TaskType = z.enum(["summarize", "classify", "extract_json"]);
+/** Kind of a TASK [SPEC]. */
+export type TaskType = z.infer<typeof TaskType>;
+
+export const PrivacyClass = z.enum(["PUBLIC", "PRIVATE"]);
+/** Who may run a job: anyone capable, or only the user's paired workers [SPEC]. */
+export type PrivacyClass = z.infer<typeof PrivacyClass>;
+
+export const ResolvedPolicy = z.enum(["FAST", "CHEAP"]);
+/** A policy that is never `AUTO`: what a job was committed under. */
+export type ResolvedPolicy = z.infer<typeof ResolvedPolicy>;
+
+export const Policy = z.enum(["FAST", "CHEAP", "AUTO"]);
+/** What a seeker asks for; `AUTO` resolves by job type [SPEC]. */
+export type Policy = z.infer<typeof Policy>;
+
+export const JobStatus = z.enum(["pending", "assigned", "running", "completed", "failed"]);
+/** Public state of a job [JB1]. */
+export type JobStatus = z.infer<typeof JobStatus>;
+
+export const FailureCause = z.enum([
+  "no_eligible_worker",
+  "no_trusted_worker",
+  "worker_lost",
+  "execution_timeout",
+  "worker_error",
+  "invalid_receipt",
+  "output_too_large",
+  "deadline_exceeded",
+  "cancelled",
+  "payment_failed",
+]);
+/** `result.error` of a failed job [JB5]. */
+export type FailureCause = z.infer<typeof FailureCause>;
+
+const wellFormed = z.string().refine((text) => text.isWellFormed(), "must be well-formed Unicode");
+const Text = wellFormed.min(1, "must not be empty").meta({ description: `At most ${LIMITS.textBytes} bytes of UTF-8.` });
+
+export const UserId = wellFormed
+  .refine((id) => id.length > 0 && [...id].length <= LIMITS.userIdChars, `must have 1 to ${LIMITS.userIdChars} characters`)
+  .refine((id) => !/\p{Cc}/u.test(id), "must not contain control characters")
+  .meta({ id: "UserId", description: "Owner of jobs and pairings. A capability: keep it secret, make it random.", minLength: 1 });
+/** Owner of jobs and pairings; a secret capability [TR1]. */
+export type UserId = z.infer<typeof UserId>;
+
+export const LlmPayload = z
+  .looseObject({
+    job_type: z.literal("LLM_INFER").optional(),
+    prompt: Text,
+    max_tokens: z.int().min(1).max(LIMITS.maxTokens).optional(),
+  })
+  .meta({ id: "LlmPayload" });
+/** Payload of an LLM_INFER job; other members travel on unchanged [WS8]. */
+export type LlmPayload = z.infer<typeof LlmPayload>;
+
+export const TaskPayload = z
+  .looseObject({ job_type: z.literal("TASK").optional(), task_type: TaskType, input: Text })
+  .meta({ id: "TaskPayload" });
+/** Payload of a TASK job; other members travel on unchanged [WS8]. */
+export type TaskPayload = z.infer<typeof TaskPayload>;
+
+export const CommitRequest = z
+  .discriminatedUnion("job_type", [
+    z.object({
+      job_type: z.literal("LLM_INFER"),
+      user_id: UserId,
+      payload: LlmPayload,
+      privacy_class: PrivacyClass.default("PUBLIC"),
+    }),
+    z.object({
+      job_type: z.literal("TASK"),
+      user_id: UserId,
+      payload: TaskPayload,
+      privacy_class: PrivacyClass.default("PUBLIC"),
+    }),
+  ])
+  .meta({ id: "CommitRequest" });
+/** Body of a commit [SPEC]. */
+export type CommitRequest = z.infer<typeof CommitRequest>;
+
+export const CommitResponse = z
+  .object({ job_id: z.uuid(), job: z.lazy(() => Job).optional() })
+  .meta({ id: "CommitResponse", description: "`job` is there only when `Prefer: wait=N` was applied." });
+/** Body of a 201 [SPEC, API6]. */
+export type CommitResponse = z.infer<typeof CommitResponse>;
+
+export const Job = z
+  .object({
+    id: z.uuid(),
+    status: JobStatus,
+    result: z.record(z.string(), z.unknown()).nullable(),
+    receipt: Receipt.nullable(),
+    created_at: z.iso.datetime(),
+    completed_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: "Job" });
+/** A job as returned by polling [SPEC]. `result` and `receipt` are null until the job has ended. */
+export type Job = z.infer<typeof Job>;
+
+/** Whether a job in this state stays in it. */
+export function isTerminal(status: JobStatus): status is "completed" | "failed" {
+  return status === "completed" || status === "failed";
+}
+
+const REQUIRED = ["job_type", "payload", "user_id"] as const;
+
+/** What reading a commit body gave; `error` is a sentence for the seeker. */
+export type CommitReading =
+  | { ok: true; commit: CommitRequest; payload: Record<string, unknown> }
+  | { ok: false; reason: "invalid"; error: string }
+  | { ok: false; reason: "too_large" };
+
+/**
+ * Checks a parsed commit body [API2]. `payload` is the client's own object, for the worker; `commit` holds what was validated.
+ */
+export function parseCommit(body: unknown): CommitReading {
+  if (!isJsonObject(body)) return { ok: false, reason: "invalid", error: `Body must be a JSON object. Required fields: ${REQUIRED.join(", ")}` };
+  if (REQUIRED.some((field) => body[field] === undefined || body[field] === null)) {
+    return { ok: false, reason: "invalid", error: `Missing required fields: ${REQUIRED.join(", ")}` };
+  }
+  const parsed = CommitRequest.safeParse(body);
+  if (!parsed.success) return { ok: false, reason: "invalid", error: `${describeIssues(parsed.error)} (required fields: ${REQUIRED.join(", ")})` };
+  const commit = parsed.data;
+  const payload = body.payload;
+  if (!isJsonObject(payload) || !isWellFormedJson(payload)) {
+    return { ok: false, reason: "invalid", error: `Invalid payload: strings must be well-formed Unicode (required fields: ${REQUIRED.join(", ")})` };
+  }
+  const text = commit.job_type === "TASK" ? commit.payload.input : commit.payload.prompt;
+  if (utf8Length(text) > LIMITS.textBytes) return { ok: false, reason: "too_large" };
+  return { ok: true, commit, payload };
+}
+
+/** The first few problems of a failed parse as one sentence that names each field. */
+export function describeIssues(error: z.ZodError): string {
+  return error.issues
+    .slice(0, 3)
+    .map((issue) => `Invalid ${issue.path.join(".") || "body"}: ${issue.message}`)
+    .join("; ");
+}

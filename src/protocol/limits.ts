@@ -1,0 +1,122 @@
+/**
+ * Every limit and every time of the service, in one place.
+ * The coordinator enforces them, the docs print them, the tests read them. Source: DECISIONS LM1–LM3, JB4, WS, TR3; SPEC.md "Limits".
+ */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Sizes and counts, always on [LM1]. Bytes are UTF-8 bytes. */
+export const LIMITS = {
+  /** Bytes of a request body; more is 413. */
+  bodyBytes: 512 * KiB,
+  /** Bytes of an LLM `prompt` or a TASK `input`; more is 413. */
+  textBytes: 256 * KiB,
+  /** Bytes of an output as JSON text. */
+  outputBytes: 1 * MiB,
+  /** Bytes of one socket frame; more closes the socket with 1009. */
+  frameBytes: 1.25 * MiB,
+  /** Nesting of objects and arrays in a body or frame. */
+  jsonDepth: 32,
+  /** Characters (code points) of a `user_id`. */
+  userIdChars: 128,
+  /** Bytes of an `X-PAYMENT` header. */
+  paymentHeaderBytes: 16 * KiB,
+  /** Characters of an `Idempotency-Key`. */
+  idempotencyKeyChars: 255,
+  /** Largest `max_tokens`. */
+  maxTokens: 32_768,
+  /** Jobs of one user that wait for a worker. */
+  queuedJobsPerUser: 1_000,
+  /** Jobs of one hub that wait for a worker. */
+  queuedJobs: 10_000,
+  /** Bytes of payload of the jobs of one hub that wait for a worker. */
+  queuedPayloadBytes: 32 * MiB,
+  /** Worker sockets of one hub. */
+  sockets: 5_000,
+  /** Worker sockets of one hub that have not registered yet. */
+  unregisteredSockets: 256,
+  /** Frames in a row without a good one before the socket is closed. */
+  badFramesInARow: 10,
+  /** Paired workers of one user that a PRIVATE job is offered to, newest first. */
+  pairedKeys: 100,
+  /** Held `wait` requests of one hub; past that a wait answers the present state at once. */
+  waits: 2_000,
+  /** Attempts of one job. */
+  attempts: 3,
+  /** Failed or refused jobs in a row after which a worker rests until the next tick. */
+  failuresInARow: 5,
+  /** Invalid results after which a worker is parked [RC4]. */
+  strikes: 3,
+  /** Open pairing codes of one user [TR3]. */
+  openPairingCodes: 5,
+} as const;
+
+/** Times in milliseconds. */
+export const TIMING = {
+  /** How often waiting jobs are offered again [SPEC]. */
+  retryTick: 2 * SECOND,
+  /** How long a job waits for a worker, afresh after a requeue [JB4]. */
+  claimWindow: 30 * SECOND,
+  /** How long a worker that announced `ack` may take to acknowledge [WS9]. */
+  ack: 5 * SECOND,
+  /** Execution of a TASK, per attempt, renewed by acknowledgement and progress. */
+  executeTask: 30 * SECOND,
+  /** Execution of an LLM_INFER, per attempt, renewed by acknowledgement and progress. */
+  executeLlm: 60 * SECOND,
+  /** How long a lease outlives its socket. */
+  grace: 15 * SECOND,
+  /** A job's whole life. */
+  total: 180 * SECOND,
+  /** Heartbeat interval of a worker [SPEC]. */
+  heartbeat: 10 * SECOND,
+  /** A worker silent for longer is not claimable [WS6]. */
+  silentUnclaimable: 25 * SECOND,
+  /** A worker silent for longer is closed by the sweep [WS6]. */
+  silentClosed: 30 * SECOND,
+  /** How often sockets are swept while there are any [WS6]. */
+  sweep: 30 * SECOND,
+  /** How long a socket may stay unregistered [WS2]. */
+  register: 10 * SECOND,
+  /** How far a receipt's `completed_at` may be from the coordinator's clock [RC3]. */
+  receiptSkew: 5 * MINUTE,
+  /** What a CHEAP job's place in the queue is behind that of a FAST one [JB3]. */
+  cheapDelay: 10 * SECOND,
+  /** Validity of a pairing code [SPEC]. */
+  pairingCode: 1 * HOUR,
+  /** How long a first parking lasts; it doubles up to `parkMax` [WS4]. */
+  park: 60 * SECOND,
+  parkMax: 1 * HOUR,
+  /** How long a key that has authenticated is remembered after it was last seen [WS5]. */
+  authenticatedKey: 30 * DAY,
+  /** How often a worker's stake is read again [ST2]. */
+  stakeRefresh: 5 * MINUTE,
+} as const;
+
+/** The longest `wait` in seconds; more is read as this [API6]. */
+export const MAX_WAIT_SECONDS = 25;
+
+/** How long things are kept, in milliseconds; each is a setting [LM3]. */
+export const RETENTION = {
+  /** Payload and result, after the job's end. */
+  result: 7 * DAY,
+  /** Job and receipt rows, after the job's end. */
+  job: 30 * DAY,
+  /** Idempotency keys. */
+  idempotency: 24 * HOUR,
+} as const;
+
+/** Rates of the pairing endpoints, in force while `RATE_LIMITS` is on [TR3]. */
+export const RATES = {
+  /** Claims of pairing codes per minute and IP. */
+  pairingClaimsPerMinute: 10,
+  /** Failed claims of pairing codes per minute, all together. */
+  failedPairingClaimsPerMinute: 30,
+} as const;
+
+/** Reference client behaviour [SPEC]. */
+export const CLIENT = { pollInterval: 500, timeoutTask: 30 * SECOND, timeoutLlm: 60 * SECOND } as const;

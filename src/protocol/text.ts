@@ -1,0 +1,74 @@
+import { LIMITS } from "./limits.ts";
+
+/** Number of bytes of `text` in UTF-8, without encoding it. */
+export function utf8Length(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    if (unit < 0x800) bytes += 1;
+    // Each half of a surrogate pair counts 2, the pair 4.
+    else bytes += unit >= 0xd800 && unit <= 0xdfff ? 1 : 2;
+  }
+  return bytes;
+}
+
+/**
+ * Whether JSON `text` nests no deeper than `limit`, found by a scan before anything recursive touches it:
+ * `JSON.parse` itself takes a depth of a million, code that walks the value does not.
+ */
+export function isShallowJson(text: string, limit: number = LIMITS.jsonDepth): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (inString) {
+      if (unit === 0x5c /* \ */) i++;
+      else if (unit === 0x22 /* " */) inString = false;
+    } else if (unit === 0x22) inString = true;
+    else if (unit === 0x7b /* { */ || unit === 0x5b /* [ */) {
+      if (++depth > limit) return false;
+    } else if (unit === 0x7d /* } */ || unit === 0x5d /* ] */) depth--;
+  }
+  return true;
+}
+
+/** Whether every string and member name of a parsed JSON value is well-formed Unicode (no lone surrogate). */
+export function isWellFormedJson(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (Array.isArray(value)) return value.every(isWellFormedJson);
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormedJson(member));
+  }
+  return true;
+}
+
+/** Whether `value` is a JSON object (not null, not an array). */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What reading a JSON text gave. */
+export type JsonReading = { ok: true; value: unknown } | { ok: false; reason: "invalid_json" | "too_deep" };
+
+/** Parses JSON text that is not nested deeper than the limit [LM1]. */
+export function readJson(text: string): JsonReading {
+  if (!isShallowJson(text)) return { ok: false, reason: "too_deep" };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return { ok: false, reason: "invalid_json" };
+  }
+}
+
+/** Reads an ISO 8601 date and time with zone, as milliseconds since the epoch; null for anything else. */
+export function parseIsoTime(text: string): number | null {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text)) return null;
+  const time = Date.parse(text);
+  return Number.isNaN(time) ? null : time;
+}
+
+/** Milliseconds since the epoch as ISO 8601 with milliseconds, UTC. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,179 @@
+import * as z from "zod";
+import { JobType, PrivacyClass, ResolvedPolicy, describeIssues } from "./job.ts";
+import { isJsonObject, readJson } from "./text.ts";
+
+/** The exact heartbeat text that the platform answers without waking the hub [WS6]. */
+export const HEARTBEAT = '{"type":"heartbeat"}';
+/** The platform's answer to {@link HEARTBEAT}. */
+export const HEARTBEAT_ACK = '{"type":"heartbeat_ack"}';
+
+/** Close codes of a worker socket and what a worker does about them [WS4]. */
+export const CLOSE = {
+  /** Drained, or the worker's own end. */
+  normal: 1000,
+  /** A frame over the size limit. */
+  tooBig: 1009,
+  /** The coordinator restarts: reconnect. */
+  restart: 1012,
+  /** A newer socket of this key won: do not reconnect. */
+  replaced: 4001,
+  /** Parked: reconnect after `retry_after_s`. */
+  parked: 4003,
+  /** Silent or flooding: reconnect with jitter. */
+  silent: 4008,
+  /** The worker's frames are wrong: mend first. */
+  badMessage: 4400,
+  /** The registration must be signed, or its signature is wrong. */
+  unauthorized: 4401,
+} as const;
+
+export const Tier = z.enum(["Open", "Verified", "Sentinel"]);
+/** Stake tier of a worker [SPEC]. */
+export type Tier = z.infer<typeof Tier>;
+
+const jobId = z.string().min(1).max(128);
+const attempt = z.int().min(1);
+/** Other codebases send null for "not there". */
+const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
+
+export const Register = z
+  .object({
+    type: z.literal("register"),
+    provider_pubkey: z.string().regex(/^[0-9a-fA-F]{64}$/).transform((key) => key.toLowerCase()),
+    provider_type: z.preprocess((kind) => (kind === "SEEKER" ? "MOBILE" : kind), z.enum(["DESKTOP", "MOBILE"])),
+    capabilities: z.array(z.string()).max(64),
+    signature: absent(z.string().max(256)),
+    models: absent(z.array(z.string().max(256)).max(256)),
+    engine: absent(z.string().max(128)),
+    name: absent(z.string().max(128)),
+    version: absent(z.string().max(128)),
+    features: absent(z.array(z.string().max(64)).max(64)),
+    resume: absent(z.array(z.object({ job_id: jobId, attempt })).max(64)),
+  })
+  .meta({ id: "register" });
+/** A worker announces itself [WS3]. */
+export type Register = z.infer<typeof Register>;
+
+export const JobAck = z.object({ type: z.literal("job_ack"), job_id: jobId, attempt }).meta({ id: "job_ack" });
+export const JobProgress = z
+  .object({ type: z.literal("job_progress"), job_id: jobId, attempt, seq: z.int().min(0), delta: z.string() })
+  .meta({ id: "job_progress" });
+export const JobFailed = z
+  .object({ type: z.literal("job_failed"), job_id: jobId, attempt, error: z.string(), message: absent(z.string()), retryable: z.boolean() })
+  .meta({ id: "job_failed" });
+export const JobReject = z.object({ type: z.literal("job_reject"), job_id: jobId, reason: z.string() }).meta({ id: "job_reject" });
+export const JobComplete = z
+  .object({
+    type: z.literal("job_complete"),
+    job_id: jobId,
+    attempt: absent(attempt),
+    // Passed through untouched: a copy by zod would lose a member called __proto__ and with it the hash.
+    output: z.custom<string | Record<string, unknown>>((output) => typeof output === "string" || isJsonObject(output), "must be a string or an object"),
+    output_hash: absent(z.string()),
+    receipt: z.unknown().optional(),
+    receipt_signature: absent(z.string()),
+  })
+  .meta({ id: "job_complete" });
+/** A finished job [WS10]. `receipt` is read by the receipt rules, not here: the policy `record` takes any. */
+export type JobComplete = z.infer<typeof JobComplete>;
+export const Drain = z.object({ type: z.literal("drain") }).meta({ id: "drain" });
+export const Heartbeat = z.object({ type: z.literal("heartbeat") }).meta({ id: "heartbeat" });
+
+const AfterRegister = z.discriminatedUnion("type", [JobAck, JobProgress, JobFailed, JobReject, JobComplete, Drain, Heartbeat]);
+
+/** Every frame a worker may send, for the documentation. */
+export const WORKER_FRAMES = { Register, JobAck, JobProgress, JobFailed, JobReject, JobComplete, Drain, Heartbeat } as const;
+
+/** A frame from a worker that was understood. */
+export type WorkerFrame = Register | z.infer<typeof AfterRegister>;
+
+/** What reading a frame gave. A bad `register` is answered by `register_ack`, everything else that is bad by `error` [WS1, WS4]. */
+export type FrameReading =
+  | { ok: true; frame: WorkerFrame }
+  | { ok: false; reason: "bad_message" | "invalid_key" | "invalid_register"; message: string };
+
+/** Reads one text frame of a worker [WS1]. */
+export function parseWorkerFrame(text: string): FrameReading {
+  const json = readJson(text);
+  if (!json.ok) return { ok: false, reason: "bad_message", message: json.reason === "too_deep" ? "JSON nests too deeply" : "not JSON" };
+  if (!isJsonObject(json.value)) return { ok: false, reason: "bad_message", message: "not a JSON object" };
+  const { type } = json.value;
+  if (typeof type !== "string") return { ok: false, reason: "bad_message", message: "field type is missing" };
+  if (type === "register") {
+    const register = Register.safeParse(json.value);
+    if (register.success) return { ok: true, frame: register.data };
+    const badKey = register.error.issues.some((issue) => issue.path[0] === "provider_pubkey");
+    return { ok: false, reason: badKey ? "invalid_key" : "invalid_register", message: describeIssues(register.error) };
+  }
+  const frame = AfterRegister.safeParse(json.value);
+  if (frame.success) return { ok: true, frame: frame.data };
+  const known = AfterRegister.options.some((option) => option.shape.type.value === type);
+  return { ok: false, reason: "bad_message", message: known ? describeIssues(frame.error) : "unknown type" };
+}
+
+/** Why a registration is refused [WS4]. */
+export type RegisterRefusal = "invalid_key" | "invalid_register" | "invalid_signature" | "auth_required" | "parked";
+
+/** Why a completion is refused [WS10]. */
+export type CompletionRefusal = "not_assigned" | "unknown_job" | "already_terminal" | "invalid_receipt" | "output_too_large";
+
+export const Challenge = z
+  .object({ type: z.literal("challenge"), nonce: z.string(), network: z.string(), host: z.string() })
+  .meta({ id: "challenge" });
+export const RegisterAck = z
+  .discriminatedUnion("status", [
+    z.object({
+      type: z.literal("register_ack"),
+      status: z.literal("ok"),
+      worker_id: z.string(),
+      authenticated: z.boolean(),
+      tier: Tier,
+      heartbeat_interval_ms: z.number(),
+    }),
+    z.object({ type: z.literal("register_ack"), status: z.literal("error"), error: z.string(), retry_after_s: z.number().optional() }),
+  ])
+  .meta({ id: "register_ack" });
+export const HeartbeatAck = z.object({ type: z.literal("heartbeat_ack"), status: z.literal("ok").optional() }).meta({ id: "heartbeat_ack" });
+export const JobAssign = z
+  .object({
+    type: z.literal("job_assign"),
+    job_id: z.string(),
+    job_type: JobType,
+    payload: z.record(z.string(), z.unknown()),
+    policy: ResolvedPolicy,
+    privacy_class: PrivacyClass,
+    attempt: z.int(),
+    deadline: z.string(),
+  })
+  .meta({ id: "job_assign" });
+/** A job for this worker [WS8]. */
+export type JobAssign = z.infer<typeof JobAssign>;
+export const JobCompleteAck = z
+  .object({
+    type: z.literal("job_complete_ack"),
+    job_id: z.string(),
+    status: z.enum(["accepted", "duplicate", "rejected"]),
+    error: z.string().optional(),
+  })
+  .meta({ id: "job_complete_ack" });
+export const JobCancel = z
+  .object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() })
+  .meta({ id: "job_cancel" });
+export const Drained = z.object({ type: z.literal("drained") }).meta({ id: "drained" });
+export const ErrorFrame = z.object({ type: z.literal("error"), code: z.string(), message: z.string() }).meta({ id: "error" });
+
+/** Every frame the coordinator may send, for the documentation. */
+export const COORDINATOR_FRAMES = { Challenge, RegisterAck, HeartbeatAck, JobAssign, JobCompleteAck, JobCancel, Drained, ErrorFrame } as const;
+
+/** A frame from the coordinator to a worker. A worker ignores types that it does not know. */
+export type CoordinatorFrame = z.infer<(typeof COORDINATOR_FRAMES)[keyof typeof COORDINATOR_FRAMES]>;
+
+/** The text that a worker signs to register [WS3]. */
+export function registerText(fields: { network: string; host: string; nonce: string; pubkey: string }): string {
+  return `compute-router/register/v1\n${fields.network}\n${fields.host}\n${fields.nonce}\n${fields.pubkey}`;
+}
+
+/** The text that a worker signs to claim a pairing code [TR4]. */
+export function pairText(fields: { network: string; code: string; pubkey: string }): string {
+  return `compute-router/pair/v1\n${fields.network}\n${fields.code}\n${fields.pubkey}`;
+}

@@ -1,0 +1,55 @@
+const HEX = /^(?:[0-9a-f]{2})*$/;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** Bytes as lowercase hex. */
+export function toHex(bytes: Uint8Array): string {
+  let hex = "";
+  for (const byte of bytes) hex += byte.toString(16).padStart(2, "0");
+  return hex;
+}
+
+/** Lowercase hex as bytes; null for anything else. */
+export function fromHex(hex: string): Uint8Array | null {
+  if (!HEX.test(hex)) return null;
+  return Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
+}
+
+/** Bytes as base64 with padding (RFC 4648 §4). */
+export function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 3) {
+    const [a = 0, b, c] = bytes.subarray(i, i + 3);
+    const group = (a << 16) | ((b ?? 0) << 8) | (c ?? 0);
+    text += ALPHABET.charAt(group >> 18) + ALPHABET.charAt((group >> 12) & 63);
+    text += b === undefined ? "=" : ALPHABET.charAt((group >> 6) & 63);
+    text += c === undefined ? "=" : ALPHABET.charAt(group & 63);
+  }
+  return text;
+}
+
+/** Base64 (padding may be missing) as bytes; null for anything else, bits after the last byte included. */
+export function fromBase64(text: string): Uint8Array | null {
+  if (!BASE64.test(text)) return null;
+  const digits = text.replace(/=+$/, "");
+  const bytes = new Uint8Array(Math.floor((digits.length * 6) / 8));
+  let buffer = 0;
+  let bits = 0;
+  let length = 0;
+  for (const digit of digits) {
+    buffer = ((buffer << 6) | ALPHABET.indexOf(digit)) & 0xffff;
+    bits += 6;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[length++] = (buffer >> bits) & 0xff;
+    }
+  }
+  // A second text for the same bytes would be a second signature for the same receipt.
+  return (buffer & ((1 << bits) - 1)) === 0 ? bytes : null;
+}
+
+/** Reads a 64-byte signature from base64 or hex [RC1]; null for anything else. */
+export function parseSignature(text: string): Uint8Array | null {
+  const bytes = text.length === 128 ? fromHex(text.toLowerCase()) : fromBase64(text);
+  return bytes?.length === 64 ? bytes : null;
+}

@@ -1,0 +1,62 @@
+import * as z from "zod";
+import { RuntimeError } from "./runtime.ts";
+
+/** What one chunk of a stream, or a whole unstreamed body, says. */
+export type ChatPart = {
+  content: string;
+  /** Hidden text, under whatever name the server sends it. */
+  reasoning: string;
+  finishReason: "stop" | "length" | undefined;
+  usage: { prompt_tokens: number; completion_tokens: number } | undefined;
+};
+
+/** What an error body says: a message short enough for a log line, and its codes. */
+export type Failure = { message: string; codes: string };
+
+const Text = z.string().nullish();
+const Message = z.object({ content: Text, reasoning: Text, reasoning_content: Text });
+const Count = z.int().nonnegative();
+// Usage we cannot read is as good as none: it is counted instead.
+const Usage = z.object({ prompt_tokens: Count, completion_tokens: Count }).nullish().catch(null);
+const Choice = z.object({ delta: Message.nullish(), message: Message.nullish(), finish_reason: z.string().nullish() });
+const Answer = z.object({ choices: z.array(Choice), usage: Usage });
+const ErrorBody = z.object({
+  error: z.union([z.string().transform((message) => ({ message, code: null, type: null })), z.object({ message: z.string(), code: z.unknown(), type: z.unknown() })]),
+});
+
+/** Reads one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError if it is neither. */
+export function readChatPart(json: string): ChatPart {
+  const value = parseJson(json);
+  if (value === undefined) throw new RuntimeError("runtime_error", "the runtime sent broken JSON");
+  const failure = readFailure(value);
+  if (failure) throw new RuntimeError("runtime_error", `the runtime reports: ${failure.message}`);
+  const answer = Answer.safeParse(value);
+  if (!answer.success) throw new RuntimeError("runtime_error", "the runtime answered JSON that is no chat completion", { cause: answer.error });
+  const choice = answer.data.choices[0];
+  const message = choice?.delta ?? choice?.message;
+  const finish = choice?.finish_reason;
+  return {
+    content: message?.content ?? "",
+    reasoning: message?.reasoning_content ?? message?.reasoning ?? "",
+    finishReason: finish === "length" ? "length" : finish ? "stop" : undefined,
+    usage: answer.data.usage ?? undefined,
+  };
+}
+
+/** Reads the error body of OpenAI, Ollama, llama.cpp or vLLM; undefined if the value is none. */
+export function readFailure(value: unknown): Failure | undefined {
+  const body = ErrorBody.safeParse(value);
+  if (!body.success) return undefined;
+  const { message, code, type } = body.data.error;
+  const line = message.replaceAll(/\s+/g, " ").trim();
+  return { message: line.length > 200 ? `${line.slice(0, 200)}…` : line, codes: [code, type].filter((part) => typeof part === "string").join(" ") };
+}
+
+/** The value of a JSON text, or undefined if it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { packageRoot } from "./package-root.ts";
+
+/** What a person types to install the embedded runtime. */
+export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";
+
+const NPM_ARGUMENTS = ["ci", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--include=optional", "--prefer-offline"];
+/** npm's own default waits more than a minute before it says that there is no network. */
+const NPM_RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
+const NO_NETWORK = /\b(ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT)\b/;
+const PROGRESS_STEP = 50;
+
+/** The result of an install. `message` says what to do. */
+export type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
+
+/** The folder of the embedded runtime's package. */
+export function embeddedFolder(): string {
+  return join(packageRoot(), "runtimes", "llama");
+}
+
+/** True when the embedded runtime is installed, complete, in the version this package wants. */
+export function isEmbeddedInstalled(folder: string = embeddedFolder()): boolean {
+  const modules = join(folder, "node_modules");
+  // npm writes its hidden lockfile last: without it the install did not finish.
+  if (!existsSync(join(modules, ".package-lock.json"))) return false;
+  const wanted = readPackage(join(folder, "package.json"))?.dependencies?.["node-llama-cpp"];
+  return wanted !== undefined && readPackage(join(modules, "node-llama-cpp", "package.json"))?.version === wanted;
+}
+
+/**
+ * Installs the embedded runtime (about 100 MB); `onProgress` gets lines for a person. It is installed in a folder of its own and moved into place in
+ * one step, so two processes may do it at once and one that dies leaves nothing half done.
+ */
+export async function installEmbedded(onProgress: (line: string) => void, options: { signal?: AbortSignal; folder?: string } = {}): Promise<Installed> {
+  const folder = options.folder ?? embeddedFolder();
+  if (isEmbeddedInstalled(folder)) return { ok: true };
+  const stage = join(folder, `.install-${randomUUID()}`);
+  try {
+    await mkdir(stage);
+    for (const file of ["package.json", "package-lock.json"]) await copyFile(join(folder, file), join(stage, file));
+    onProgress("installing llama.cpp (about 100 MB)");
+    const failure = await runNpm(stage, onProgress, options.signal);
+    if (failure !== undefined) return failure;
+    await moveIntoPlace(folder, stage);
+    onProgress("llama.cpp is installed");
+    return { ok: true };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (!["EACCES", "EPERM", "EROFS"].includes(code)) throw error;
+    return { ok: false, reason: "not_writable", message: `cannot write to ${folder} (${code}); install it as the owner of that folder: ${INSTALL_COMMAND}` };
+  } finally {
+    await rm(stage, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+async function moveIntoPlace(folder: string, stage: string): Promise<void> {
+  const target = join(folder, "node_modules");
+  const fresh = join(stage, "node_modules");
+  try {
+    await rename(fresh, target);
+  } catch (error) {
+    if (isEmbeddedInstalled(folder)) return;
+    if (!existsSync(target)) throw error;
+    // What is in the way is an old version or half an install; it leaves with the stage folder.
+    await rename(target, join(stage, "replaced"));
+    await rename(fresh, target).catch((again: unknown) => {
+      if (!isEmbeddedInstalled(folder)) throw again;
+    });
+  }
+}
+
+async function runNpm(cwd: string, onProgress: (line: string) => void, signal: AbortSignal | undefined): Promise<Installed | undefined> {
+  // A shell finds npm.cmd on Windows; every argument is constant.
+  const npm = spawn("npm", [...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
+    cwd,
+    stdio: ["ignore", "ignore", "pipe"],
+    shell: process.platform === "win32",
+    ...(signal && { signal }),
+  });
+  const ended = new Promise<number | NodeJS.ErrnoException>((resolve) => npm.once("error", resolve).once("close", (code) => resolve(code ?? 1)));
+  const complaints: string[] = [];
+  let fetched = 0;
+  for await (const line of createInterface({ input: npm.stderr })) {
+    if (/^npm (error|ERR!)/.test(line)) complaints.push(line.replace(/^npm (error|ERR!) ?/, ""));
+    if (!line.startsWith("npm http ")) continue;
+    fetched += 1;
+    if (fetched % PROGRESS_STEP === 0) onProgress(`${fetched} downloads done`);
+  }
+  const result = await ended;
+  if (result === 0) return undefined;
+  if (signal?.aborted) return { ok: false, reason: "aborted", message: "the install was aborted" };
+  if (typeof result !== "number" && result.code === "ENOENT") return { ok: false, reason: "npm_missing", message: "npm is not on the PATH; it comes with Node.js" };
+  const said = complaints.join("\n");
+  if (NO_NETWORK.test(said)) return { ok: false, reason: "offline", message: `the npm registry cannot be reached; go online and run: ${INSTALL_COMMAND}` };
+  return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit ${String(result)}`}` };
+}
+
+function readPackage(file: string): { version?: string; dependencies?: Record<string, string> } | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as { version?: string; dependencies?: Record<string, string> };
+  } catch {
+    return undefined;
+  }
+}

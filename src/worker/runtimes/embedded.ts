@@ -1,0 +1,118 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import * as z from "zod";
+import { embeddedFolder, INSTALL_COMMAND, isEmbeddedInstalled } from "./embedded-install.ts";
+import { parseJson } from "./chat-answer.ts";
+import { OpenAiCompatible } from "./openai-compatible.ts";
+import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "./runtime.ts";
+
+const LOAD_TIMEOUT_MS = 120_000;
+const CLOSE_TIMEOUT_MS = 3000;
+/** The child runs native code on strangers' prompts: it gets none of the worker's secrets. */
+const CHILD_ENV = ["PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SystemRoot"];
+
+const ReadyLine = z.discriminatedUnion("ready", [
+  z.object({ ready: z.literal(true), url: z.string(), model: z.string(), context: z.number() }),
+  z.object({ ready: z.literal(false), error: z.string() }),
+]);
+
+/** What the embedded runtime runs. */
+export type EmbeddedOptions = {
+  /** A GGUF file; default the very small model of this package, which only shows that everything works. */
+  modelPath?: string;
+  /** Default 1, the fastest on a shared machine; a machine of your own may want one per physical core. */
+  threads?: number;
+  /** The most tokens one job gets. */
+  maxTokens?: number;
+  /** Aborting it ends the start, not the runtime. */
+  signal?: AbortSignal;
+};
+
+/** llama.cpp in a child process of this one, on a port of its own. It ends with this process, however this process ends. */
+export class Embedded implements Runtime {
+  readonly name = "embedded";
+  readonly model: string;
+  readonly models: readonly string[];
+  readonly #child: ChildProcess;
+  readonly #server: OpenAiCompatible;
+
+  private constructor(child: ChildProcess, server: OpenAiCompatible) {
+    this.model = server.model;
+    this.models = server.models;
+    this.#child = child;
+    this.#server = server;
+  }
+
+  /** Starts it; resolves when the model is loaded. Rejects with RuntimeError, `model_missing` if there is no such file. */
+  static async start(options: EmbeddedOptions = {}): Promise<Embedded> {
+    const folder = embeddedFolder();
+    const modelPath = options.modelPath ?? join(folder, "models", "tiny-chat-q8_0.gguf");
+    if (!existsSync(modelPath)) throw new RuntimeError("model_missing", `no such model file: ${modelPath}`);
+    if (!isEmbeddedInstalled(folder)) throw new RuntimeError("runtime_unreachable", `the embedded runtime is not installed; run: ${INSTALL_COMMAND}`);
+    const child = spawnServer(folder, ["--model", modelPath, "--threads", String(options.threads ?? 1)]);
+    try {
+      const { url, model, context } = await readyLine(child, options.signal);
+      const limits = { contextTokens: context, ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }) };
+      return new Embedded(child, new OpenAiCompatible({ baseUrl: url, name: "embedded", model, ...limits }));
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
+    }
+  }
+
+  /** The process id of the child. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
+    return this.#server.generate(prompt, options);
+  }
+
+  async warmUp(signal: AbortSignal): Promise<void> {
+    return this.#server.warmUp(signal);
+  }
+
+  /** Ends the child; resolves when it is gone. */
+  async close(): Promise<void> {
+    await this.#server.close();
+    if (hasEnded(this.#child)) return;
+    const gone = new Promise<void>((resolve) => this.#child.once("exit", () => resolve()));
+    const force = setTimeout(() => this.#child.kill("SIGKILL"), CLOSE_TIMEOUT_MS);
+    this.#child.stdin?.end();
+    await gone;
+    clearTimeout(force);
+  }
+}
+
+function spawnServer(folder: string, args: string[]): ChildProcess {
+  const env = Object.fromEntries(CHILD_ENV.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+  const child = spawn(process.execPath, [join(folder, "server.mjs"), "--managed", ...args], { stdio: ["pipe", "pipe", "ignore"], env, windowsHide: true });
+  // A child that died closes the pipe; that shows up as its exit.
+  child.stdin?.on("error", () => {});
+  return child;
+}
+
+async function readyLine(child: ChildProcess, signal?: AbortSignal): Promise<{ url: string; model: string; context: number }> {
+  const timeout = AbortSignal.timeout(LOAD_TIMEOUT_MS);
+  const lines = createInterface({ input: child.stdout!, signal: AbortSignal.any(signal ? [signal, timeout] : [timeout]) });
+  const failed = new Promise<never>((_, reject) => child.once("error", (cause) => reject(new RuntimeError("runtime_unreachable", "cannot start a child process", { cause }))));
+  const read = async () => {
+    for await (const line of lines) {
+      const said = ReadyLine.safeParse(parseJson(line));
+      if (!said.success) continue;
+      if (said.data.ready) return said.data;
+      throw new RuntimeError("runtime_error", `llama.cpp cannot load the model: ${said.data.error}`);
+    }
+    if (signal?.aborted) throw new RuntimeError("aborted", "the start of the embedded runtime was aborted");
+    if (timeout.aborted) throw new RuntimeError("runtime_unreachable", `the embedded runtime was not ready after ${LOAD_TIMEOUT_MS / 1000} s`);
+    throw new RuntimeError("runtime_unreachable", "the embedded runtime ended before it was ready");
+  };
+  return Promise.race([read(), failed]);
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

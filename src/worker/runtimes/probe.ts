@@ -1,0 +1,143 @@
+import { parseJson } from "./chat-answer.ts";
+import { type Candidate, KNOWN_RUNTIMES, runtimeOfOwner } from "./known-runtimes.ts";
+import { chooseModel, type ListedModel, readModelList } from "./model-choice.ts";
+import { OpenAiCompatible } from "./openai-compatible.ts";
+import { bodyText } from "./response-body.ts";
+import { type Runtime, RuntimeError } from "./runtime.ts";
+import { baseUrlOf, baseUrlOfOllamaHost } from "./runtime-url.ts";
+
+const LIST_TIMEOUT_MS = 500;
+/** A URL that somebody chose may be another machine. */
+const CHOSEN_TIMEOUT_MS = 5000;
+const EXAMPLE_MODEL = "llama3.2";
+
+/** Where to look for a runtime. */
+export type FindOptions = {
+  /** `--llm-url`. */
+  llmUrl?: string;
+  /** `--model`. */
+  model?: string;
+  /** `--max-tokens`: the most tokens one job gets. */
+  maxTokens?: number;
+  /** Read: LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, LLM_API_KEY. */
+  env: Readonly<Record<string, string | undefined>>;
+  fetch?: typeof fetch;
+  signal: AbortSignal;
+  /** What to try when nothing is chosen; default KNOWN_RUNTIMES. */
+  candidates?: readonly Candidate[];
+};
+
+/** One address that was tried in vain. */
+export type Attempt = { name: string; url: string; why: string };
+
+/** A runtime, or what was tried and how to get one. */
+export type Found = { ok: true; runtime: Runtime } | { ok: false; tried: Attempt[]; hint: string };
+
+type Probed = { ok: true; runtime: Runtime } | { ok: false; why: string };
+
+/**
+ * Finds the LLM to use. A chosen URL is the only one tried: `--llm-url`, else LLM_BASE_URL, else OPENAI_BASE_URL. Without one, the known runtimes
+ * are asked at once (Ollama at OLLAMA_HOST if set) and the first in the list that is ready wins. LLM_API_KEY goes to a chosen URL only.
+ * OPENAI_API_KEY is never read: it would let strangers' jobs spend their owner's money. Rejects only when aborted.
+ */
+export async function findRuntime(options: FindOptions): Promise<Found> {
+  const { env } = options;
+  const chosen = [options.llmUrl, env["LLM_BASE_URL"], env["OPENAI_BASE_URL"]].find((url) => url !== undefined && url.trim() !== "");
+  const tried: Attempt[] = [];
+  const stop = new AbortController();
+  try {
+    for (const { candidate, probed } of chosen === undefined ? probeList(options, stop.signal) : probeChosen(chosen, options, stop.signal)) {
+      const result = await probed;
+      if (options.signal.aborted) throw new RuntimeError("aborted", "the search for a runtime was aborted", { cause: options.signal.reason });
+      if (result.ok) return result;
+      tried.push({ name: candidate.name, url: candidate.baseUrl, why: result.why });
+    }
+  } finally {
+    stop.abort();
+  }
+  return { ok: false, tried, hint: hintFor(tried, chosen, options.model) };
+}
+
+type Running = { candidate: Candidate; probed: Promise<Probed> };
+
+function probeList(options: FindOptions, stop: AbortSignal): Running[] {
+  const ollamaHost = options.env["OLLAMA_HOST"]?.trim();
+  return (options.candidates ?? KNOWN_RUNTIMES).map((known) => {
+    if (known.name !== "ollama" || !ollamaHost) return { candidate: known, probed: probe(known, options, stop, LIST_TIMEOUT_MS) };
+    const baseUrl = baseUrlOfOllamaHost(ollamaHost);
+    if (baseUrl === undefined) return { candidate: { ...known, baseUrl: "OLLAMA_HOST" }, probed: Promise.resolve({ ok: false, why: "is no address" }) };
+    const candidate = { ...known, baseUrl };
+    return { candidate, probed: probe(candidate, options, stop, CHOSEN_TIMEOUT_MS) };
+  });
+}
+
+function probeChosen(text: string, options: FindOptions, stop: AbortSignal): Running[] {
+  const baseUrl = baseUrlOf(text);
+  const name = "openai-compatible";
+  // The text may hold a password: it is not repeated.
+  if (baseUrl === undefined) return [{ candidate: { name, baseUrl: "the URL given" }, probed: Promise.resolve({ ok: false, why: "is no http(s) URL, or has a password in it (use LLM_API_KEY)" }) }];
+  const candidate = { name, baseUrl };
+  const apiKey = options.env["LLM_API_KEY"];
+  return [{ candidate, probed: probe(candidate, options, stop, CHOSEN_TIMEOUT_MS, apiKey) }];
+}
+
+async function probe(candidate: Candidate, options: FindOptions, stop: AbortSignal, timeoutMs: number, apiKey?: string): Promise<Probed> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([options.signal, stop, timeout]);
+  const ask = (url: string): Promise<Response> =>
+    (options.fetch ?? fetch)(url, { signal, redirect: "error", ...(apiKey && { headers: { authorization: `Bearer ${apiKey}` } }) });
+  try {
+    if (candidate.healthPath !== undefined) {
+      const health = await ask(new URL(candidate.healthPath, candidate.baseUrl).href);
+      await health.body?.cancel();
+      if (!health.ok) return { ok: false, why: refusal(health.status) };
+    }
+    const response = await ask(`${candidate.baseUrl}/models`);
+    if (!response.ok) {
+      await response.body?.cancel();
+      return { ok: false, why: refusal(response.status) };
+    }
+    const models = readModelList(parseJson(await bodyText(response)));
+    if (models === undefined) return { ok: false, why: "answers, but is no OpenAI-compatible server" };
+    return withModel(candidate, models, options, apiKey);
+  } catch {
+    return { ok: false, why: timeout.aborted ? `no answer in ${timeoutMs} ms` : "not running" };
+  }
+}
+
+function withModel(candidate: Candidate, models: readonly ListedModel[], options: FindOptions, apiKey?: string): Probed {
+  const model = chooseModel(models, options.model);
+  const ids = models.map(({ id }) => id);
+  if (model === undefined && options.model !== undefined && ids.length > 0) return { ok: false, why: `has no model "${options.model}", but ${listed(ids)}` };
+  if (model === undefined) return { ok: false, why: ids.length === 0 ? "has no model" : `has no model for chat, only ${listed(ids)}` };
+  const runtime = new OpenAiCompatible({
+    baseUrl: candidate.baseUrl,
+    name: runtimeOfOwner(model.ownedBy) ?? candidate.name,
+    model: model.id,
+    models: ids,
+    ...(apiKey && { apiKey }),
+    ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }),
+    ...(model.contextTokens !== undefined && { contextTokens: model.contextTokens }),
+    ...(options.fetch && { fetch: options.fetch }),
+  });
+  return { ok: true, runtime };
+}
+
+function refusal(status: number): string {
+  if (status === 503) return "is loading its model";
+  if (status === 401 || status === 403) return "wants a key: set LLM_API_KEY";
+  return `answers HTTP ${status}`;
+}
+
+function listed(ids: readonly string[]): string {
+  return ids.length > 5 ? `${ids.slice(0, 5).join(", ")}, …` : ids.join(", ");
+}
+
+function hintFor(tried: readonly Attempt[], chosen: string | undefined, model = EXAMPLE_MODEL): string {
+  const lacking = tried.find(({ why }) => why.startsWith("has no model"));
+  if (lacking?.name === "ollama") return `run: ollama pull ${model}`;
+  if (lacking !== undefined) return `load a chat model in ${lacking.name}, or say --model <name>`;
+  if (tried.some(({ why }) => why === "is loading its model")) return "wait until the model is loaded";
+  if (chosen !== undefined) return "start the runtime at that URL, or leave --llm-url out to search this machine";
+  return `install Ollama (https://ollama.com) and run: ollama pull ${model} — or say --llm-url <url> or --runtime embedded`;
+}

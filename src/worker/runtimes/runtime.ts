@@ -1,0 +1,56 @@
+/** Tokens of an answer when the job does not say how many. */
+export const DEFAULT_MAX_TOKENS = 512;
+
+/** The most tokens a worker gives to one job unless its owner says otherwise. */
+export const MAX_TOKENS_CAP = 4096;
+
+/** One finished answer. `length` means that the token limit ended it. */
+export type Generation = {
+  text: string;
+  model: string;
+  usage: { prompt_tokens: number; completion_tokens: number };
+  finishReason: "stop" | "length";
+};
+
+/** What a job asks of one generation. */
+export type GenerateOptions = {
+  /** Most tokens to generate; the runtime's own cap applies too. */
+  maxTokens?: number;
+  /** Aborting it ends the generation in the runtime, not only the waiting for it. */
+  signal: AbortSignal;
+  /** Visible text as it comes; the deltas join to exactly the final text. */
+  onDelta?: (delta: string) => void;
+  /** Called for every piece that arrives, hidden reasoning included: a sign of life for the job's lease. */
+  onActivity?: () => void;
+};
+
+/** A local LLM that answers prompts. Methods reject with RuntimeError, or with what a callback threw. */
+export interface Runtime {
+  /** "ollama", "llama.cpp", "lm-studio", "vllm", "openai-compatible", "embedded", … */
+  readonly name: string;
+  /** The model that answers. */
+  readonly model: string;
+  /** All models the runtime offers. */
+  readonly models: readonly string[];
+  generate(prompt: string, options: GenerateOptions): Promise<Generation>;
+  /** Makes the runtime load its model; resolves when it has answered once. */
+  warmUp(signal: AbortSignal): Promise<void>;
+  /** Ends running generations and frees what the runtime holds. */
+  close(): Promise<void>;
+}
+
+/** Why a runtime failed; stable. */
+export type RuntimeErrorCode = "runtime_unreachable" | "runtime_error" | "model_missing" | "aborted";
+
+/** A failure of a runtime. `retryable` says whether the same job may succeed, here later or on another worker. */
+export class RuntimeError extends Error {
+  override readonly name = "RuntimeError";
+  readonly code: RuntimeErrorCode;
+  readonly retryable: boolean;
+
+  constructor(code: RuntimeErrorCode, message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? true;
+  }
+}
