@@ -10,14 +10,19 @@ export function parseChatRequest(body) {
   if (typeof body !== "object" || body === null || Array.isArray(body)) throw new InvalidRequest("the body must be a JSON object");
   const { messages, stream = false, stream_options: streamOptions } = body;
   if (!Array.isArray(messages) || messages.length === 0) throw new InvalidRequest("messages must be a list that is not empty");
-  const stop = body.stop == null ? [] : [body.stop].flat();
+  const stop = [body.stop ?? []].flat();
   if (!stop.every((trigger) => typeof trigger === "string" && trigger !== "")) throw new InvalidRequest("stop must be strings");
   return {
     history: messages.map(historyItem),
     stream: stream === true,
     includeUsage: streamOptions?.include_usage === true,
     maxTokens: number(body, "max_completion_tokens", 1) ?? number(body, "max_tokens", 1),
-    sampling: { temperature: number(body, "temperature", 0) ?? 0, topP: number(body, "top_p", 0) ?? 1, seed: number(body, "seed", 0), customStopTriggers: stop },
+    sampling: {
+      temperature: number(body, "temperature", 0) ?? 0,
+      topP: number(body, "top_p", 0) ?? 1,
+      seed: number(body, "seed", 0),
+      customStopTriggers: stop,
+    },
   };
 }
 

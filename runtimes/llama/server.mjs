@@ -25,7 +25,8 @@ let draining = false;
 const stop = new AbortController();
 
 const server = createServer((request, response) => {
-  if (draining) response.setHeader("connection", "close");
+  // The connection of an answered request would stay open for the next one, and the drain would wait for it.
+  response.once("close", () => setImmediate(() => draining && server.closeIdleConnections()));
   handle(request, response).catch((error) => sendError(response, error));
 });
 
@@ -38,7 +39,10 @@ async function handle(request, response) {
       return engine ? send(response, 200, { status: "ok", ...engine.load() }) : send(response, 503, loading());
     case "GET /v1/models":
       if (!engine) return send(response, 503, loading());
-      return send(response, 200, { object: "list", data: [{ id: engine.model, object: "model", owned_by: "compute-router", meta: { n_ctx_train: engine.contextSize } }] });
+      return send(response, 200, {
+        object: "list",
+        data: [{ id: engine.model, object: "model", owned_by: "compute-router", meta: { n_ctx_train: engine.contextSize } }],
+      });
     case "POST /v1/chat/completions":
       return engine ? chat(request, response) : send(response, 503, loading());
     default:
@@ -52,7 +56,12 @@ async function chat(request, response) {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const signal = AbortSignal.any([gone.signal, stop.signal]);
-  const head = { id: `chatcmpl-${randomUUID()}`, object: stream ? "chat.completion.chunk" : "chat.completion", created: Math.floor(Date.now() / 1000), model: engine.model };
+  const head = {
+    id: `chatcmpl-${randomUUID()}`,
+    object: stream ? "chat.completion.chunk" : "chat.completion",
+    created: Math.floor(Date.now() / 1000),
+    model: engine.model,
+  };
   const event = (data) => {
     if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     response.write(`data: ${typeof data === "string" ? data : JSON.stringify({ ...head, ...data })}\n\n`);
@@ -84,9 +93,10 @@ async function readJson(request) {
   let size = 0;
   for await (const part of request) {
     size += part.length;
-    if (size > MAX_BODY_BYTES) throw new InvalidRequest(`the body is larger than ${MAX_BODY_BYTES} bytes`);
-    parts.push(part);
+    if (size <= MAX_BODY_BYTES) parts.push(part);
   }
+  // Read to its end first: a client that is still sending would not hear the refusal.
+  if (size > MAX_BODY_BYTES) throw new InvalidRequest(`the body is larger than ${MAX_BODY_BYTES} bytes`);
   try {
     return JSON.parse(Buffer.concat(parts).toString("utf8"));
   } catch {
@@ -111,9 +121,12 @@ function sendError(response, error) {
 
 /** SIGTERM: finish what is running, then end. */
 function drain() {
-  if (draining) return end();
+  if (draining) {
+    void end();
+    return;
+  }
   draining = true;
-  server.close(() => end());
+  server.close(() => void end());
   server.closeIdleConnections();
 }
 
@@ -129,7 +142,10 @@ async function end(code = 0) {
 process.on("SIGTERM", drain);
 if (options.managed) {
   process.on("SIGINT", () => {});
-  process.stdin.on("error", () => end()).on("close", () => end()).resume();
+  process.stdin
+    .on("error", () => end())
+    .on("close", () => end())
+    .resume();
 } else {
   process.on("SIGINT", drain);
 }

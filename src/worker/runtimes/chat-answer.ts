@@ -21,7 +21,10 @@ const Usage = z.object({ prompt_tokens: Count, completion_tokens: Count }).nulli
 const Choice = z.object({ delta: Message.nullish(), message: Message.nullish(), finish_reason: z.string().nullish() });
 const Answer = z.object({ choices: z.array(Choice), usage: Usage });
 const ErrorBody = z.object({
-  error: z.union([z.string().transform((message) => ({ message, code: null, type: null })), z.object({ message: z.string(), code: z.unknown(), type: z.unknown() })]),
+  error: z.union([
+    z.string().transform((message) => ({ message, code: null, type: null })),
+    z.object({ message: z.string(), code: z.unknown().optional(), type: z.unknown().optional() }),
+  ]),
 });
 
 /** Reads one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError if it is neither. */

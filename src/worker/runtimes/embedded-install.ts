@@ -4,6 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import * as z from "zod";
+import { parseJson } from "./chat-answer.ts";
 import { packageRoot } from "./package-root.ts";
 
 /** What a person types to install the embedded runtime. */
@@ -50,7 +52,7 @@ export async function installEmbedded(onProgress: (line: string) => void, option
     onProgress("llama.cpp is installed");
     return { ok: true };
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "";
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (!["EACCES", "EPERM", "EROFS"].includes(code)) throw error;
     return { ok: false, reason: "not_writable", message: `cannot write to ${folder} (${code}); install it as the owner of that folder: ${INSTALL_COMMAND}` };
   } finally {
@@ -80,12 +82,16 @@ async function runNpm(cwd: string, onProgress: (line: string) => void, signal: A
     cwd,
     stdio: ["ignore", "ignore", "pipe"],
     shell: process.platform === "win32",
+    // npm answers SIGTERM by tidying up, which can last; the stage folder is thrown away anyway.
+    killSignal: "SIGKILL",
     ...(signal && { signal }),
   });
-  const ended = new Promise<number | NodeJS.ErrnoException>((resolve) => npm.once("error", resolve).once("close", (code) => resolve(code ?? 1)));
+  const ended = new Promise<"missing" | number>((resolve) => {
+    npm.once("error", () => npm.pid === undefined && resolve("missing")).once("exit", (code) => resolve(code ?? 1));
+  });
   const complaints: string[] = [];
   let fetched = 0;
-  for await (const line of createInterface({ input: npm.stderr })) {
+  for await (const line of createInterface({ input: npm.stderr, ...(signal && { signal }) })) {
     if (/^npm (error|ERR!)/.test(line)) complaints.push(line.replace(/^npm (error|ERR!) ?/, ""));
     if (!line.startsWith("npm http ")) continue;
     fetched += 1;
@@ -94,16 +100,14 @@ async function runNpm(cwd: string, onProgress: (line: string) => void, signal: A
   const result = await ended;
   if (result === 0) return undefined;
   if (signal?.aborted) return { ok: false, reason: "aborted", message: "the install was aborted" };
-  if (typeof result !== "number" && result.code === "ENOENT") return { ok: false, reason: "npm_missing", message: "npm is not on the PATH; it comes with Node.js" };
+  if (result === "missing") return { ok: false, reason: "npm_missing", message: "npm is not on the PATH; it comes with Node.js" };
   const said = complaints.join("\n");
   if (NO_NETWORK.test(said)) return { ok: false, reason: "offline", message: `the npm registry cannot be reached; go online and run: ${INSTALL_COMMAND}` };
-  return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit ${String(result)}`}` };
+  return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit code ${result}`}` };
 }
 
-function readPackage(file: string): { version?: string; dependencies?: Record<string, string> } | undefined {
-  try {
-    return JSON.parse(readFileSync(file, "utf8")) as { version?: string; dependencies?: Record<string, string> };
-  } catch {
-    return undefined;
-  }
+const Package = z.object({ version: z.string().optional(), dependencies: z.record(z.string(), z.string()).optional() });
+
+function readPackage(file: string): z.infer<typeof Package> | undefined {
+  return existsSync(file) ? Package.safeParse(parseJson(readFileSync(file, "utf8"))).data : undefined;
 }

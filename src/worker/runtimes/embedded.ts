@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import { embeddedFolder, INSTALL_COMMAND, isEmbeddedInstalled } from "./embedded-install.ts";
 import { parseJson } from "./chat-answer.ts";
+import { embeddedFolder, INSTALL_COMMAND, isEmbeddedInstalled } from "./embedded-install.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "./runtime.ts";
 
@@ -35,10 +35,13 @@ export class Embedded implements Runtime {
   readonly name = "embedded";
   readonly model: string;
   readonly models: readonly string[];
+  /** The base URL of its OpenAI-compatible server. */
+  readonly url: string;
   readonly #child: ChildProcess;
   readonly #server: OpenAiCompatible;
 
-  private constructor(child: ChildProcess, server: OpenAiCompatible) {
+  private constructor(child: ChildProcess, url: string, server: OpenAiCompatible) {
+    this.url = url;
     this.model = server.model;
     this.models = server.models;
     this.#child = child;
@@ -55,7 +58,7 @@ export class Embedded implements Runtime {
     try {
       const { url, model, context } = await readyLine(child, options.signal);
       const limits = { contextTokens: context, ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }) };
-      return new Embedded(child, new OpenAiCompatible({ baseUrl: url, name: "embedded", model, ...limits }));
+      return new Embedded(child, url, new OpenAiCompatible({ baseUrl: url, name: "embedded", model, ...limits }));
     } catch (error) {
       child.kill("SIGKILL");
       throw error;
@@ -68,10 +71,12 @@ export class Embedded implements Runtime {
   }
 
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
+    this.#checkAlive();
     return this.#server.generate(prompt, options);
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {
+    this.#checkAlive();
     return this.#server.warmUp(signal);
   }
 
@@ -84,6 +89,11 @@ export class Embedded implements Runtime {
     this.#child.stdin?.end();
     await gone;
     clearTimeout(force);
+  }
+
+  /** The port of a child that died may belong to somebody else by now, who must not get the prompt. */
+  #checkAlive(): void {
+    if (hasEnded(this.#child)) throw new RuntimeError("runtime_unreachable", "the embedded runtime has ended");
   }
 }
 
@@ -98,7 +108,9 @@ function spawnServer(folder: string, args: string[]): ChildProcess {
 async function readyLine(child: ChildProcess, signal?: AbortSignal): Promise<{ url: string; model: string; context: number }> {
   const timeout = AbortSignal.timeout(LOAD_TIMEOUT_MS);
   const lines = createInterface({ input: child.stdout!, signal: AbortSignal.any(signal ? [signal, timeout] : [timeout]) });
-  const failed = new Promise<never>((_, reject) => child.once("error", (cause) => reject(new RuntimeError("runtime_unreachable", "cannot start a child process", { cause }))));
+  const failed = new Promise<never>((_, reject) =>
+    child.once("error", (cause) => reject(new RuntimeError("runtime_unreachable", "cannot start a child process", { cause }))),
+  );
   const read = async () => {
     for await (const line of lines) {
       const said = ReadyLine.safeParse(parseJson(line));

@@ -11,7 +11,8 @@ export async function httpFailure(response: Response, model: string): Promise<Ru
   const said = failure === undefined ? `HTTP ${status}` : `HTTP ${status}: ${failure.message}`;
   const about = `${failure?.codes ?? ""} ${failure?.message ?? ""}`;
   if (status === 401 || status === 403) return new RuntimeError("runtime_error", `the runtime refuses the worker (${said}): set LLM_API_KEY`);
-  if (/model_not_found/.test(about) || (status === 404 && /model/i.test(about))) return new RuntimeError("model_missing", `the runtime has no model "${model}" (${said})`);
+  if (/model_not_found/.test(about) || (status === 404 && /model/i.test(about)))
+    return new RuntimeError("model_missing", `the runtime has no model "${model}" (${said})`);
   if (status === 404 || status === 405) return new RuntimeError("runtime_error", `there is no chat completion at ${new URL(response.url).pathname} (${said})`);
   if (status === 503) return new RuntimeError("runtime_error", `the runtime is loading its model or overloaded (${said})`);
   if (status === 408 || status === 429 || status >= 500) return new RuntimeError("runtime_error", `the runtime failed (${said})`);

@@ -57,7 +57,7 @@ export class OpenAiCompatible implements Runtime {
     const signal = AbortSignal.any([options.signal, this.#closed.signal]);
     try {
       signal.throwIfAborted();
-      return await this.#read(prompt, await this.#request(prompt, options, signal), options);
+      return await this.#read(prompt, await this.#request(prompt, options, signal), { ...options, signal });
     } catch (error) {
       // However the break showed itself, an abort is an abort.
       throw signal.aborted ? new RuntimeError("aborted", "the generation was aborted", { cause: error }) : error;
@@ -87,7 +87,7 @@ export class OpenAiCompatible implements Runtime {
     return response;
   }
 
-  async #read(prompt: string, response: Response, { onDelta, onActivity }: GenerateOptions): Promise<Generation> {
+  async #read(prompt: string, response: Response, { onDelta, onActivity, signal }: GenerateOptions): Promise<Generation> {
     const visible = new VisibleText();
     let text = "";
     let generated = "";
@@ -109,9 +109,12 @@ export class OpenAiCompatible implements Runtime {
       show(visible.push(part.content));
       finishReason = part.finishReason ?? finishReason;
       usage = part.usage ?? usage;
+      // The rest may have arrived already: no delta follows an abort.
+      signal.throwIfAborted();
     }
     if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended before the answer did");
     show(visible.end());
+    signal.throwIfAborted();
     usage ??= { prompt_tokens: estimatedTokens(prompt), completion_tokens: estimatedTokens(generated) };
     return { text, model: this.model, usage, finishReason };
   }
@@ -124,13 +127,15 @@ export class OpenAiCompatible implements Runtime {
 /** The JSON texts of an answer: many of a stream, one of a server that does not stream. */
 async function* answerData(response: Response): AsyncGenerator<string, void, undefined> {
   const type = response.headers.get("content-type") ?? "";
-  if (type.startsWith("text/event-stream")) return yield* eventData(response);
-  if (!type.includes("json")) {
+  if (type.startsWith("text/event-stream")) {
+    yield* eventData(response);
+  } else if (type.includes("json")) {
+    yield await bodyText(response);
+    yield "[DONE]";
+  } else {
     await response.body?.cancel();
     throw new RuntimeError("runtime_error", `the answer is ${type || "of no type"}: this is no OpenAI-compatible server`);
   }
-  yield await bodyText(response);
-  yield "[DONE]";
 }
 
 /** Tokens of a text when the server does not count them: one for every four bytes of UTF-8, rounded up. */

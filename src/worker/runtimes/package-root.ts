@@ -1,6 +1,7 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseJson } from "./chat-answer.ts";
 
 /** The folder of this package, found upwards from here, because this file runs from `src` and from `dist`. */
 export function packageRoot(): string {
@@ -11,9 +12,6 @@ export function packageRoot(): string {
 }
 
 function nameIn(file: string): unknown {
-  try {
-    return (JSON.parse(readFileSync(file, "utf8")) as { name?: unknown }).name;
-  } catch {
-    return undefined;
-  }
+  const value = existsSync(file) ? parseJson(readFileSync(file, "utf8")) : undefined;
+  return typeof value === "object" && value !== null && "name" in value ? value.name : undefined;
 }

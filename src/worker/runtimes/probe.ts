@@ -75,7 +75,13 @@ function probeChosen(text: string, options: FindOptions, stop: AbortSignal): Run
   const baseUrl = baseUrlOf(text);
   const name = "openai-compatible";
   // The text may hold a password: it is not repeated.
-  if (baseUrl === undefined) return [{ candidate: { name, baseUrl: "the URL given" }, probed: Promise.resolve({ ok: false, why: "is no http(s) URL, or has a password in it (use LLM_API_KEY)" }) }];
+  if (baseUrl === undefined)
+    return [
+      {
+        candidate: { name, baseUrl: "the URL given" },
+        probed: Promise.resolve({ ok: false, why: "is no http(s) URL, or has a password in it (use LLM_API_KEY)" }),
+      },
+    ];
   const candidate = { name, baseUrl };
   const apiKey = options.env["LLM_API_KEY"];
   return [{ candidate, probed: probe(candidate, options, stop, CHOSEN_TIMEOUT_MS, apiKey) }];

@@ -1,0 +1,86 @@
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { stripVTControlCharacters } from "node:util";
+
+const STOP_TIMEOUT_MS = 10_000;
+const KEPT_LINES = 200;
+const LEASH = new URL("leash.mjs", import.meta.url).href;
+
+/** How a child ended: its exit code, or the signal that ended it. */
+export type Exit = number | NodeJS.Signals;
+
+/** A Node program that runs as a child process and cannot outlive this one. */
+export type Child = {
+  readonly pid: number;
+  /** Resolves when it has ended, and its own children too. */
+  readonly exited: Promise<Exit>;
+  /** The last lines that it printed, on both streams, without colours. */
+  readonly lines: readonly string[];
+  /** Ends it: SIGTERM, and SIGKILL for what is left after 10 s. */
+  stop(): Promise<Exit>;
+  /** SIGKILL for it and its children. */
+  kill(): Promise<Exit>;
+};
+
+/** How to start a child. */
+export type ChildOptions = {
+  cwd?: string;
+  env?: NodeJS.ProcessEnv;
+  /** Called for each line that it prints, without colours. */
+  onLine?: (line: string, stream: "stdout" | "stderr") => void;
+};
+
+/** Runs this Node on `args` in a process group of its own, so that Ctrl-C reaches it through `stop` only. */
+export function startChild(args: readonly string[], options: ChildOptions = {}): Child {
+  const child = spawn(process.execPath, ["--no-warnings", "--import", LEASH, ...args], {
+    cwd: options.cwd,
+    env: { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0", ...options.env },
+    stdio: ["pipe", "pipe", "pipe"],
+    detached: process.platform !== "win32",
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`cannot start ${args.join(" ")}`);
+  const lines: string[] = [];
+  const read = (stream: "stdout" | "stderr"): void => {
+    createInterface({ input: child[stream] }).on("line", (coloured) => {
+      const line = stripVTControlCharacters(coloured);
+      lines.push(line);
+      if (lines.length > KEPT_LINES) lines.shift();
+      options.onLine?.(line, stream);
+    });
+  };
+  read("stdout");
+  read("stderr");
+  // A child that is gone closes the pipe; that shows up as its exit.
+  child.stdin.on("error", () => {});
+  const exited = new Promise<Exit>((resolve) => {
+    // Whatever it left behind: a workerd outlives a wrangler that was killed.
+    child.once("exit", () => signalGroup(pid, "SIGKILL"));
+    child.once("close", (code, signal) => resolve(signal ?? code ?? 1));
+  });
+  const running = (): boolean => child.exitCode === null && child.signalCode === null;
+  return {
+    pid,
+    exited,
+    lines,
+    async stop() {
+      const force = setTimeout(() => running() && signalGroup(pid, "SIGKILL"), STOP_TIMEOUT_MS);
+      if (running()) child.kill("SIGTERM");
+      const exit = await exited;
+      clearTimeout(force);
+      return exit;
+    },
+    kill() {
+      if (running()) signalGroup(pid, "SIGKILL");
+      return exited;
+    },
+  };
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(process.platform === "win32" ? pid : -pid, signal);
+  } catch {
+    // Nobody is left in the group.
+  }
+}

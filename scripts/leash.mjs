@@ -1,0 +1,9 @@
+// Preloaded (`node --import`) into a child whose stdin is a pipe from its parent: when the parent is gone, however it went, the child ends too.
+import { isMainThread } from "node:worker_threads";
+
+if (isMainThread) {
+  process.stdin.once("end", () => process.kill(process.pid, "SIGTERM"));
+  process.stdin.once("error", () => process.kill(process.pid, "SIGTERM"));
+  process.stdin.resume();
+  process.stdin.unref?.();
+}

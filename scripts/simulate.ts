@@ -1,0 +1,43 @@
+/** Searches seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. */
+import { parseArgs } from "node:util";
+import { runHistory } from "../test/simulation/history.ts";
+import { Stats } from "../test/simulation/world.ts";
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "2000" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    trace: { type: "boolean", default: false },
+    "keep-going": { type: "boolean", default: false },
+  },
+});
+const from = Number(values.seed ?? values.from);
+const count = values.seed === undefined ? Number(values.seeds) : 1;
+const total = new Stats();
+const failures = new Map<string, number[]>();
+const started = performance.now();
+
+for (let seed = from; seed < from + count; seed++) {
+  const { violation, stats } = runHistory(seed);
+  total.add(stats);
+  if (violation === null) continue;
+  const seeds = failures.get(violation.invariant) ?? [];
+  failures.set(violation.invariant, [...seeds, seed]);
+  if (values["keep-going"]) {
+    if (seeds.length === 0) console.log(`seed ${seed} breaks ${violation.message}`);
+    continue;
+  }
+  console.log(runHistory(seed, { traced: true }).trace.slice(-60).join("\n"));
+  console.log(`\nseed ${seed} breaks ${violation.message}\nagain with: node scripts/simulate.ts --seed ${seed} --trace`);
+  process.exitCode = 1;
+  break;
+}
+if (values.trace && process.exitCode !== 1) console.log(runHistory(from, { traced: true }).trace.join("\n"));
+
+const seconds = (performance.now() - started) / 1_000;
+const { events, alarms, jobs, accepted, completed, failed, crashes, evictions, breaks, registrations } = total;
+console.log(`${Math.round(count / seconds)} seeds/s, ${Math.round(events / seconds / 1_000)} k events/s, ${seconds.toFixed(1)} s`);
+console.log(JSON.stringify({ seeds: count, events, alarms, jobs, accepted, completed, failed, crashes, evictions, breaks, registrations, causes: Object.fromEntries(total.causes) }));
+for (const [invariant, seeds] of failures) console.log(`${invariant}: ${seeds.length} seeds, first ${seeds.slice(0, 8).join(", ")}`);
+if (failures.size > 0) process.exitCode = 1;

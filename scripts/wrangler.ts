@@ -1,0 +1,32 @@
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { type Child, startChild } from "./child.ts";
+import { ROOT } from "./instance.ts";
+
+/** wrangler's program itself: its `bin` would put one more process between us and workerd. */
+const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");
+
+/** Runs wrangler on the repository, offline and silent about itself; all that it writes goes to `stateDir` and `.wrangler/tmp`. */
+export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void): Child {
+  const temporary = join(stateDir, "tmp");
+  mkdirSync(temporary, { recursive: true });
+  return startChild([CLI, ...args], {
+    cwd: ROOT,
+    env: {
+      // Without a terminal wrangler takes the default answer of each question.
+      CI: "true",
+      WRANGLER_SEND_METRICS: "false",
+      WRANGLER_SEND_ERROR_REPORTS: "false",
+      WRANGLER_HIDE_BANNER: "true",
+      WRANGLER_WRITE_LOGS: "false",
+      WRANGLER_REGISTRY_PATH: join(stateDir, "registry"),
+      CLOUDFLARE_CF_FETCH_ENABLED: "false",
+      // Its own request traces cost a database write per request.
+      X_LOCAL_OBSERVABILITY: "false",
+      X_LOCAL_EXPLORER: "false",
+      TMPDIR: temporary,
+    },
+    ...(onLine && { onLine }),
+  });
+}

@@ -1,0 +1,38 @@
+import { Hono } from "hono";
+import { gate } from "./payment/gate.ts";
+import { allowOnly } from "./routes/allow.ts";
+import { answerError } from "./routes/answer-error.ts";
+import type { AppEnv } from "./routes/app-env.ts";
+import { commit } from "./routes/commit.ts";
+import { connect } from "./routes/connect.ts";
+import { docsPage, openApiDocument } from "./routes/docs.ts";
+import { everyAnswer } from "./routes/every-answer.ts";
+import { health } from "./routes/health.ts";
+import { job } from "./routes/job.ts";
+import { quote } from "./routes/quote.ts";
+import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
+
+/** The whole REST surface of an instance [SPEC "Endpoints"]. */
+export const app = new Hono<AppEnv>();
+
+app.use(everyAnswer);
+app.onError(answerError);
+
+app.get("/v1/health", health);
+app.get("/v1/quote", quote);
+app.post("/v1/jobs/commit/fast", gate("FAST"), commit("FAST"));
+app.post("/v1/jobs/commit/cheap", gate("CHEAP"), commit("CHEAP"));
+app.get("/v1/jobs/:id", job);
+app.post("/v1/trust/create", createPairing);
+app.post("/v1/trust/claim", claimPairing);
+app.get("/v1/trust/list", listProviders);
+app.get("/openapi.json", openApiDocument);
+app.get("/docs", docsPage);
+
+const methods = Map.groupBy(
+  app.routes.filter((route) => route.method !== "ALL"),
+  (route) => route.path,
+);
+for (const [path, routes] of methods) app.all(path, allowOnly([...new Set(routes.map((route) => route.method))]));
+
+app.notFound(connect);

@@ -1,0 +1,119 @@
+import * as z from "zod";
+import { RATES, RETENTION } from "../protocol/limits.ts";
+import type { WorkerHub } from "./hub/worker-hub.ts";
+
+/** Bindings and variables of a coordinator, as its wrangler file declares them. Every variable is a string or absent. */
+export type Env = {
+  HUB: DurableObjectNamespace<WorkerHub>;
+  DB: D1Database;
+  [variable: string]: unknown;
+};
+
+const DAY = 24 * 60 * 60 * 1_000;
+const HOUR = 60 * 60 * 1_000;
+
+/** Placeholder payees: nobody can receive there, so a start with one of them warns. */
+export const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
+
+const flag = z.enum(["true", "false"]).default("false").transform((value) => value === "true");
+const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits");
+const base58 = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be a base58 address");
+const url = z.url({ protocol: /^https?$/, error: "must be an http(s) URL" });
+const duration = (unit: number, fallback: number) =>
+  z
+    .string()
+    .regex(/^\d+(\.\d+)?$/, "must be a number")
+    .transform((text) => Number(text) * unit)
+    .default(fallback);
+const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number").transform(Number).default(fallback);
+
+const Variables = z.object({
+  INSTANCE: z.enum(["evm", "svm"]),
+  TESTNET_MODE: flag,
+  WORKER_AUTH: z.enum(["required", "optional"]).optional(),
+  RECEIPT_POLICY: z.enum(["strict", "record"]).optional(),
+  RATE_LIMITS: z.enum(["on", "off"]).optional(),
+  PUBLIC_HOST: z.string().regex(/^[^\s/]+$/, "must be a host, without scheme or path").optional(),
+  TRUSTED_IP_HEADER: z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header name").optional(),
+  STAKE_SOURCE: z.enum(["none", "table"]).default("none"),
+  EVM_NETWORK: chainId.default("eip155:10143"),
+  EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
+  EVM_FACILITATOR: url.default("https://x402-facilitator.molandak.org"),
+  EVM_USDC: address.default("0x534b2f3A21130d7a60830c2Df862319e593943A3"),
+  EVM_USDC_NAME: z.string().min(1).default("USDC"),
+  EVM_USDC_VERSION: z.string().min(1).default("2"),
+  SVM_NETWORK: chainId.default("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"),
+  SVM_PAY_TO: base58.default(PLACEHOLDER_PAY_TO.svm),
+  SVM_FACILITATOR: url.default("https://www.x402.org/facilitator"),
+  RETENTION_RESULT_DAYS: duration(DAY, RETENTION.result),
+  RETENTION_JOB_DAYS: duration(DAY, RETENTION.job),
+  IDEMPOTENCY_HOURS: duration(HOUR, RETENTION.idempotency),
+  PAIRING_CLAIMS_PER_MINUTE: count(RATES.pairingClaimsPerMinute),
+  FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
+});
+
+/** How one instance is paid. `asset` is the token contract on EVM; on SVM the scheme resolves the token. */
+export type PaymentSettings = {
+  payTo: string;
+  facilitator: string;
+  asset: { address: string; name: string; version: string } | null;
+};
+
+/** The settings of one instance. Durations in ms. */
+export type Settings = {
+  instance: "evm" | "svm";
+  network: string;
+  testnetMode: boolean;
+  workerAuth: "required" | "optional";
+  receiptPolicy: "strict" | "record";
+  rateLimits: boolean;
+  publicHost: string | null;
+  trustedIpHeader: string | null;
+  stakeSource: "none" | "table";
+  payment: PaymentSettings;
+  retention: { result: number; job: number; idempotency: number };
+  rates: { pairingClaimsPerMinute: number; failedPairingClaimsPerMinute: number };
+};
+
+/** A variable that cannot be read; the message names it, never its value. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+}
+
+/** Reads the settings of an instance. @throws {SettingsError} naming each variable that is wrong. */
+export function readSettings(env: Record<string, unknown>): Settings {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
+  const parsed = Variables.safeParse(given);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    throw new SettingsError(`Invalid setting ${problems.join("; ")}`);
+  }
+  const v = parsed.data;
+  const evm = v.INSTANCE === "evm";
+  return {
+    instance: v.INSTANCE,
+    network: evm ? v.EVM_NETWORK : v.SVM_NETWORK,
+    testnetMode: v.TESTNET_MODE,
+    workerAuth: v.WORKER_AUTH ?? (v.TESTNET_MODE ? "optional" : "required"),
+    receiptPolicy: v.RECEIPT_POLICY ?? (v.TESTNET_MODE ? "record" : "strict"),
+    rateLimits: (v.RATE_LIMITS ?? (v.TESTNET_MODE ? "off" : "on")) === "on",
+    publicHost: v.PUBLIC_HOST ?? null,
+    trustedIpHeader: v.TRUSTED_IP_HEADER ?? null,
+    stakeSource: v.STAKE_SOURCE,
+    payment: evm
+      ? { payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION } }
+      : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, asset: null },
+    retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS },
+    rates: { pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE, failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE },
+  };
+}
+
+const known = new WeakMap<object, Settings>();
+
+/** The settings of `env`, read once per isolate. @throws {SettingsError} */
+export function settingsOf(env: Env): Settings {
+  let settings = known.get(env);
+  if (settings === undefined) known.set(env, (settings = readSettings(env)));
+  return settings;
+}

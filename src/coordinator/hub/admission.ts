@@ -1,0 +1,153 @@
+import { JobType } from "../../protocol/job.ts";
+import { TIMING } from "../../protocol/limits.ts";
+import { CLOSE, type Register, registerText, type RegisterRefusal, type Tier } from "../../protocol/worker-messages.ts";
+import { parseSignature } from "../../receipt/bytes.ts";
+import { isPublicKey } from "../../receipt/ed25519.ts";
+import type { Settings } from "../config.ts";
+import { errorFacts, logError } from "../log.ts";
+import type { StakeSource } from "../stake/source.ts";
+import { verifySync } from "./completion-check.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Journal } from "./journal.ts";
+import type { Conn, Registered, Sockets } from "./sockets.ts";
+
+/** Who may be a worker: keys, signatures, parking, tier; then the core is told [WS2–WS5, WS7]. */
+export class Admission {
+  readonly #settings: Settings;
+  readonly #journal: Journal;
+  readonly #sockets: Sockets;
+  readonly #dispatcher: Dispatcher;
+  readonly #stake: () => StakeSource | null;
+  readonly #clock: () => number;
+
+  constructor(parts: { settings: Settings; journal: Journal; sockets: Sockets; dispatcher: Dispatcher; stake: () => StakeSource | null; clock: () => number }) {
+    this.#settings = parts.settings;
+    this.#journal = parts.journal;
+    this.#sockets = parts.sockets;
+    this.#dispatcher = parts.dispatcher;
+    this.#stake = parts.stake;
+    this.#clock = parts.clock;
+  }
+
+  /** Answers a `register` frame. */
+  async register(conn: Conn, frame: Register): Promise<void> {
+    const { worker } = conn.attachment;
+    if (worker !== null) return this.#update(conn, worker, frame);
+    // Another register frame while the tier is being read changes nothing.
+    if (conn.registering) return;
+    const key = frame.provider_pubkey;
+    if (!isPublicKey(key)) return this.refuse(conn, "invalid_key");
+    const known = this.#journal.key(key);
+    const now = this.#clock();
+    const authenticated = typeof frame.signature === "string";
+    if (typeof frame.signature === "string") {
+      const { nonce, host } = conn.attachment;
+      const signature = parseSignature(frame.signature);
+      const text = registerText({ network: this.#settings.network, host, nonce, pubkey: key });
+      if (signature === null || !verifySync(text, signature, key)) return this.refuse(conn, "invalid_signature");
+    } else if (this.#settings.workerAuth === "required" || typeof known?.authenticatedAt === "number") {
+      return this.refuse(conn, "auth_required");
+    }
+    const record = known?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+    if (record.parkedUntil > now) return this.refuse(conn, "parked", Math.ceil((record.parkedUntil - now) / 1_000));
+
+    conn.registering = true;
+    const tier = await this.#tierOf(key);
+    conn.registering = false;
+    // The tier may have taken a while: the socket may be gone.
+    if (this.#sockets.get(conn.attachment.conn) !== conn) return;
+    const registered: Registered = {
+      key,
+      id: crypto.randomUUID(),
+      authenticated,
+      mobile: frame.provider_type === "MOBILE",
+      capabilities: capabilitiesOf(frame.capabilities, frame.provider_type === "MOBILE"),
+      tier,
+      acks: frame.features?.includes("ack") ?? false,
+      lastUsedAt: 0,
+    };
+    this.#journal.keySeen(key, authenticated, this.#clock());
+    this.#sockets.identify(conn, registered);
+    this.#acknowledge(conn, registered);
+    this.#dispatcher.apply({
+      type: "register",
+      conn: conn.attachment.conn,
+      key,
+      capabilities: new Set(registered.capabilities),
+      tier,
+      acks: registered.acks,
+      record,
+      lastUsedAt: 0,
+      resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
+    });
+  }
+
+  /** Refuses a registration and closes the socket [WS4]. */
+  refuse(conn: Conn, error: RegisterRefusal, retryAfter?: number): void {
+    const id = conn.attachment.conn;
+    this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
+    this.#dispatcher.close(id, CLOSE_OF[error], error);
+  }
+
+  /** Reads every connected worker's tier again; a tier that cannot be read is Open [ST2]. */
+  async refreshTiers(): Promise<void> {
+    if (this.#stake() === null) return;
+    for (const key of [...this.#dispatcher.state.workers.keys()]) {
+      const tier = await this.#tierOf(key);
+      const worker = this.#dispatcher.state.workers.get(key);
+      const conn = worker && this.#sockets.get(worker.conn);
+      if (conn?.attachment.worker?.key !== key || conn.attachment.worker.tier === tier) continue;
+      this.#sockets.identify(conn, { ...conn.attachment.worker, tier });
+      this.#dispatcher.apply({ type: "tier", key, tier });
+    }
+  }
+
+  #update(conn: Conn, worker: Registered, frame: Register): void {
+    const id = conn.attachment.conn;
+    if (frame.provider_pubkey !== worker.key) {
+      this.#dispatcher.send(id, { type: "error", code: "already_registered", message: "this socket is registered with another key" });
+      return;
+    }
+    const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
+    const updated = { ...worker, capabilities, acks: frame.features?.includes("ack") ?? worker.acks };
+    this.#sockets.identify(conn, updated);
+    this.#acknowledge(conn, updated);
+    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks });
+  }
+
+  #acknowledge(conn: Conn, worker: Registered): void {
+    this.#dispatcher.send(conn.attachment.conn, {
+      type: "register_ack",
+      status: "ok",
+      worker_id: worker.id,
+      authenticated: worker.authenticated,
+      tier: worker.tier,
+      heartbeat_interval_ms: TIMING.heartbeat,
+    });
+  }
+
+  async #tierOf(key: string): Promise<Tier> {
+    const stake = this.#stake();
+    if (stake === null) return "Open";
+    try {
+      return await stake.tierOf(key);
+    } catch (error) {
+      logError("stake_unreadable", { key: key.slice(0, 8), ...errorFacts(error) });
+      return "Open";
+    }
+  }
+}
+
+const CLOSE_OF = {
+  invalid_key: CLOSE.badMessage,
+  invalid_register: CLOSE.badMessage,
+  invalid_signature: CLOSE.unauthorized,
+  auth_required: CLOSE.unauthorized,
+  parked: CLOSE.parked,
+} as const satisfies Record<RegisterRefusal, number>;
+
+/** What a worker may be given: known capabilities only, and TASK alone for a mobile one [WS3]. */
+function capabilitiesOf(announced: readonly string[], mobile: boolean): JobType[] {
+  if (mobile) return ["TASK"];
+  return JobType.options.filter((type) => announced.includes(type));
+}

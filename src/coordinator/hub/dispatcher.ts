@@ -1,0 +1,267 @@
+import { isoTime } from "../../protocol/text.ts";
+import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
+import { createState, type DispatchEvent, type DispatchState, type Effect, type JobFacts, type KeyRecord, nextDue, reduce, restore, type Rules } from "../dispatch/index.ts";
+import { errorFacts, logError } from "../log.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
+import type { Journal, StoredEnd } from "./journal.ts";
+import type { Sockets } from "./sockets.ts";
+
+/** What travels with an event but never enters the core. */
+type Cargo = { payload?: string; completion?: CheckedCompletion };
+type Post = Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }> | { type: "frame"; conn: string; frame: CoordinatorFrame };
+type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
+
+/** Everything that happened since the last commit: what to write, then what to send. */
+class Batch {
+  readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
+  readonly saves = new Set<string>();
+  readonly ends = new Map<string, StoredEnd>();
+  readonly records = new Map<string, KeyRecord>();
+  readonly idempotent = new Map<string, Idempotent>();
+  readonly posts: Post[] = [];
+  readonly done = Promise.withResolvers<void>();
+
+  constructor() {
+    // Not everyone who caused a batch waits for it.
+    this.done.promise.catch(() => {});
+  }
+
+  touches(jobId: string): boolean {
+    return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
+  }
+}
+
+/** What the dispatcher tells the hub. */
+export type DispatcherEvents = {
+  /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. */
+  committed(changed: ReadonlySet<string>, ended: ReadonlyMap<string, StoredEnd>): void;
+  /** A completion of a job that is not live. */
+  completionOfUnknown(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): void;
+  /** Not even the journal can be read: only a new object can go on. */
+  broken(): void;
+};
+
+/**
+ * Runs the dispatch core on durable ground: reduce at once, in memory; then, once per turn of the event loop, write everything that
+ * changed in one transaction and only after that send what was to be sent. Commits, claims and completions that arrive in one turn
+ * share one commit to disk. If the write fails, memory is thrown away and rebuilt from what is durable; nobody was told anything else.
+ */
+export class Dispatcher {
+  readonly #journal: Journal;
+  readonly #sockets: Sockets;
+  readonly #rules: Rules;
+  readonly #events: DispatcherEvents;
+  readonly #clock: () => number;
+  #state: DispatchState;
+  #batch: Batch | null = null;
+
+  constructor(parts: { journal: Journal; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
+    this.#journal = parts.journal;
+    this.#sockets = parts.sockets;
+    this.#rules = parts.rules;
+    this.#events = parts.events;
+    this.#clock = parts.clock;
+    this.#state = createState(this.#rules);
+  }
+
+  /** What dispatch knows. Read only. */
+  get state(): DispatchState {
+    return this.#state;
+  }
+
+  /** When `time` has to be told next, ms since the epoch; null for never. */
+  get due(): number | null {
+    return nextDue(this.#state);
+  }
+
+  /** Builds the state from the journal and the sockets that are alive. Never throws on what a row says. */
+  load(): void {
+    const now = this.#clock();
+    this.#batch = null;
+    this.#state = createState(this.#rules);
+    const { saved, damaged } = this.#journal.live();
+    restore(this.#state, saved, now);
+    for (const id of damaged) {
+      logError("damaged_row", { job: id.slice(0, 8) });
+      this.#turn().ends.set(id, { status: "failed", result: '{"error":"worker_lost"}', receipt: null, key: null, holders: [], rev: Number.MAX_SAFE_INTEGER, endedAt: now });
+    }
+    for (const conn of this.#sockets.reload()) {
+      const { worker } = conn.attachment;
+      if (worker === null) continue;
+      const record = this.#journal.key(worker.key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+      this.apply({ type: "register", conn: conn.attachment.conn, key: worker.key, capabilities: new Set(worker.capabilities), tier: worker.tier, acks: worker.acks, record, lastUsedAt: worker.lastUsedAt, resume: undefined });
+    }
+    // The sweep that woke this object is due now: only the memory of its time was lost.
+    if (this.#state.workers.size > 0) this.#state.sweepDue = now;
+  }
+
+  /** Tells the core what happened. Its effects are written and sent at the end of this turn; see {@link committed}. */
+  apply(event: DispatchEvent, cargo: Cargo = {}): readonly Effect[] {
+    const effects = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
+    if (effects.length === 0) return effects;
+    const batch = this.#turn();
+    if (event.type === "submit") batch.fresh.set(event.job.id, { facts: event.job, payload: cargo.payload ?? "" });
+    for (const effect of effects) this.#collect(batch, effect, cargo.completion);
+    return effects;
+  }
+
+  /** Sends a frame after everything that was to be sent before it. */
+  send(conn: string, frame: CoordinatorFrame): void {
+    this.#turn().posts.push({ type: "frame", conn, frame });
+  }
+
+  /** Closes a socket after everything that was to be sent before. */
+  close(conn: string, code: number, reason: string): void {
+    this.#turn().posts.push({ type: "close", conn, code, reason });
+  }
+
+  /** Keeps an idempotency key together with the job that it stands for. */
+  keepIdempotent(entry: Idempotent): void {
+    this.#turn().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
+  }
+
+  /** An idempotency key that is about to be written. */
+  pendingIdempotent(userId: string, key: string): Idempotent | undefined {
+    return this.#batch?.idempotent.get(idempotencyId(userId, key));
+  }
+
+  /** Whether something about this job is not durable yet. */
+  isDirty(jobId: string): boolean {
+    return this.#batch?.touches(jobId) ?? false;
+  }
+
+  /** Resolves when everything so far is durable and sent; rejects when it could not be written and was undone. */
+  committed(): Promise<void> {
+    return this.#batch?.done.promise ?? Promise.resolve();
+  }
+
+  /** Writes and sends what has gathered. Never throws. */
+  flush(): void {
+    const batch = this.#batch;
+    if (batch === null) return;
+    this.#batch = null;
+    try {
+      this.#journal.transaction(() => this.#write(batch));
+    } catch (error) {
+      logError("journal_failed", errorFacts(error));
+      batch.done.reject(error);
+      this.#recover();
+      return;
+    }
+    const lost = batch.posts.filter((post) => !this.#deliver(post, batch)).map((post) => post.conn);
+    this.#events.committed(new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]), batch.ends);
+    batch.done.resolve();
+    for (const conn of lost) this.apply({ type: "disconnect", conn });
+  }
+
+  #recover(): void {
+    try {
+      this.load();
+    } catch {
+      this.#events.broken();
+    }
+  }
+
+  #turn(): Batch {
+    if (this.#batch === null) {
+      this.#batch = new Batch();
+      setTimeout(() => this.flush(), 0);
+    }
+    return this.#batch;
+  }
+
+  #collect(batch: Batch, effect: Effect, completion: CheckedCompletion | undefined): void {
+    switch (effect.type) {
+      case "save":
+        batch.saves.add(effect.jobId);
+        return;
+      case "ended": {
+        const { outcome, jobId, rev, holders } = effect;
+        const endedAt = this.#clock();
+        const end: StoredEnd =
+          outcome.status === "completed"
+            ? { status: "completed", result: completion?.result ?? "null", receipt: completion?.receipt ?? null, key: outcome.key, holders, rev, endedAt }
+            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, rev, endedAt };
+        batch.saves.delete(jobId);
+        batch.ends.set(jobId, end);
+        return;
+      }
+      case "record":
+        batch.records.set(effect.key, effect.record);
+        return;
+      case "refused":
+        batch.fresh.delete(effect.jobId);
+        return;
+      case "completion_of_unknown":
+        this.#events.completionOfUnknown(effect.conn, effect.key, effect.jobId, completion);
+        return;
+      case "assign":
+      case "cancel_attempt":
+      case "completion_ack":
+      case "drained":
+      case "close":
+        batch.posts.push(effect);
+        return;
+      default:
+        effect satisfies never;
+    }
+  }
+
+  #write(batch: Batch): void {
+    const now = this.#clock();
+    for (const [id, { facts, payload }] of batch.fresh) {
+      const job = this.#state.jobs.get(id);
+      const end = batch.ends.get(id);
+      if (job !== undefined) this.#journal.insert(job, payload);
+      else if (end !== undefined) this.#journal.insertEnded(facts, payload, end);
+    }
+    for (const id of batch.saves) {
+      const job = this.#state.jobs.get(id);
+      if (job !== undefined && !batch.fresh.has(id)) this.#journal.save(job);
+    }
+    for (const [id, end] of batch.ends) if (!batch.fresh.has(id)) this.#journal.end(id, end);
+    for (const [key, record] of batch.records) this.#journal.keepRecord(key, record, now);
+    for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
+  }
+
+  /** Sends one thing; false when its socket turned out to be gone. */
+  #deliver(post: Post, batch: Batch): boolean {
+    switch (post.type) {
+      case "frame":
+        this.#sockets.send(post.conn, post.frame);
+        return true;
+      case "assign":
+        return this.#assign(post, batch.fresh.get(post.jobId)?.payload);
+      case "cancel_attempt":
+        this.#sockets.send(post.conn, { type: "job_cancel", job_id: post.jobId, attempt: post.attempt, reason: post.reason });
+        return true;
+      case "completion_ack":
+        this.#sockets.send(post.conn, { type: "job_complete_ack", job_id: post.jobId, ...post.answer });
+        return true;
+      case "drained":
+        this.#sockets.send(post.conn, { type: "drained" });
+        return true;
+      case "close":
+        this.#sockets.close(post.conn, post.code, post.reason);
+        return true;
+      default:
+        return post satisfies never;
+    }
+  }
+
+  #assign(post: Extract<Post, { type: "assign" }>, fresh: string | undefined): boolean {
+    const job = this.#state.jobs.get(post.jobId);
+    const payload = fresh ?? this.#journal.payload(post.jobId);
+    if (job === undefined || payload === null) return true;
+    const { policy, privacyClass } = job;
+    const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });
+    const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: post.attempt, deadline: isoTime(post.deadline) });
+    this.#sockets.used(post.conn, this.#clock());
+    // The payload is spliced in as the text that was stored: as the client sent it [WS8].
+    return this.#sockets.send(post.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
+  }
+}
+
+function idempotencyId(userId: string, key: string): string {
+  return `${userId}\n${key}`;
+}

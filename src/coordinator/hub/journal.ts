@@ -1,0 +1,243 @@
+import type { JobStatus } from "../../protocol/job.ts";
+import { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import { Receipt } from "../../protocol/receipt.ts";
+import * as z from "zod";
+import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+
+/** How a job ended, as it is stored: `result` is JSON text of the object that REST returns. Times in ms. */
+export type StoredEnd = {
+  status: "completed" | "failed";
+  result: string;
+  receipt: (Receipt & { verified: boolean }) | null;
+  /** The worker whose result it is; null on failure. */
+  key: string | null;
+  holders: readonly string[];
+  rev: number;
+  endedAt: number;
+};
+
+/** A job's row on its way to D1. */
+export type JournalRow = {
+  id: string;
+  job_type: string;
+  policy: string;
+  privacy_class: string;
+  user_id: string;
+  payload: string;
+  payload_bytes: number;
+  created_at: number;
+  rev: number;
+  status: JobStatus;
+  attempt: number;
+  provider_pubkey: string | null;
+  holders: string;
+  snapshot: string | null;
+  result: string | null;
+  receipt: string | null;
+  completed_at: number | null;
+  ended_at: number | null;
+  synced_rev: number;
+};
+
+/** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
+export type KnownKey = { record: KeyRecord; authenticatedAt: number | null };
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS jobs (
+  id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
+  payload TEXT NOT NULL, payload_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  rev INTEGER NOT NULL, status TEXT NOT NULL, attempt INTEGER NOT NULL, provider_pubkey TEXT, holders TEXT NOT NULL,
+  snapshot TEXT, result TEXT, receipt TEXT, completed_at INTEGER, ended_at INTEGER, synced_rev INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS idempotency (
+  user_id TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, job_id TEXT NOT NULL, created_at INTEGER NOT NULL,
+  PRIMARY KEY (user_id, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idempotency_created ON idempotency (created_at);
+CREATE TABLE IF NOT EXISTS keys (
+  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL,
+  strikes INTEGER NOT NULL DEFAULT 0, parks INTEGER NOT NULL DEFAULT 0, parked_until INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
+`;
+
+const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass });
+
+/**
+ * The hub's own SQLite: the commit journal of every job that D1 does not have the end of yet.
+ * Prepared text instead of drizzle: building a statement would cost more than running it (facts: 12 µs each).
+ */
+export class Journal {
+  readonly #storage: DurableObjectStorage;
+  readonly #sql: SqlStorage;
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage;
+    this.#sql = storage.sql;
+    this.#sql.exec(SCHEMA);
+  }
+
+  /** Runs `write` as one transaction: all of it is durable or none. */
+  transaction(write: () => void): void {
+    this.#storage.transactionSync(write);
+  }
+
+  insert(job: LiveJob, payload: string): void {
+    this.#insertRow(job, payload, statusOf(job), JSON.stringify(snapshotOf(job)));
+  }
+
+  /** Writes a job that was refused at commit: it has an end and never lived [JB8]. */
+  insertEnded(facts: JobFacts, payload: string, end: StoredEnd): void {
+    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, payload, end.status, null);
+    this.end(facts.id, end);
+  }
+
+  save(job: LiveJob): void {
+    this.#sql.exec(
+      "UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = ?, holders = ?, snapshot = ? WHERE id = ?",
+      job.rev,
+      statusOf(job),
+      job.attempts,
+      job.holders.at(-1)?.key ?? null,
+      JSON.stringify(job.holders.map((held) => held.key)),
+      JSON.stringify(snapshotOf(job)),
+      job.id,
+    );
+  }
+
+  end(id: string, end: StoredEnd): void {
+    this.#sql.exec(
+      `UPDATE jobs SET rev = ?, status = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
+         result = ?, receipt = ?, completed_at = ?, ended_at = ? WHERE id = ?`,
+      end.rev,
+      end.status,
+      end.key,
+      JSON.stringify(end.holders),
+      end.result,
+      end.receipt === null ? null : JSON.stringify(end.receipt),
+      end.status === "completed" ? end.endedAt : null,
+      end.endedAt,
+      id,
+    );
+  }
+
+  row(id: string): JournalRow | null {
+    return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
+  }
+
+  payload(id: string): string | null {
+    return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
+  }
+
+  /** Jobs that have not ended, and the ids of rows that cannot be read as such. */
+  live(): { saved: SavedJob[]; damaged: string[] } {
+    const saved: SavedJob[] = [];
+    const damaged: string[] = [];
+    for (const row of this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE ended_at IS NULL ORDER BY created_at")) {
+      const job = readSaved(row);
+      if (job === null) damaged.push(row.id);
+      else saved.push(job);
+    }
+    return { saved, damaged };
+  }
+
+  /** Ids of rows that D1 does not have the newest revision of. */
+  unsynced(): string[] {
+    return this.#sql.exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev").toArray().map((row) => row.id);
+  }
+
+  /** D1 has this revision: an ended job leaves, unless it changed meanwhile. */
+  synced(id: string, rev: number): void {
+    this.#sql.exec("DELETE FROM jobs WHERE id = ? AND rev = ? AND ended_at IS NOT NULL", id, rev);
+    this.#sql.exec("UPDATE jobs SET synced_rev = ? WHERE id = ? AND synced_rev < ?", rev, id, rev);
+  }
+
+  idempotent(userId: string, key: string, since: number): { fingerprint: string; jobId: string } | null {
+    const row = this.#sql
+      .exec<{ fingerprint: string; job_id: string }>("SELECT fingerprint, job_id FROM idempotency WHERE user_id = ? AND key = ? AND created_at > ?", userId, key, since)
+      .toArray()[0];
+    return row === undefined ? null : { fingerprint: row.fingerprint, jobId: row.job_id };
+  }
+
+  keepIdempotent(userId: string, key: string, fingerprint: string, jobId: string, now: number): void {
+    this.#sql.exec("INSERT OR REPLACE INTO idempotency (user_id, key, fingerprint, job_id, created_at) VALUES (?, ?, ?, ?, ?)", userId, key, fingerprint, jobId, now);
+  }
+
+  key(key: string): KnownKey | null {
+    const row = this.#sql
+      .exec<{ authenticated_at: number | null; strikes: number; parks: number; parked_until: number }>("SELECT * FROM keys WHERE key = ?", key)
+      .toArray()[0];
+    if (row === undefined) return null;
+    return { record: { strikes: row.strikes, parks: row.parks, parkedUntil: row.parked_until }, authenticatedAt: row.authenticated_at };
+  }
+
+  keySeen(key: string, authenticated: boolean, now: number): void {
+    this.#sql.exec(
+      `INSERT INTO keys (key, authenticated_at, last_seen) VALUES (?1, ?2, ?3)
+       ON CONFLICT (key) DO UPDATE SET last_seen = ?3, authenticated_at = coalesce(?2, authenticated_at)`,
+      key,
+      authenticated ? now : null,
+      now,
+    );
+  }
+
+  keepRecord(key: string, record: KeyRecord, now: number): void {
+    this.#sql.exec(
+      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until) VALUES (?1, ?2, ?3, ?4, ?5)
+       ON CONFLICT (key) DO UPDATE SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5`,
+      key,
+      now,
+      record.strikes,
+      record.parks,
+      record.parkedUntil,
+    );
+  }
+
+  /** Forgets idempotency keys and worker keys older than these times [API5, WS5]. */
+  purge(idempotencyBefore: number, keysBefore: number): void {
+    this.#sql.exec("DELETE FROM idempotency WHERE created_at < ?", idempotencyBefore);
+    this.#sql.exec("DELETE FROM keys WHERE last_seen < ?", keysBefore);
+  }
+
+  #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {
+    this.#sql.exec(
+      `INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      job.id,
+      job.jobType,
+      job.policy,
+      job.privacyClass,
+      job.userId,
+      payload,
+      job.payloadBytes,
+      job.createdAt,
+      job.rev,
+      status,
+      job.attempts,
+      job.holders.at(-1)?.key ?? null,
+      JSON.stringify(job.holders.map((held) => held.key)),
+      snapshot,
+    );
+  }
+}
+
+const StoredReceipt = Receipt.extend({ verified: z.boolean() });
+
+/** The receipt of a stored row, without the internal flag. */
+export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof StoredReceipt> | null {
+  return row.receipt === null ? null : StoredReceipt.parse(JSON.parse(row.receipt));
+}
+
+function readSaved(row: JournalRow): SavedJob | null {
+  try {
+    const facts = Facts.parse({ jobType: row.job_type, policy: row.policy, privacyClass: row.privacy_class });
+    const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
+    return {
+      facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys, payloadBytes: row.payload_bytes, createdAt: row.created_at },
+      rev: row.rev,
+      snapshot,
+    };
+  } catch {
+    return null;
+  }
+}

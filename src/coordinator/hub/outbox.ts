@@ -1,0 +1,115 @@
+import { errorFacts, logError } from "../log.ts";
+import { firstBatch, recordStatements } from "../store/record.ts";
+import { withDeadline } from "../store/d1.ts";
+import type { Journal, JournalRow } from "./journal.ts";
+
+const LINGER = 100;
+const BACKOFF = 1_000;
+const BACKOFF_MAX = 30_000;
+const REPORT_AFTER = 10;
+
+/**
+ * Brings changed jobs to D1 behind the hub's back: one row per job in its newest state, many rows per statement.
+ * Nothing here may throw: a row that D1 refuses waits, and the others pass it.
+ */
+export class Outbox {
+  readonly #journal: Journal;
+  readonly #db: () => D1Database;
+  /** Ids that D1 is behind on, and how often each has failed alone. */
+  readonly #behind = new Map<string, number>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #running: Promise<void> | null = null;
+  #most = 500;
+  #failures = 0;
+  #notBefore = 0;
+
+  constructor(journal: Journal, db: () => D1Database) {
+    this.#journal = journal;
+    this.#db = db;
+    for (const id of journal.unsynced()) this.#behind.set(id, 0);
+  }
+
+  get size(): number {
+    return this.#behind.size;
+  }
+
+  /** A job's row has changed. */
+  add(id: string): void {
+    if (!this.#behind.has(id)) this.#behind.set(id, 0);
+  }
+
+  /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
+  due(now: number): number | null {
+    return this.#behind.size === 0 ? null : Math.max(this.#notBefore, now + 2 * BACKOFF);
+  }
+
+  /** Drains soon, so that what changes together travels together. */
+  drainSoon(): void {
+    if (this.#behind.size === 0 || this.#timer !== null || this.#running !== null) return;
+    const delay = Math.max(LINGER, this.#notBefore - Date.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      void this.drain();
+    }, delay);
+  }
+
+  /** Writes until D1 has everything or refuses. Never rejects. */
+  drain(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+      this.drainSoon();
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Rows that arrive meanwhile linger for the next run, so that they travel together too.
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore; ) {
+      const batch = this.#nextBatch();
+      if (batch.length === 0) return;
+      left -= batch.length;
+      try {
+        await withDeadline(this.#db().batch(recordStatements(this.#db(), batch)));
+        this.#succeeded(batch);
+      } catch (error) {
+        this.#failed(batch, error);
+      }
+    }
+  }
+
+  #nextBatch(): JournalRow[] {
+    const rows: JournalRow[] = [];
+    // Those that failed alone come last, so that one bad row cannot hold up the rest.
+    const ids = [...this.#behind].toSorted(([, a], [, b]) => a - b).slice(0, this.#most);
+    for (const [id, failures] of ids) {
+      const row = this.#journal.row(id);
+      if (row === null) this.#behind.delete(id);
+      else if (failures === 0 || rows.length === 0) rows.push(row);
+    }
+    return firstBatch(rows, this.#most);
+  }
+
+  #succeeded(batch: readonly JournalRow[]): void {
+    this.#failures = 0;
+    this.#most = Math.min(500, this.#most * 2);
+    this.#journal.transaction(() => {
+      for (const row of batch) this.#journal.synced(row.id, row.rev);
+    });
+    // What changed while D1 was writing is behind again.
+    for (const row of batch) {
+      const now = this.#journal.row(row.id);
+      if (now === null || now.rev <= row.rev) this.#behind.delete(row.id);
+    }
+  }
+
+  #failed(batch: readonly JournalRow[], error: unknown): void {
+    const [only] = batch;
+    if (batch.length === 1 && only !== undefined) this.#behind.set(only.id, (this.#behind.get(only.id) ?? 0) + 1);
+    else this.#most = Math.max(1, Math.floor(batch.length / 2));
+    this.#failures++;
+    this.#notBefore = Date.now() + Math.min(BACKOFF_MAX, BACKOFF * 2 ** Math.min(this.#failures - 1, 10));
+    if (this.#failures >= REPORT_AFTER) {
+      logError("outbox_behind", { rows: this.#behind.size, failures: this.#failures, ...errorFacts(error) });
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import * as z from "zod";
+import { JobType } from "../../protocol/job.ts";
+import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+
+/** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
+const Attachment = z.object({
+  conn: z.string(),
+  /** What the challenge said; a registration is signed over both. */
+  nonce: z.string(),
+  host: z.string(),
+  openedAt: z.number(),
+  seenAt: z.number(),
+  worker: z
+    .object({
+      key: z.string(),
+      id: z.string(),
+      authenticated: z.boolean(),
+      mobile: z.boolean(),
+      capabilities: z.array(JobType),
+      tier: Tier,
+      acks: z.boolean(),
+      lastUsedAt: z.number(),
+    })
+    .nullable(),
+});
+export type Attachment = z.infer<typeof Attachment>;
+/** Who registered on a socket. */
+export type Registered = NonNullable<Attachment["worker"]>;
+
+/** One live worker socket. */
+export type Conn = { ws: WebSocket; attachment: Attachment; seenAt: number; badFrames: number; registering: boolean };
+
+/** An attachment is written again when it is older than this, so that a hub that slept knows who was silent. */
+const SEEN_RESOLUTION = 5_000;
+
+/** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
+export class Sockets {
+  readonly #ctx: DurableObjectState;
+  readonly #conns = new Map<string, Conn>();
+  /** Unregistered sockets, oldest first. */
+  readonly #strangers = new Map<string, Conn>();
+  readonly #bySocket = new WeakMap<WebSocket, Conn>();
+
+  constructor(ctx: DurableObjectState) {
+    this.#ctx = ctx;
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(HEARTBEAT, HEARTBEAT_ACK));
+  }
+
+  get size(): number {
+    return this.#conns.size;
+  }
+
+  get unregistered(): number {
+    return this.#strangers.size;
+  }
+
+  /** Takes over a new socket. */
+  accept(ws: WebSocket, attachment: Attachment): Conn {
+    this.#ctx.acceptWebSocket(ws);
+    ws.serializeAttachment(attachment);
+    return this.#keep(ws, attachment);
+  }
+
+  /** Finds the sockets that outlived the hub's memory, in the order in which they were opened. */
+  reload(): Conn[] {
+    this.#conns.clear();
+    this.#strangers.clear();
+    const found: Conn[] = [];
+    for (const ws of this.#ctx.getWebSockets()) {
+      const attachment = Attachment.safeParse(ws.deserializeAttachment());
+      if (ws.readyState !== WebSocket.OPEN) continue;
+      if (attachment.success) found.push(this.#keep(ws, attachment.data));
+      else ws.close(1012, "unknown socket");
+    }
+    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt);
+  }
+
+  of(ws: WebSocket): Conn | undefined {
+    const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
+    return conn !== undefined && this.#conns.get(conn.attachment.conn) === conn ? conn : undefined;
+  }
+
+  get(id: string): Conn | undefined {
+    return this.#conns.get(id);
+  }
+
+  /** The unregistered socket that has been open for longest. */
+  oldestStranger(): Conn | undefined {
+    return this.#strangers.values().next().value;
+  }
+
+  /** Keeps who registered on the socket. */
+  identify(conn: Conn, worker: Registered): void {
+    conn.attachment = { ...conn.attachment, worker };
+    conn.ws.serializeAttachment(conn.attachment);
+    this.#strangers.delete(conn.attachment.conn);
+  }
+
+  /** Notes a sign of life. */
+  heard(conn: Conn, now: number): void {
+    conn.seenAt = now;
+    if (now - conn.attachment.seenAt < SEEN_RESOLUTION) return;
+    conn.attachment.seenAt = now;
+    conn.ws.serializeAttachment(conn.attachment);
+  }
+
+  /** Notes that its worker was given a job, for "least recently used" after a sleep. */
+  used(id: string, now: number): void {
+    const conn = this.#conns.get(id);
+    if (conn?.attachment.worker) this.identify(conn, { ...conn.attachment.worker, lastUsedAt: now });
+  }
+
+  /** When a socket was last heard, heartbeats that the platform answered included. */
+  lastSeen(id: string): number {
+    const conn = this.#conns.get(id);
+    if (conn === undefined) return 0;
+    const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
+    return Math.max(conn.seenAt, beat);
+  }
+
+  /** Sends a frame; false when the socket is not there any more. */
+  send(id: string, frame: CoordinatorFrame | string): boolean {
+    const conn = this.#conns.get(id);
+    if (conn === undefined) return false;
+    try {
+      conn.ws.send(typeof frame === "string" ? frame : JSON.stringify(frame));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Closes a socket and forgets it, so that whatever it still delivers changes nothing. */
+  close(id: string, code: number, reason: string): void {
+    const conn = this.#conns.get(id);
+    if (conn === undefined) return;
+    this.forget(conn);
+    try {
+      conn.ws.close(code, reason);
+    } catch {
+      // Closed from the other side already.
+    }
+  }
+
+  forget(conn: Conn): void {
+    this.#conns.delete(conn.attachment.conn);
+    this.#strangers.delete(conn.attachment.conn);
+  }
+
+  #keep(ws: WebSocket, attachment: Attachment): Conn {
+    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, registering: false };
+    this.#conns.set(attachment.conn, conn);
+    this.#bySocket.set(ws, conn);
+    if (attachment.worker === null) this.#strangers.set(attachment.conn, conn);
+    return conn;
+  }
+
+  #byAttachment(ws: WebSocket): Conn | undefined {
+    const attachment = Attachment.safeParse(ws.deserializeAttachment());
+    return attachment.success ? this.#conns.get(attachment.data.conn) : undefined;
+  }
+}

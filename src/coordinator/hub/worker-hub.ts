@@ -1,0 +1,329 @@
+import { DurableObject } from "cloudflare:workers";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { utf8Length } from "../../protocol/text.ts";
+import { CLOSE, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
+import { type Env, type Settings, settingsOf } from "../config.ts";
+import type { JobFacts } from "../dispatch/index.ts";
+import { errorFacts, logError } from "../log.ts";
+import { type StakeSource, stakeSource } from "../stake/source.ts";
+import { Admission } from "./admission.ts";
+import { ClaimRates } from "./claim-rates.ts";
+import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { answerEndedCompletion, endedJob } from "./ended.ts";
+import { Journal } from "./journal.ts";
+import { liveJob } from "./live.ts";
+import { Outbox } from "./outbox.ts";
+import { Recent } from "./recent.ts";
+import type { CommitAnswer, CommitInput, HubRpc } from "./rpc.ts";
+import { type Conn, Sockets } from "./sockets.ts";
+import { Waits } from "./waits.ts";
+
+/** Jobs that D1 does not have yet, at most: past that commits are refused until it catches up. */
+const MOST_BEHIND = 20_000;
+
+/**
+ * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.
+ * Its doors (upgrade, commit, message, close, error, alarm) each turn input into one event for the dispatch core.
+ */
+export class WorkerHub extends DurableObject<Env> implements HubRpc {
+  /** D1, behind a field so that tests can put a failing one in its place. */
+  db: D1Database;
+  readonly #settings: Settings;
+  readonly #journal: Journal;
+  readonly #sockets: Sockets;
+  readonly #dispatcher: Dispatcher;
+  readonly #admission: Admission;
+  readonly #outbox: Outbox;
+  readonly #waits = new Waits();
+  readonly #recent = new Recent();
+  readonly #rates = new ClaimRates();
+  readonly #stake: StakeSource | null;
+  #alarmAt: number | null = null;
+  #tiersReadAt = 0;
+  #latest = 0;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.db = env.DB;
+    this.#settings = settingsOf(env);
+    this.#stake = stakeSource(this.#settings, env.DB);
+    this.#journal = new Journal(ctx.storage);
+    this.#sockets = new Sockets(ctx);
+    this.#outbox = new Outbox(this.#journal, () => this.db);
+    const clock = () => this.#now();
+    this.#dispatcher = new Dispatcher({
+      journal: this.#journal,
+      sockets: this.#sockets,
+      rules: { stake: this.#stake !== null, receiptPolicy: this.#settings.receiptPolicy },
+      clock,
+      events: {
+        committed: (changed, ended) => {
+          for (const id of changed) this.#outbox.add(id);
+          for (const [id, end] of ended) {
+            const row = this.#journal.row(id);
+            if (row !== null && end.status === row.status) this.#recent.put(id, endedJob(row));
+            this.#waits.ended(id);
+          }
+          this.#outbox.drainSoon();
+          this.#arm();
+        },
+        completionOfUnknown: (conn, key, jobId, completion) => void this.#answerLate(conn, key, jobId, completion),
+        broken: () => ctx.abort("the journal cannot be read"),
+      },
+    });
+    this.#admission = new Admission({
+      ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock },
+      stake: () => this.#stake,
+    });
+    this.#dispatcher.load();
+    this.#dispatcher.flush();
+    this.#outbox.drainSoon();
+    this.#arm();
+  }
+
+  // ── Doors for the router ──────────────────────────────────────────────────────────────────────
+
+  async commit(input: CommitInput): Promise<CommitAnswer> {
+    const { id, userId, idempotency } = input;
+    if (idempotency !== null) {
+      const known = this.#dispatcher.pendingIdempotent(userId, idempotency.key) ?? this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
+      if (known !== null && known !== undefined) {
+        if (known.fingerprint !== idempotency.fingerprint) return { ok: false, reason: "idempotency_key_reused" };
+        return this.#accepted(known.jobId, input.wait);
+      }
+    }
+    if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
+    // A commit whose answer was lost may come again: it is the same job.
+    if (this.#dispatcher.state.jobs.has(id) || this.#journal.row(id) !== null) return this.#accepted(id, input.wait);
+
+    const { jobType, policy, privacyClass, trustedKeys, payload } = input;
+    const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
+    for (const effect of this.#dispatcher.apply({ type: "submit", job }, { payload })) {
+      if (effect.type === "refused") return { ok: false, reason: effect.reason };
+      if (effect.type === "ended" && effect.jobId === id) {
+        await this.#dispatcher.committed();
+        return { ok: false, reason: "no_trusted_worker", jobId: id };
+      }
+    }
+    if (idempotency !== null) this.#dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
+    return this.#accepted(id, input.wait);
+  }
+
+  async job(id: string, wait: number): Promise<string | null> {
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#now());
+    const live = this.#dispatcher.state.jobs.get(id);
+    if (live !== undefined) return liveJob(live);
+    const recent = this.#recent.get(id);
+    if (recent !== undefined) return recent;
+    // Ended in this very moment: not durable yet, so not to be told yet.
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    const row = this.#journal.row(id);
+    return row === null ? null : endedJob(row);
+  }
+
+  async workersOnline(): Promise<number> {
+    return this.#dispatcher.state.workers.size;
+  }
+
+  async paired(userId: string, key: string): Promise<void> {
+    this.#dispatcher.apply({ type: "paired", userId, key });
+    await this.#dispatcher.committed();
+  }
+
+  async mayClaimCode(ip: string): Promise<boolean> {
+    const { pairingClaimsPerMinute, failedPairingClaimsPerMinute } = this.#settings.rates;
+    return this.#rates.mayClaim(ip, pairingClaimsPerMinute, failedPairingClaimsPerMinute, this.#now());
+  }
+
+  async codeClaimFailed(): Promise<void> {
+    this.#rates.failed(this.#now());
+  }
+
+  async wake(): Promise<void> {
+    const now = this.#now();
+    this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey);
+    await this.alarm();
+  }
+
+  // ── Doors for workers ─────────────────────────────────────────────────────────────────────────
+
+  override async fetch(request: Request): Promise<Response> {
+    if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
+      return Response.json({ error: "overloaded" }, { status: 503, headers: { "retry-after": "5" } });
+    }
+    const { 0: client, 1: server } = new WebSocketPair();
+    const now = this.#now();
+    const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+    const host = this.#settings.publicHost ?? new URL(request.url).host;
+    const conn = this.#sockets.accept(server, { conn: crypto.randomUUID(), nonce, host, openedAt: now, seenAt: now, worker: null });
+    this.#sockets.send(conn.attachment.conn, { type: "challenge", nonce, network: this.#settings.network, host });
+    this.#arm();
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
+    const conn = this.#sockets.of(ws);
+    if (conn === undefined) return;
+    const id = conn.attachment.conn;
+    this.#sockets.heard(conn, this.#now());
+    this.#dispatcher.apply({ type: "heard", conn: id });
+    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
+    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
+    const reading = parseWorkerFrame(data);
+    if (conn.attachment.worker === null && !isRegister(data, reading)) {
+      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
+      return this.#bad(conn, "not_registered", "register first");
+    }
+    if (!reading.ok) {
+      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
+      return this.#admission.refuse(conn, reading.reason);
+    }
+    conn.badFrames = 0;
+    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
+    this.#take(conn, reading.frame);
+  }
+
+  override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
+    this.#gone(ws);
+    try {
+      ws.close(code === 1005 || code === 1006 ? CLOSE.normal : code);
+    } catch {
+      // Closed on both sides already.
+    }
+  }
+
+  override async webSocketError(ws: WebSocket): Promise<void> {
+    this.#gone(ws);
+    try {
+      // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
+      ws.close(CLOSE.tooBig, "socket error");
+    } catch {
+      // Nothing left to close.
+    }
+  }
+
+  /** One alarm for everything that waits for a time. It may not throw: after six throws it would be gone for ever. */
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    try {
+      this.#dispatcher.apply({ type: "time" });
+      this.#closeStrangers();
+      this.#dispatcher.flush();
+      // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
+      void this.#refreshTiers();
+      void this.#outbox.drain();
+    } catch (error) {
+      logError("alarm_failed", errorFacts(error));
+    } finally {
+      this.#arm();
+    }
+  }
+
+  // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
+
+  #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
+    const id = conn.attachment.conn;
+    switch (frame.type) {
+      case "heartbeat":
+        return this.#dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
+      case "job_ack":
+        return void this.#dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+      case "job_progress":
+        return void this.#dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+      case "job_failed":
+        return void this.#dispatcher.apply({ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable });
+      case "job_reject":
+        return void this.#dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id });
+      case "drain":
+        return void this.#dispatcher.apply({ type: "drain", conn: id });
+      case "job_complete": {
+        const key = conn.attachment.worker?.key ?? "";
+        const completion = checkCompletion(frame, key, this.#now());
+        const event = { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict: completion.verdict } as const;
+        return void this.#dispatcher.apply(event, { completion });
+      }
+      default:
+        return frame satisfies never;
+    }
+  }
+
+  async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
+    await this.#dispatcher.committed();
+    return { ok: true, jobId, job: wait > 0 ? await this.job(jobId, wait) : null };
+  }
+
+  async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): Promise<void> {
+    try {
+      await this.#dispatcher.committed();
+      const answer = await answerEndedCompletion(this.#journal, this.db, jobId, key, completion);
+      this.#dispatcher.send(conn, { type: "job_complete_ack", job_id: jobId, ...answer });
+    } catch {
+      // D1 did not answer, so nobody knows: the worker keeps its result and asks again.
+    }
+  }
+
+  #bad(conn: Conn, code: "bad_message" | "not_registered", message: string): void {
+    const id = conn.attachment.conn;
+    this.#dispatcher.send(id, { type: "error", code, message });
+    if (++conn.badFrames >= LIMITS.badFramesInARow) this.#drop(conn, CLOSE.badMessage, "too many bad messages");
+  }
+
+  /** Closes a socket for what it sent; its worker, if it has one, is disconnected. */
+  #drop(conn: Conn, code: number, reason: string): void {
+    this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
+    this.#dispatcher.close(conn.attachment.conn, code, reason);
+  }
+
+  #gone(ws: WebSocket): void {
+    const conn = this.#sockets.of(ws);
+    if (conn === undefined) return;
+    this.#sockets.forget(conn);
+    const { worker, conn: id } = conn.attachment;
+    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, this.#now());
+    this.#dispatcher.apply({ type: "disconnect", conn: id });
+    this.#arm();
+  }
+
+  #closeStrangers(): void {
+    const before = this.#now() - TIMING.register;
+    for (let conn = this.#sockets.oldestStranger(); conn !== undefined && conn.attachment.openedAt <= before; conn = this.#sockets.oldestStranger()) {
+      this.#sockets.close(conn.attachment.conn, CLOSE.silent, "not registered in time");
+    }
+  }
+
+  async #refreshTiers(): Promise<void> {
+    const now = this.#now();
+    if (this.#stake === null || now - this.#tiersReadAt < TIMING.stakeRefresh) return;
+    this.#tiersReadAt = now;
+    try {
+      await this.#admission.refreshTiers();
+    } catch (error) {
+      logError("tiers_failed", errorFacts(error));
+    }
+  }
+
+  /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
+  #arm(): void {
+    const now = this.#now();
+    const stranger = this.#sockets.oldestStranger();
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter((due) => typeof due === "number");
+    if (dues.length === 0) return;
+    const due = Math.max(Math.min(...dues), now + 1);
+    if (this.#alarmAt !== null && this.#alarmAt <= due) return;
+    this.#alarmAt = due;
+    void this.ctx.storage.setAlarm(due);
+  }
+
+  /** Milliseconds since the epoch; never goes back, whatever the clock does. */
+  #now(): number {
+    this.#latest = Math.max(this.#latest, Date.now());
+    return this.#latest;
+  }
+}
+
+/** Whether a frame means to be a registration, a broken one included. */
+function isRegister(text: string, reading: ReturnType<typeof parseWorkerFrame>): boolean {
+  return reading.ok ? reading.frame.type === "register" : reading.reason !== "bad_message" && text.length > 0;
+}

@@ -1,0 +1,23 @@
+import { SettingsError } from "./config.ts";
+import { StoreUnavailable } from "./store/d1.ts";
+
+/** Facts of a log line: ids, codes and numbers. Never a prompt, a payment, a signature or a token. */
+export type LogFacts = Record<string, string | number | boolean | null>;
+
+/** Writes one structured line at error level. */
+export function logError(event: string, facts: LogFacts): void {
+  console.error(JSON.stringify({ level: "error", event, ...facts }));
+}
+
+/**
+ * What may be logged of an exception: its name and where it was thrown.
+ * The message stays out, because it can quote what a client sent: JSON.parse does, and so does a failed query with its parameters.
+ */
+export function errorFacts(error: unknown): LogFacts {
+  if (!(error instanceof Error)) return { error: typeof error };
+  if (error instanceof SettingsError) return { error: error.name, reason: error.message };
+  const at = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at ")).slice(0, 6);
+  const facts = { error: error.name, at: at.map((line) => line.slice(7)).join(" < ") };
+  // What the database itself said names tables and codes, not values.
+  return error instanceof StoreUnavailable ? { ...facts, reason: error.reason } : facts;
+}

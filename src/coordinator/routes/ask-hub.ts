@@ -1,0 +1,50 @@
+import type { Env } from "../config.ts";
+import type { HubRpc } from "../hub/rpc.ts";
+
+/** The hub as the router sees it: its questions, and the door for sockets. */
+export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
+
+/** The one hub of an instance. */
+const HUB_NAME = "hub";
+
+/** Longest pause before the second try, ms. */
+const RETRY_PAUSE = 100;
+
+/** The hub is overloaded or cannot be reached. */
+export class HubUnavailable extends Error {
+  override readonly name = "HubUnavailable";
+}
+
+/**
+ * Asks the hub, a second time where the first try was lost on the way. Every question is safe to ask twice:
+ * a commit carries the id that the router chose for its job, so the hub knows the second delivery of one for what it is.
+ * A stub that has failed stays broken, so each try takes a fresh one.
+ * @throws {HubUnavailable} when the hub is overloaded (which a retry would make worse) or lost twice; what the hub's own code throws passes through
+ */
+export async function askHub<T>(env: Env, ask: (hub: Hub) => Promise<T>): Promise<T> {
+  try {
+    return await ask(env.HUB.getByName(HUB_NAME));
+  } catch (error) {
+    if (faultOf(error) !== "lost") throw known(error);
+  }
+  await scheduler.wait(Math.random() * RETRY_PAUSE);
+  try {
+    return await ask(env.HUB.getByName(HUB_NAME));
+  } catch (error) {
+    throw known(error);
+  }
+}
+
+/** What the platform says about a failed call: properties of the error that it sets. */
+function faultOf(error: unknown): "overloaded" | "lost" | "thrown" {
+  if (typeof error !== "object" || error === null) return "thrown";
+  const is = (flag: string) => flag in error && Reflect.get(error, flag) === true;
+  if (is("overloaded")) return "overloaded";
+  // A reset object (a deploy, an abort) carries neither flag but this one.
+  return is("retryable") || is("durableObjectReset") ? "lost" : "thrown";
+}
+
+function known(error: unknown): unknown {
+  const fault = faultOf(error);
+  return fault === "thrown" ? error : new HubUnavailable(`hub ${fault}`, { cause: error });
+}

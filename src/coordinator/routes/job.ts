@@ -1,0 +1,33 @@
+import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { errorFacts, logError } from "../log.ts";
+import { findJob } from "../store/jobs.ts";
+import { jobJson } from "../store/job-view.ts";
+import type { AppContext } from "./app-env.ts";
+import { askHub } from "./ask-hub.ts";
+import { waitParameter } from "./prefer.ts";
+import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** `GET /v1/jobs/{id}`: the hub knows what lives, D1 what has ended [API1, API6]. */
+export async function job(c: AppContext): Promise<Response> {
+  const id = (c.req.param("id") ?? "").toLowerCase();
+  if (!UUID.test(id)) return refuse(c, "Job not found");
+  const wait = waitParameter(c.req.query("wait"));
+  if (wait === null) return refuseWith(c, 400, `Invalid wait: must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
+
+  // In this order: a job leaves the hub only once D1 has it.
+  const live = await askHub(c.env, (hub) => hub.job(id, wait)).catch((error: unknown) => {
+    logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
+    return undefined;
+  });
+  if (typeof live === "string") return answer(c, live);
+  const row = await findJob(c.env.DB, id);
+  if (row !== null) return answer(c, jobJson(row));
+  return live === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
+}
+
+function answer(c: AppContext, json: string): Response {
+  c.header("Content-Type", "application/json");
+  return c.body(json);
+}

@@ -1,0 +1,91 @@
+import type * as z from "zod";
+import { describeIssues, UserId } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { isoTime } from "../../protocol/text.ts";
+import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
+import { pairText } from "../../protocol/worker-messages.ts";
+import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
+import { toHex } from "../../receipt/bytes.ts";
+import { errorFacts, logError } from "../log.ts";
+import { claimCode, listPairings, storeCode } from "../store/trust.ts";
+import type { AppContext } from "./app-env.ts";
+import { askHub } from "./ask-hub.ts";
+import { readJsonBody, refuseBody } from "./body.ts";
+import { clientIp } from "./client-ip.ts";
+import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+
+const CODE = /^[0-9A-F]{6}$/;
+
+/** How many fresh codes are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
+const CODE_TRIES = 8;
+
+/** `POST /v1/trust/create` [SPEC, TR3]. */
+export async function createPairing(c: AppContext): Promise<Response> {
+  const body = await readFields(c, PairingCreate);
+  if (!body.ok) return body.answer;
+  const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
+  const now = Date.now();
+  for (let tries = 0; tries < CODE_TRIES; tries++) {
+    const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
+    const stored = await storeCode(c.env.DB, { code, userId: body.fields.user_id, now, openLimit });
+    if (stored.ok) {
+      const created: PairingCode = { pairing_code: code, expires_at: isoTime(stored.expiresAt) };
+      return c.json(created, 201);
+    }
+    if (stored.reason === "too_many") return refuse(c, "rate_limited", (stored.until - now) / 1_000);
+  }
+  return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+}
+
+/** `POST /v1/trust/claim` [SPEC, API4, TR3, TR4]. */
+export async function claimPairing(c: AppContext): Promise<Response> {
+  const { network, rateLimits } = c.var.settings;
+  const body = await readFields(c, PairingClaim);
+  if (!body.ok) return body.answer;
+  const { provider_pubkey: key, signature } = body.fields;
+  const code = body.fields.pairing_code.toUpperCase();
+  if (!isPublicKey(key)) return refuseWith(c, 400, "Invalid provider_pubkey: must be an ed25519 public key");
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings))))) {
+    return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
+  }
+  if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
+  // What has not the form of a code cannot hit one, so it is no guess either.
+  if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
+
+  const now = Date.now();
+  const claim = await claimCode(c.env.DB, code, key, now);
+  if (!claim.ok) {
+    if (rateLimits) await askHub(c.env, (hub) => hub.codeClaimFailed());
+    return refuseWith(c, 400, claim.reason);
+  }
+  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker.
+  await askHub(c.env, (hub) => hub.paired(claim.userId, key)).catch((error: unknown) => {
+    logError("paired_not_told", { request_id: c.var.requestId, ...errorFacts(error) });
+  });
+  const paired: Paired = { user_id: claim.userId, paired_at: isoTime(now) };
+  return c.json(paired);
+}
+
+/** `GET /v1/trust/list` [SPEC, API4]. */
+export async function listProviders(c: AppContext): Promise<Response> {
+  const given = c.req.query("user_id");
+  if (given === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
+  const user = UserId.safeParse(given);
+  if (!user.success) return refuseWith(c, 400, `Invalid user_id: ${user.error.issues[0]?.message ?? "not readable"}`);
+  const pairings = await listPairings(c.env.DB, user.data);
+  const body: TrustList = {
+    providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
+  };
+  return c.json(body);
+}
+
+/** Reads the body into `schema`, or gives the 400 that names what is wrong [API4]. */
+async function readFields<S extends z.ZodObject>(
+  c: AppContext,
+  schema: S,
+): Promise<{ ok: true; fields: z.infer<S> } | { ok: false; answer: Response }> {
+  const body = await readJsonBody(c.req.raw);
+  if (!body.ok) return { ok: false, answer: refuseBody(c, body) };
+  const parsed = schema.safeParse(body.value);
+  return parsed.success ? { ok: true, fields: parsed.data } : { ok: false, answer: refuseWith(c, 400, describeIssues(parsed.error)) };
+}

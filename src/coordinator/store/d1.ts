@@ -1,0 +1,35 @@
+/** How long D1 may take, ms. D1 has been seen to stall for 30 s and more. */
+export const D1_DEADLINE = 5_000;
+
+/** D1 did not answer in time or failed; what a write did is unknown. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+  /** What D1 itself said: tables and codes, never a value. */
+  readonly reason: string;
+  constructor(cause: unknown) {
+    super("the store did not answer", { cause });
+    this.reason = rootMessage(cause);
+  }
+}
+
+/** The message at the bottom of a chain of causes: drizzle's own, on top, lists the query's parameters. */
+function rootMessage(error: unknown): string {
+  let root = error;
+  while (root instanceof Error && root.cause !== undefined) root = root.cause;
+  return root instanceof Error ? root.message : typeof root;
+}
+
+/** Awaits one D1 call for at most {@link D1_DEADLINE}. @throws {StoreUnavailable} when it is late or fails */
+export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = D1_DEADLINE): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${deadline} ms`)), deadline);
+  });
+  try {
+    return await Promise.race([call, late]);
+  } catch (error) {
+    throw new StoreUnavailable(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,53 @@
+import { type JournalRow, receiptOf } from "../hub/journal.ts";
+
+/** Rows larger than this travel alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past D1's 2 MB. */
+const ALONE = 256 * 1024;
+const BATCH_BYTES = 768 * 1024;
+const BATCH_ROWS = 500;
+
+// A replayed or late write loses: only a higher revision of a job that has not ended changes anything.
+const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
+  provider_pubkey = excluded.provider_pubkey, holders = excluded.holders, completed_at = excluded.completed_at, ended_at = excluded.ended_at
+  WHERE excluded.rev > jobs.rev AND jobs.status NOT IN ('completed', 'failed')`;
+const JOB_COLUMNS = ["id", "job_type", "policy", "privacy_class", "user_id", "payload", "status", "rev", "attempt", "result", "provider_pubkey", "holders", "created_at", "completed_at", "ended_at"] as const;
+const RECEIPT_COLUMNS = ["job_id", "signed_job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref", "signature", "verified"] as const;
+
+const extract = (columns: readonly string[]) => columns.map((column) => `value ->> '$.${column}'`).join(", ");
+const JOBS_FROM_JSON = `INSERT INTO jobs (${JOB_COLUMNS.join(", ")}) SELECT ${extract(JOB_COLUMNS)} FROM json_each(?) WHERE true ${ON_CONFLICT}`;
+const JOB_ALONE = `INSERT INTO jobs (${JOB_COLUMNS.join(", ")}) VALUES (${JOB_COLUMNS.map(() => "?").join(", ")}) ${ON_CONFLICT}`;
+// The first receipt stays: a result that was recorded never changes [RC5].
+const RECEIPTS_FROM_JSON = `INSERT INTO receipts (${RECEIPT_COLUMNS.join(", ")}) SELECT ${extract(RECEIPT_COLUMNS)} FROM json_each(?) WHERE true ON CONFLICT (job_id) DO NOTHING`;
+
+function sizeOf(row: JournalRow): number {
+  // UTF-16 units times three bound the UTF-8 bytes.
+  return 3 * (row.payload.length + (row.result?.length ?? 0)) + 1_024;
+}
+
+/** The first rows that fit into one write, one at least. */
+export function firstBatch(rows: readonly JournalRow[], most: number): JournalRow[] {
+  const batch: JournalRow[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const size = sizeOf(row);
+    if (batch.length > 0 && (size > ALONE || bytes + size > BATCH_BYTES || batch.length >= Math.min(most, BATCH_ROWS))) break;
+    batch.push(row);
+    bytes += size;
+    if (size > ALONE) break;
+  }
+  return batch;
+}
+
+/** Statements that bring these rows into D1, to be run as one batch: jobs and receipts together or not at all [RC5]. */
+export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D1PreparedStatement[] {
+  const [only] = rows;
+  const statements =
+    rows.length === 1 && only !== undefined && sizeOf(only) > ALONE
+      ? [db.prepare(JOB_ALONE).bind(...JOB_COLUMNS.map((column) => only[column]))]
+      : [db.prepare(JOBS_FROM_JSON).bind(JSON.stringify(rows.map((row) => Object.fromEntries(JOB_COLUMNS.map((column) => [column, row[column]])))))];
+  const receipts = rows.flatMap((row) => {
+    const receipt = receiptOf(row);
+    return receipt === null ? [] : [{ ...receipt, job_id: row.id, signed_job_id: receipt.job_id }];
+  });
+  if (receipts.length > 0) statements.push(db.prepare(RECEIPTS_FROM_JSON).bind(JSON.stringify(receipts)));
+  return statements;
+}

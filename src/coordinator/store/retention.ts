@@ -1,0 +1,65 @@
+import { and, inArray, isNotNull, lte, or, eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import type { Settings } from "../config.ts";
+import { withDeadline } from "./d1.ts";
+import { jobs, pairings, receipts } from "./schema.ts";
+
+/** Rows that one statement touches at most. */
+const BATCH_ROWS = 500;
+/** Statements of each kind that one run makes at most; the next run goes on. */
+const BATCHES = 40;
+/** How long an expired pairing code is kept, so that a late claim is told `expired`. */
+const EXPIRED_CODE = 24 * 60 * 60 * 1_000;
+
+/** How many rows a sweep changed. */
+export type SweepCount = { emptied: number; jobs: number; codes: number };
+
+/**
+ * Forgets what is past its time [LM3]: payload and result `retention.result` after a job's end (the receipt stays), job and receipt
+ * `retention.job` after it, pairing codes nobody claimed a day after they expired. Times in ms. @throws {StoreUnavailable}
+ */
+export async function sweep(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<SweepCount> {
+  const orm = drizzle(db);
+  const { retention } = settings;
+
+  const spent = orm.select({ id: jobs.id }).from(jobs).where(lte(jobs.endedAt, now - retention.job)).orderBy(jobs.endedAt, jobs.id).limit(BATCH_ROWS);
+  const forgotten = await inBatches(async () => {
+    // One transaction, so both statements see the same rows.
+    const [, deleted] = await withDeadline(
+      orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, spent)), orm.delete(jobs).where(inArray(jobs.id, spent))]),
+    );
+    return deleted.meta.changes;
+  });
+
+  const full = orm
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(and(lte(jobs.endedAt, now - retention.result), or(isNotNull(jobs.payload), isNotNull(jobs.result))))
+    .limit(BATCH_ROWS);
+  const emptied = await inBatches(async () => {
+    const { meta } = await withDeadline(orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));
+    return meta.changes;
+  });
+
+  const dead = orm
+    .select({ id: pairings.id })
+    .from(pairings)
+    .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - EXPIRED_CODE)))
+    .limit(BATCH_ROWS);
+  const codes = await inBatches(async () => {
+    const { meta } = await withDeadline(orm.delete(pairings).where(inArray(pairings.id, dead)));
+    return meta.changes;
+  });
+  return { emptied, jobs: forgotten, codes };
+}
+
+/** Runs `batch` until one is not full, a bounded number of times; the sum of what they changed. */
+async function inBatches(batch: () => Promise<number>): Promise<number> {
+  let sum = 0;
+  for (let i = 0; i < BATCHES; i++) {
+    const changed = await batch();
+    sum += changed;
+    if (changed < BATCH_ROWS) break;
+  }
+  return sum;
+}

@@ -1,0 +1,81 @@
+import { and, desc, eq, gt, max, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { ClaimRefusal } from "../../protocol/trust.ts";
+import { withDeadline } from "./d1.ts";
+import { pairings } from "./schema.ts";
+
+/** A worker that a user paired with. `pairedAt` in ms since the epoch. */
+export type Pairing = { providerPubkey: string; pairedAt: number };
+
+/** The workers a user has paired with, newest first, each once. @throws {StoreUnavailable} */
+export async function listPairings(db: D1Database, userId: string, limit?: number): Promise<Pairing[]> {
+  const pairedAt = max(pairings.pairedAt);
+  const query = drizzle(db)
+    .select({ providerPubkey: pairings.providerPubkey, pairedAt })
+    .from(pairings)
+    .where(and(eq(pairings.userId, userId), eq(pairings.claimed, true)))
+    .groupBy(pairings.providerPubkey)
+    .orderBy(desc(pairedAt), desc(max(pairings.id)))
+    .limit(limit ?? -1);
+  const rows = await withDeadline(query);
+  return rows.flatMap((row) => (row.providerPubkey === null || row.pairedAt === null ? [] : [{ providerPubkey: row.providerPubkey, pairedAt: row.pairedAt }]));
+}
+
+/** Public keys of the workers that may run a user's PRIVATE jobs, newest first. @throws {StoreUnavailable} */
+export async function trustedKeys(db: D1Database, userId: string): Promise<string[]> {
+  return (await listPairings(db, userId, LIMITS.pairedKeys)).map((pairing) => pairing.providerPubkey);
+}
+
+/** What storing a fresh code gave. `too_many`: the user's open codes are used up until `until`, ms. */
+export type CodeStoring = { ok: true; expiresAt: number } | { ok: false; reason: "taken" } | { ok: false; reason: "too_many"; until: number };
+
+/**
+ * Stores a fresh pairing code in one statement, so that neither two users get one code nor one user too many [TR3].
+ * `openLimit` null: as many as they like. @throws {StoreUnavailable}
+ */
+export async function storeCode(
+  db: D1Database,
+  fresh: { code: string; userId: string; now: number; openLimit: number | null },
+): Promise<CodeStoring> {
+  const { code, userId, now, openLimit } = fresh;
+  const expiresAt = now + TIMING.pairingCode;
+  const insert = db
+    .prepare(
+      `INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at)
+       SELECT ?1, ?2, 0, ?3, ?4
+       WHERE NOT EXISTS (SELECT 1 FROM pairings WHERE pairing_code = ?1 AND claimed = 0 AND expires_at > ?3)
+         AND (?5 IS NULL OR (SELECT count(*) FROM pairings WHERE user_id = ?2 AND claimed = 0 AND expires_at > ?3) < ?5)`,
+    )
+    .bind(code, userId, now, expiresAt, openLimit);
+  const { meta } = await withDeadline(insert.run());
+  if (meta.changes > 0) return { ok: true, expiresAt };
+  if (openLimit === null) return { ok: false, reason: "taken" };
+  const open = drizzle(db)
+    .select({ count: sql<number>`count(*)`, until: sql<number | null>`min(expires_at)` })
+    .from(pairings)
+    .where(and(eq(pairings.userId, userId), eq(pairings.claimed, false), gt(pairings.expiresAt, now)));
+  const [row] = await withDeadline(open);
+  if (row === undefined || row.until === null || row.count < openLimit) return { ok: false, reason: "taken" };
+  return { ok: false, reason: "too_many", until: row.until };
+}
+
+/** What claiming a code gave. */
+export type Claiming = { ok: true; userId: string } | { ok: false; reason: ClaimRefusal };
+
+/** Claims a code (6 upper-case hex digits) for a worker's key: one conditional UPDATE, so a race has one winner [API4]. @throws {StoreUnavailable} */
+export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<Claiming> {
+  const orm = drizzle(db);
+  const newest = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
+  const claim = orm
+    .update(pairings)
+    .set({ claimed: true, providerPubkey, pairedAt: now })
+    .where(and(eq(pairings.id, sql`(${newest})`), eq(pairings.claimed, false), gt(pairings.expiresAt, now)))
+    .returning({ userId: pairings.userId });
+  const [won] = await withDeadline(claim);
+  if (won !== undefined) return { ok: true, userId: won.userId };
+  const look = orm.select({ claimed: pairings.claimed }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
+  const [row] = await withDeadline(look);
+  if (row === undefined) return { ok: false, reason: "invalid_code" };
+  return { ok: false, reason: row.claimed ? "already_claimed" : "expired" };
+}

@@ -1,0 +1,92 @@
+import { type KeptResult, withinBounds } from "./kept-result.ts";
+import { sendFrame, tell } from "./outgoing.ts";
+import type { SessionNote, Turn } from "./session-event.ts";
+import type { Failure, HeldResult, SessionState } from "./state.ts";
+
+/** All that this worker still has: running, finished but not acknowledged, failed but not said [WS10]. */
+export function resumeList(state: SessionState): { job_id: string; attempt: number }[] {
+  const { job, held, failures } = state;
+  const entries = [...(job === null ? [] : [job]), ...held.toReversed(), ...failures].map(({ jobId, attempt }) => ({ job_id: jobId, attempt }));
+  return entries.filter((entry, i) => entries.findIndex((other) => other.job_id === entry.job_id && other.attempt === entry.attempt) === i);
+}
+
+/** Holds a finished result, first on the shelf and then on the wire, until it is acknowledged. */
+export function deliver(state: SessionState, result: KeptResult, turn: Turn): void {
+  const { timing } = state;
+  const others = state.held.filter((held) => held.jobId !== result.jobId);
+  const held: HeldResult = { ...result, resendDue: turn.now + timing.resend, expiresDue: turn.now + timing.keepFor };
+  state.held = withinBounds([...others, held]);
+  for (const gone of others) if (!state.held.includes(gone)) drop(gone, "no_room", turn);
+  keep(state, turn);
+  sendFrame(state, result.frame, turn);
+}
+
+/** Says that a run failed, now or when the worker is registered again. */
+export function fail(state: SessionState, failure: Failure, turn: Turn): void {
+  const { jobId, attempt, error, message, retryable } = failure;
+  tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, turn);
+  if (!sendFailure(state, failure, turn)) state.failures = [...state.failures, failure].slice(-16);
+}
+
+function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, turn: Turn): boolean {
+  return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message, retryable }, turn);
+}
+
+/** After a registration: all that could not be sent, or may have been lost with the last socket. */
+export function resendAll(state: SessionState, turn: Turn): void {
+  for (const failure of state.failures.splice(0)) sendFailure(state, failure, turn);
+  for (const held of state.held) send(state, held, turn);
+  const { job } = state;
+  for (const { seq, delta } of job?.progress.tail ?? []) {
+    sendFrame(state, { type: "job_progress", job_id: job?.jobId, attempt: job?.attempt, seq, delta }, turn);
+  }
+}
+
+/** Any acknowledgement ends the resending [WS10]. */
+export function acknowledged(state: SessionState, jobId: string, status: string, error: string | null, turn: Turn): void {
+  if (!state.held.some((held) => held.jobId === jobId)) return;
+  state.held = state.held.filter((held) => held.jobId !== jobId);
+  keep(state, turn);
+  tell({ type: "job_acknowledged", job_id: jobId, status, error }, turn);
+}
+
+/** Forgets results of a job up to an attempt; says whether there was one. */
+export function forget(state: SessionState, jobId: string, attempt: number, turn: Turn): boolean {
+  const others = state.held.filter((held) => held.jobId !== jobId || held.attempt > attempt);
+  const found = others.length < state.held.length;
+  state.held = others;
+  state.failures = state.failures.filter((failure) => failure.jobId !== jobId || failure.attempt > attempt);
+  if (found) keep(state, turn);
+  return found;
+}
+
+/** Sends again what is not acknowledged, and drops what can no longer count. */
+export function passDeliveryTime(state: SessionState, turn: Turn): void {
+  const expired = state.held.filter((held) => held.expiresDue <= turn.now);
+  if (expired.length > 0) {
+    state.held = state.held.filter((held) => !expired.includes(held));
+    for (const gone of expired) drop(gone, "expired", turn);
+    keep(state, turn);
+  }
+  if (state.link.kind !== "online") return;
+  for (const held of state.held) if (held.resendDue <= turn.now) send(state, held, turn);
+}
+
+/** When a kept result next needs to be looked at. */
+export function deliveryDue(state: SessionState): number {
+  const online = state.link.kind === "online";
+  return Math.min(...state.held.map((held) => Math.min(held.expiresDue, online ? held.resendDue : Number.POSITIVE_INFINITY)));
+}
+
+function send(state: SessionState, held: HeldResult, turn: Turn): void {
+  held.resendDue = turn.now + state.timing.resend;
+  sendFrame(state, held.frame, turn);
+}
+
+function keep(state: SessionState, turn: Turn): void {
+  turn.effects.push({ type: "keep", results: state.held.map(({ jobId, attempt, frame, completedAt }) => ({ jobId, attempt, frame, completedAt })) });
+}
+
+function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], turn: Turn): void {
+  tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, turn);
+}

@@ -1,0 +1,208 @@
+import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
+import { parkDelay, reconnectDelay } from "./backoff.ts";
+import type { RegisterAck } from "./coordinator-frame.ts";
+import { resendAll, resumeList } from "./delivery.ts";
+import { leaveIfDone } from "./leaving.ts";
+import { presentConn, tell } from "./outgoing.ts";
+import { registerFrame } from "./profile.ts";
+import type { Turn } from "./session-event.ts";
+import type { Proof, SessionState, Stop } from "./state.ts";
+
+/** Opens a new socket. */
+export function dial(state: SessionState, turn: Turn): void {
+  const conn = state.nextConn++;
+  state.link = { kind: "dialling", conn, due: turn.now + state.timing.connect };
+  state.challenged = null;
+  turn.effects.push({ type: "dial", conn });
+  tell({ type: "connecting", try: state.tries + 1 }, turn);
+}
+
+/** The socket is open: the coordinator speaks first [WS2]. */
+export function opened(state: SessionState, turn: Turn): void {
+  if (state.link.kind !== "dialling") return;
+  const wait = state.patient ? state.timing.patientChallenge : state.timing.challenge;
+  state.link = { kind: "greeting", conn: state.link.conn, due: turn.now + wait };
+}
+
+/** Signs the challenge, unless it is for another host: then a signature would let its sender pass as us over there [WS3]. */
+export function challenged(state: SessionState, challenge: { nonce: string; network: string; host: string }, turn: Turn): void {
+  const { link } = state;
+  const late = link.kind === "registering" && link.proof === "no_challenge";
+  if (link.kind !== "greeting" && !late) return;
+  state.challenged = { network: challenge.network, host: challenge.host };
+  if (state.network !== null && state.network !== challenge.network) {
+    const message = `this coordinator serves ${challenge.network}, but the worker was told to work for ${state.network} only`;
+    return stopSession(state, { reason: "other_network", message }, turn);
+  }
+  if (challenge.host.toLowerCase() !== state.host) {
+    const message = `the coordinator calls itself ${challenge.host}, but ${state.host} was dialled: registering without a signature`;
+    tell({ type: "warning", code: "other_host", message }, turn);
+    return register(state, "other_host", undefined, turn);
+  }
+  const text = registerText({ network: challenge.network, host: state.host, nonce: challenge.nonce, pubkey: state.publicKey });
+  state.link = { kind: "signing", conn: link.conn, due: turn.now + state.timing.register };
+  turn.effects.push({ type: "sign", conn: link.conn, text });
+}
+
+/** Sends the registration; `resume` names all that this worker still has [WS10]. */
+export function register(state: SessionState, proof: Proof, signature: string | undefined, turn: Turn): void {
+  const conn = presentConn(state);
+  if (conn === null) return;
+  state.link = { kind: "registering", conn, due: turn.now + state.timing.register, proof };
+  const text = registerFrame({ publicKey: state.publicKey, profile: state.profile, resume: resumeList(state), ...(signature !== undefined && { signature }) });
+  turn.effects.push({ type: "send", conn, text });
+}
+
+/** The registration was answered. */
+export function registered(state: SessionState, ack: RegisterAck, turn: Turn): void {
+  const { link } = state;
+  if (link.kind !== "registering") return;
+  if (ack.status !== "ok") return refused(state, link.proof, ack, turn);
+  const { timing } = state;
+  // A coordinator may ask for more heartbeats than SPEC.md's, not for fewer.
+  const heartbeat = Math.min(timing.heartbeat, Math.max(1_000, ack.heartbeat_interval_ms ?? timing.heartbeat));
+  state.link = {
+    kind: "online",
+    conn: link.conn,
+    since: turn.now,
+    heartbeatDue: turn.now + heartbeat,
+    // A coordinator that speaks no challenge may not acknowledge heartbeats either.
+    silentDue: state.challenged === null ? Number.POSITIVE_INFINITY : turn.now + timing.silent,
+    heartbeat,
+    drained: false,
+  };
+  state.patient = false;
+  const network = state.challenged?.network ?? null;
+  const authenticated = ack.authenticated ?? false;
+  tell({ type: "online", worker_id: ack.worker_id ?? null, authenticated, proof: link.proof, tier: ack.tier ?? null, network }, turn);
+  resendAll(state, turn);
+  leaveIfDone(state, turn);
+}
+
+function refused(state: SessionState, proof: Proof, ack: RegisterAck, turn: Turn): void {
+  switch (ack.error) {
+    case "invalid_signature":
+    case "auth_required":
+      return unauthorized(state, proof, turn);
+    case "parked":
+      return backOff(state, parkDelay(ack.retry_after_s, state.timing, turn.random()), { code: CLOSE.parked, cause: "parked" }, turn);
+    case "invalid_key":
+    case "invalid_register":
+      return stopSession(state, { reason: "refused", message: `the coordinator refused this worker's registration: ${ack.error}` }, turn);
+    default:
+      return reconnect(state, { code: null, cause: `registration refused: ${ack.error ?? "no reason given"}` }, turn);
+  }
+}
+
+/** The coordinator wants a signature, or another one [WS4]. */
+function unauthorized(state: SessionState, proof: Proof, turn: Turn): void {
+  switch (proof) {
+    case "no_challenge":
+      if (state.patient) return stopSession(state, { reason: "refused", message: "the coordinator wants a signed registration, but sends no challenge to sign" }, turn);
+      state.patient = true;
+      return reconnect(state, { code: CLOSE.unauthorized, cause: "a signature is wanted; waiting longer for the challenge" }, turn);
+    case "other_host": {
+      const host = state.challenged?.host ?? "another host";
+      const message = `the coordinator wants a signature for ${host}, but ${state.host} was dialled: dial ${host}, or set PUBLIC_HOST=${state.host} at the coordinator`;
+      return stopSession(state, { reason: "refused", message }, turn);
+    }
+    case "signed":
+      return stopSession(state, { reason: "refused", message: "the coordinator refused this worker's signature" }, turn);
+    default:
+      return proof satisfies never;
+  }
+}
+
+/** The socket closed; its code says what to do [WS4]. */
+export function closed(state: SessionState, code: number, reason: string, turn: Turn): void {
+  const { link } = state;
+  switch (code) {
+    case CLOSE.replaced:
+      return stopSession(state, { reason: "replaced", message: "another worker with the same key has connected: give each worker its own key (--key FILE)" }, turn);
+    case CLOSE.badMessage:
+      return stopSession(state, { reason: "refused", message: `the coordinator does not understand this worker${reason === "" ? "" : ` (${reason})`}: one of the two must be updated` }, turn);
+    case CLOSE.unauthorized:
+      return unauthorized(state, link.kind === "registering" ? link.proof : link.kind === "greeting" ? "no_challenge" : "signed", turn);
+    case CLOSE.parked:
+      return backOff(state, parkDelay(null, state.timing, turn.random()), { code, cause: "parked" }, turn);
+    default:
+      return reconnect(state, { code, cause: reason === "" ? "connection lost" : reason }, turn);
+  }
+}
+
+type Cause = { code: number | null; cause: string };
+
+/** Gives the socket up and comes back with jitter. */
+export function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
+  if (state.link.kind === "online" && turn.now - state.link.since >= state.timing.stable) state.tries = 0;
+  backOff(state, reconnectDelay(state.tries++, state.timing, turn.random()), cause, turn);
+}
+
+function backOff(state: SessionState, delay: number, { code, cause }: Cause, turn: Turn): void {
+  abandon(state, turn);
+  state.link = { kind: "waiting", due: turn.now + delay };
+  tell({ type: "offline", code, cause, retry_in_ms: delay }, turn);
+  leaveIfDone(state, turn);
+}
+
+function abandon(state: SessionState, turn: Turn): void {
+  const conn = presentConn(state);
+  if (conn !== null) turn.effects.push({ type: "close", conn, code: CLOSE.normal, reason: "" });
+}
+
+/** Ends the session for good. A run is aborted; what is kept stays on the shelf. */
+export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
+  if (state.link.kind === "stopped") return;
+  if (state.job !== null) turn.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt });
+  state.job = null;
+  abandon(state, turn);
+  state.link = { kind: "stopped", stop };
+  tell({ type: "stopped", ...stop }, turn);
+}
+
+/** Any frame is a sign of life of the coordinator. */
+export function heard(state: SessionState, isAck: boolean, turn: Turn): void {
+  if (state.link.kind !== "online") return;
+  if (isAck || Number.isFinite(state.link.silentDue)) state.link.silentDue = turn.now + state.timing.silent;
+}
+
+/** What the link's own times ask for. */
+export function passLinkTime(state: SessionState, turn: Turn): void {
+  const { link } = state;
+  switch (link.kind) {
+    case "idle":
+    case "stopped":
+      return;
+    case "waiting":
+      return link.due <= turn.now ? dial(state, turn) : undefined;
+    case "dialling":
+      return link.due <= turn.now ? reconnect(state, { code: null, cause: "no connection" }, turn) : undefined;
+    case "greeting":
+      return link.due <= turn.now ? register(state, "no_challenge", undefined, turn) : undefined;
+    case "signing":
+    case "registering":
+      return link.due <= turn.now ? reconnect(state, { code: null, cause: "registration not answered" }, turn) : undefined;
+    case "online":
+      if (link.silentDue <= turn.now) return reconnect(state, { code: null, cause: "the coordinator is silent" }, turn);
+      if (link.heartbeatDue > turn.now) return;
+      link.heartbeatDue = turn.now + link.heartbeat;
+      turn.effects.push({ type: "send", conn: link.conn, text: HEARTBEAT });
+      return;
+    default:
+      return link satisfies never;
+  }
+}
+
+/** When the link next needs to be looked at. */
+export function linkDue(state: SessionState): number {
+  const { link } = state;
+  switch (link.kind) {
+    case "idle":
+    case "stopped":
+      return Number.POSITIVE_INFINITY;
+    case "online":
+      return Math.min(link.heartbeatDue, link.silentDue);
+    default:
+      return link.due;
+  }
+}

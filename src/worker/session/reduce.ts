@@ -1,0 +1,87 @@
+import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
+import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
+import { leaveIfDone, leavingDue } from "./leaving.ts";
+import { challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession } from "./link.ts";
+import { presentConn, sendFrame, tell } from "./outgoing.ts";
+import { registerFrame } from "./profile.ts";
+import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue } from "./running.ts";
+import type { SessionEvent, Turn } from "./session-event.ts";
+import type { SessionState } from "./state.ts";
+
+/** Applies one event: changes `state` and adds to `turn.effects`. Knows no clock, no socket and no chance but those of the turn. */
+export function reduce(state: SessionState, event: SessionEvent, turn: Turn): void {
+  if (state.link.kind === "stopped") return;
+  // A socket is disposable: what an older one still says changes nothing.
+  if ("conn" in event && event.conn !== presentConn(state)) return;
+  switch (event.type) {
+    case "start":
+      return state.link.kind === "idle" ? dial(state, turn) : undefined;
+    case "opened":
+      return opened(state, turn);
+    case "frame": {
+      const frame = readCoordinatorFrame(event.text);
+      heard(state, frame?.type === "heartbeat_ack", turn);
+      return frame === null ? undefined : understood(state, frame, turn);
+    }
+    case "closed":
+      return closed(state, event.code, event.reason, turn);
+    case "signed":
+      return state.link.kind === "signing" ? register(state, "signed", event.signature, turn) : undefined;
+    case "progress":
+      return progressed(state, event, turn);
+    case "completed":
+      return completed(state, event, turn);
+    case "failed":
+      return failed(state, event, turn);
+    case "announce":
+      state.profile = event.profile;
+      // No `resume`: what this worker holds stays its own [WS10].
+      sendFrame(state, registerFrame({ publicKey: state.publicKey, profile: state.profile }), turn);
+      return;
+    case "drain":
+      if (state.leaving !== null) return;
+      state.leaving = { due: null, toldConn: null };
+      tell({ type: "draining" }, turn);
+      return leaveIfDone(state, turn);
+    case "stop":
+      return stopSession(state, { reason: "stopped", message: "stopped" }, turn);
+    case "time":
+      passRunTime(state, turn);
+      passDeliveryTime(state, turn);
+      passLinkTime(state, turn);
+      return leaveIfDone(state, turn);
+    default:
+      return event satisfies never;
+  }
+}
+
+function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): void {
+  switch (frame.type) {
+    case "challenge":
+      return challenged(state, frame, turn);
+    case "register_ack":
+      return registered(state, frame, turn);
+    case "heartbeat_ack":
+      return;
+    case "job_assign":
+      return state.link.kind === "online" ? assigned(state, frame, turn) : undefined;
+    case "job_complete_ack":
+      acknowledged(state, frame.job_id, frame.status, frame.error ?? null, turn);
+      return leaveIfDone(state, turn);
+    case "job_cancel":
+      return cancelled(state, frame.job_id, frame.attempt ?? null, frame.reason ?? "no reason given", turn);
+    case "drained":
+      if (state.link.kind === "online") state.link.drained = true;
+      return leaveIfDone(state, turn);
+    case "error":
+      return tell({ type: "warning", code: frame.code, message: `the coordinator reports: ${frame.message ?? frame.code}` }, turn);
+    default:
+      return frame satisfies never;
+  }
+}
+
+/** When a `time` event is next due, on the session's clock; Infinity for never. */
+export function nextDue(state: SessionState): number {
+  if (state.link.kind === "stopped") return Number.POSITIVE_INFINITY;
+  return Math.min(linkDue(state), runDue(state), deliveryDue(state), leavingDue(state));
+}

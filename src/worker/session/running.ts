@@ -1,0 +1,147 @@
+import { parseIsoTime } from "../../protocol/text.ts";
+import type { Assign } from "./coordinator-frame.ts";
+import { deliver, fail, forget } from "./delivery.ts";
+import { leaveIfDone } from "./leaving.ts";
+import { sendFrame, tell } from "./outgoing.ts";
+import { emptyProgress, nextDelta } from "./progress.ts";
+import type { SessionEvent, Turn } from "./session-event.ts";
+import type { Failure, RunningJob, SessionState } from "./state.ts";
+
+const TASK_TYPES = ["summarize", "classify", "extract_json"];
+
+/** A job came [WS8]: acknowledged at once and run, or rejected, which costs it no attempt. */
+export function assigned(state: SessionState, assign: Assign, turn: Turn): void {
+  const { job } = state;
+  const { job_id: jobId, attempt } = assign;
+  if (job !== null && job.jobId === jobId && attempt <= job.attempt) {
+    // The same frame again: its acknowledgement may have been lost.
+    if (attempt === job.attempt) sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
+    return;
+  }
+  const reason = rejection(state, assign);
+  if (reason !== null) {
+    sendFrame(state, { type: "job_reject", job_id: jobId, reason }, turn);
+    return tell({ type: "job_rejected", job_id: jobId, reason }, turn);
+  }
+  // A newer attempt of the job that runs: the older one counts no more.
+  if (job !== null) turn.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
+  const jobType = assign.job_type === "TASK" ? "TASK" : "LLM_INFER";
+  state.job = {
+    jobId,
+    attempt,
+    jobType,
+    startedAt: turn.now,
+    executeDue: turn.now + executionTime(state, jobType),
+    totalDue: turn.now + remaining(state, assign.deadline, turn.wall),
+    lastFrameAt: turn.now,
+    progress: emptyProgress(),
+  };
+  sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
+  turn.effects.push({ type: "run", run: { jobId, attempt, jobType, payload: assign.payload } });
+  tell({ type: "job_started", job_id: jobId, attempt, job_type: jobType }, turn);
+}
+
+/** Why this job cannot be taken, or null. */
+function rejection(state: SessionState, assign: Assign): string | null {
+  const { job_type: jobType, payload } = assign;
+  if (state.leaving !== null) return "draining";
+  if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
+  if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
+  if (jobType === "LLM_INFER") return typeof payload["prompt"] === "string" ? null : "invalid_payload";
+  if (typeof payload["input"] !== "string") return "invalid_payload";
+  return TASK_TYPES.includes(String(payload["task_type"])) ? null : "unsupported_task_type";
+}
+
+/**
+ * Milliseconds until the job's deadline. No coordinator assigns what is overdue or due later than the total time from now: such a deadline shows
+ * that the two clocks differ, and then the total counts from now.
+ */
+function remaining(state: SessionState, deadline: string | null | undefined, wall: number): number {
+  const left = (parseIsoTime(deadline ?? "") ?? 0) - wall;
+  return left > 0 && left < state.timing.total ? left : state.timing.total;
+}
+
+function executionTime(state: SessionState, jobType: RunningJob["jobType"]): number {
+  return jobType === "TASK" ? state.timing.executeTask : state.timing.executeLlm;
+}
+
+/** The coordinator wants it no longer: stop and forget [WS11]. A cancel of an older attempt leaves a newer one alone. */
+export function cancelled(state: SessionState, jobId: string, attempt: number | null, reason: string, turn: Turn): void {
+  const upTo = attempt ?? Number.POSITIVE_INFINITY;
+  const { job } = state;
+  const stops = job !== null && job.jobId === jobId && job.attempt <= upTo;
+  if (stops) abandonRun(state, job, turn);
+  const forgets = forget(state, jobId, upTo, turn);
+  if (stops || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, turn);
+  leaveIfDone(state, turn);
+}
+
+function abandonRun(state: SessionState, job: RunningJob, turn: Turn): void {
+  turn.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
+  state.job = null;
+}
+
+/** The job that runs, if it is this one. What a run says after its end changes nothing. */
+function present(state: SessionState, jobId: string, attempt: number): RunningJob | null {
+  return state.job?.jobId === jobId && state.job.attempt === attempt ? state.job : null;
+}
+
+/** The run is alive, and may have text to show. */
+export function progressed(state: SessionState, event: Extract<SessionEvent, { type: "progress" }>, turn: Turn): void {
+  const job = present(state, event.jobId, event.attempt);
+  if (job === null) return;
+  job.executeDue = turn.now + executionTime(state, job.jobType);
+  job.progress.waiting += event.delta;
+  const pause = job.progress.waiting === "" ? state.timing.keepalive : state.timing.progress;
+  if (turn.now - job.lastFrameAt >= pause) sendProgress(state, job, turn);
+}
+
+function sendProgress(state: SessionState, job: RunningJob, turn: Turn): void {
+  if (state.link.kind !== "online") return;
+  job.lastFrameAt = turn.now;
+  sendFrame(state, { type: "job_progress", job_id: job.jobId, attempt: job.attempt, ...nextDelta(job.progress) }, turn);
+}
+
+/** The run delivered. */
+export function completed(state: SessionState, event: Extract<SessionEvent, { type: "completed" }>, turn: Turn): void {
+  const { jobId, attempt } = event.result;
+  const job = present(state, jobId, attempt);
+  if (job === null) return;
+  if (job.progress.waiting !== "") sendProgress(state, job, turn);
+  state.job = null;
+  tell({ type: "job_finished", job_id: jobId, attempt, ms: Math.round(turn.now - job.startedAt), tokens: event.tokens }, turn);
+  deliver(state, event.result, turn);
+  leaveIfDone(state, turn);
+}
+
+/** The run failed. */
+export function failed(state: SessionState, failure: Failure, turn: Turn): void {
+  if (present(state, failure.jobId, failure.attempt) === null) return;
+  state.job = null;
+  fail(state, failure, turn);
+  leaveIfDone(state, turn);
+}
+
+/** Ends a run whose time is over, and sends text that waited its turn. */
+export function passRunTime(state: SessionState, turn: Turn): void {
+  const { job } = state;
+  if (job === null) return;
+  const { jobId, attempt } = job;
+  if (job.totalDue <= turn.now) {
+    abandonRun(state, job, turn);
+    fail(state, { jobId, attempt, error: "deadline_exceeded", message: "the job's deadline has passed", retryable: false }, turn);
+  } else if (job.executeDue <= turn.now) {
+    abandonRun(state, job, turn);
+    fail(state, { jobId, attempt, error: "execution_timeout", message: "no sign of progress for too long", retryable: true }, turn);
+  } else if (job.progress.waiting !== "" && turn.now - job.lastFrameAt >= state.timing.progress) {
+    sendProgress(state, job, turn);
+  }
+}
+
+/** When the run next needs to be looked at. */
+export function runDue(state: SessionState): number {
+  const { job } = state;
+  if (job === null) return Number.POSITIVE_INFINITY;
+  const text = job.progress.waiting !== "" && state.link.kind === "online" ? job.lastFrameAt + state.timing.progress : Number.POSITIVE_INFINITY;
+  return Math.min(job.executeDue, job.totalDue, text);
+}

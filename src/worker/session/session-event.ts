@@ -1,0 +1,53 @@
+import type { Tier } from "../../protocol/worker-messages.ts";
+import type { KeptResult } from "./kept-result.ts";
+import type { Profile } from "./profile.ts";
+import type { Failure, Proof, Run, Stop } from "./state.ts";
+
+/** Everything that can happen to a session. */
+export type SessionEvent =
+  | { type: "start" }
+  | { type: "opened"; conn: number }
+  | { type: "frame"; conn: number; text: string }
+  | { type: "closed"; conn: number; code: number; reason: string }
+  | { type: "signed"; conn: number; signature: string }
+  /** The run has visible text, or (empty) shows that it is alive. */
+  | { type: "progress"; jobId: string; attempt: number; delta: string }
+  | { type: "completed"; result: KeptResult; tokens: number | null }
+  | ({ type: "failed" } & Failure)
+  /** The worker can do something else than before. */
+  | { type: "announce"; profile: Profile }
+  | { type: "drain" }
+  /** Leave at once; nothing is lost that a shelf keeps. */
+  | { type: "stop" }
+  | { type: "time" };
+
+/** What the shell has to do, in this order. */
+export type Effect =
+  | { type: "dial"; conn: number }
+  | { type: "send"; conn: number; text: string }
+  | { type: "close"; conn: number; code: number; reason: string }
+  | { type: "sign"; conn: number; text: string }
+  | { type: "run"; run: Run }
+  | { type: "abort"; jobId: string; attempt: number }
+  /** The kept results changed: put them on the shelf. */
+  | { type: "keep"; results: readonly KeptResult[] }
+  | { type: "note"; note: SessionNote };
+
+/** What a session tells its owner. `type` and the codes are stable, the sentences are not. */
+export type SessionNote =
+  | { type: "connecting"; try: number }
+  | { type: "online"; worker_id: string | null; authenticated: boolean; proof: Proof; tier: Tier | null; network: string | null }
+  | { type: "offline"; code: number | null; cause: string; retry_in_ms: number }
+  | { type: "job_started"; job_id: string; attempt: number; job_type: "LLM_INFER" | "TASK" }
+  | { type: "job_finished"; job_id: string; attempt: number; ms: number; tokens: number | null }
+  | { type: "job_failed"; job_id: string; attempt: number; error: string; message: string; retryable: boolean }
+  | { type: "job_cancelled"; job_id: string; attempt: number; reason: string }
+  | { type: "job_rejected"; job_id: string; reason: string }
+  | { type: "job_acknowledged"; job_id: string; status: string; error: string | null }
+  | { type: "result_dropped"; job_id: string; attempt: number; reason: "expired" | "no_room" }
+  | { type: "warning"; code: string; message: string }
+  | { type: "draining" }
+  | ({ type: "stopped" } & Stop);
+
+/** One event's surroundings (ms of a clock that never goes back, wall clock, random number in [0, 1)) and the effects it has had so far. */
+export type Turn = { now: number; wall: number; random: () => number; effects: Effect[] };

@@ -1,0 +1,98 @@
+import type { Assign } from "./coordinator-frame.ts";
+import type { KeptResult } from "./kept-result.ts";
+import type { Profile } from "./profile.ts";
+import type { Progress } from "./progress.ts";
+import type { SessionTiming } from "./timing.ts";
+
+/** How a registration is proved, or why it is not. */
+export type Proof = "signed" | "no_challenge" | "other_host";
+
+/** Why a session ended for good, as a stable code and a sentence for its owner. */
+export type Stop = {
+  reason: "stopped" | "drained" | "replaced" | "refused" | "other_network";
+  message: string;
+};
+
+/** Where the socket is. `conn` numbers sockets: a late event of an older one changes nothing. */
+export type Link =
+  | { kind: "idle" }
+  | { kind: "dialling"; conn: number; due: number }
+  /** Open; waits for the challenge. */
+  | { kind: "greeting"; conn: number; due: number }
+  | { kind: "signing"; conn: number; due: number }
+  | { kind: "registering"; conn: number; due: number; proof: Proof }
+  | { kind: "online"; conn: number; since: number; heartbeatDue: number; silentDue: number; heartbeat: number; drained: boolean }
+  /** No socket until `due`. */
+  | { kind: "waiting"; due: number }
+  | { kind: "stopped"; stop: Stop };
+
+/** The job that runs. Times are the session's clock. */
+export type RunningJob = {
+  jobId: string;
+  attempt: number;
+  jobType: "LLM_INFER" | "TASK";
+  startedAt: number;
+  /** Renewed by every sign of life of the run. */
+  executeDue: number;
+  /** The job's total deadline. */
+  totalDue: number;
+  lastFrameAt: number;
+  progress: Progress;
+};
+
+/** A kept result and its times on the session's clock. */
+export type HeldResult = KeptResult & { resendDue: number; expiresDue: number };
+
+/** A `job_failed` that could not be sent yet. It is never acknowledged, so sending it ends it. */
+export type Failure = { jobId: string; attempt: number; error: string; message: string; retryable: boolean };
+
+/** Everything a session knows. Changed by `reduce` only. */
+export type SessionState = {
+  readonly timing: SessionTiming;
+  readonly publicKey: string;
+  /** WHATWG `host` of the URL that is dialled. */
+  readonly host: string;
+  /** The only network to work for, if its owner named one. */
+  readonly network: string | null;
+  profile: Profile;
+  link: Link;
+  nextConn: number;
+  /** Tries since the last link that lasted. */
+  tries: number;
+  /** A coordinator that had sent no challenge asked for a signature: wait longer for it. */
+  patient: boolean;
+  /** What the last challenge said. */
+  challenged: { network: string; host: string } | null;
+  job: RunningJob | null;
+  held: HeldResult[];
+  failures: Failure[];
+  /** Set while the worker leaves; `due` once nothing runs any more. */
+  leaving: { due: number | null; toldConn: number | null } | null;
+};
+
+/** What starts a run: the frame, and the attempt it belongs to. */
+export type Run = { jobId: string; attempt: number; jobType: "LLM_INFER" | "TASK"; payload: Assign["payload"] };
+
+/** A session that has not started. `kept` are results of an earlier process, `wall` is the wall clock. */
+export function initialState(
+  fixed: Pick<SessionState, "timing" | "publicKey" | "host" | "network" | "profile">,
+  kept: readonly KeptResult[],
+  clock: { now: number; wall: number },
+): SessionState {
+  const held = kept.map((result) => {
+    const age = Math.max(0, clock.wall - result.completedAt);
+    return { ...result, resendDue: clock.now, expiresDue: clock.now + fixed.timing.keepFor - age };
+  });
+  return {
+    ...fixed,
+    link: { kind: "idle" },
+    nextConn: 1,
+    tries: 0,
+    patient: false,
+    challenged: null,
+    job: null,
+    held: held.filter((result) => result.expiresDue > clock.now),
+    failures: [],
+    leaving: null,
+  };
+}

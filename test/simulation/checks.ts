@@ -1,0 +1,238 @@
+import { TIMING } from "../../src/protocol/limits.ts";
+import type { DispatchEvent, DispatchState, Effect, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import { checkIndexes, checkNoneWaitsBesideAFreeWorker, placeOf, suits } from "./indexes.ts";
+import { broken } from "./violation.ts";
+import type { World } from "./world.ts";
+
+type Assign = Extract<Effect, { type: "assign" }>;
+type Ended = Extract<Effect, { type: "ended" }>;
+
+/** How late an alarm, a tick and a commit may make something, ms. */
+const LATE = 3_000;
+
+/**
+ * The invariants, after every event. Numbers are those of facts/reliability.md; a rule id where DECISIONS.md says it.
+ *
+ * - I1 a worker holds at most one lease · I1b an honest worker never gets a second job while it works · I2 a job has at most one lease
+ * - I3 PRIVATE only on trusted workers · I4 one terminal write · I5 a result only from one who held a lease
+ * - I6 every accepted job ends · I7 `no_eligible_worker` only if never leased, and in time · I8 revisions only grow
+ * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
+ * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
+ * - I17 FAST only on verified workers · I21 the registered workers are the registered live sockets
+ * - JB2 no wait beside a free worker · JB3 order and least recently used · JB4 who tried stands back · WS6 · WS7 · WS10 · WS11 · WS12
+ */
+export class Checks {
+  readonly #world: World;
+  /** Of every worker, as of before this event. */
+  readonly #usedAt = new Map<string, { usedAt: number; seq: number }>();
+  readonly #triedBefore = new Map<string, ReadonlySet<string>>();
+  #tickWasDue = false;
+  #sweepWasDue = false;
+  #wasKnown = true;
+  #endsBefore = 0;
+  /** When the holder of a lease last had a chance or gave a sign: god's view, which no crash of the hub erases. */
+  readonly #touched = new Map<string, { key: string; at: number }>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  before(state: DispatchState, event: DispatchEvent, now: number): void {
+    this.#tickWasDue = state.tickDue !== null && state.tickDue <= now;
+    this.#sweepWasDue = state.sweepDue !== null && state.sweepDue <= now;
+    this.#usedAt.clear();
+    for (const { key, lastUsedAt, seq } of state.workers.values()) this.#usedAt.set(key, { usedAt: lastUsedAt, seq });
+    this.#triedBefore.clear();
+    for (const job of state.jobs.values()) if (job.tried.size > 0) this.#triedBefore.set(job.id, new Set(job.tried));
+    this.#wasKnown = !("conn" in event) || event.type === "register" || state.keyByConn.has(event.conn);
+    this.#endsBefore = state.jobs.size;
+    if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
+      const job = state.jobs.get(event.jobId);
+      if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
+    }
+    if (event.type === "disconnect") {
+      const job = state.jobs.get(state.leases.get(state.keyByConn.get(event.conn) ?? "") ?? "");
+      if (job !== undefined) this.#touch(job, now, TIMING.grace);
+    }
+  }
+
+  after(state: DispatchState, event: DispatchEvent, effects: readonly Effect[], now: number): void {
+    const { hub } = this.#world;
+    if (!this.#wasKnown && effects.length > 0) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
+    checkIndexes(state);
+    checkNoneWaitsBesideAFreeWorker(state, (worker) => this.#isSilent(worker, now));
+    for (const effect of effects) {
+      switch (effect.type) {
+        case "assign":
+          this.#checkAssign(state, event, effect, effects, now);
+          break;
+        case "ended":
+          this.#checkEnded(event, effect, now);
+          break;
+        case "cancel_attempt": {
+          const phase = state.jobs.get(effect.jobId)?.phase;
+          if (phase?.kind === "leased" && phase.conn === effect.conn && phase.lease.attempt === effect.attempt) {
+            broken("WS10", `${effect.jobId} attempt ${effect.attempt} is cancelled and still leased to the same socket`);
+          }
+          break;
+        }
+        default:
+          break;
+      }
+    }
+    if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
+    if (event.type === "register") {
+      const job = state.jobs.get(state.leases.get(event.key) ?? "");
+      // What was rebound from a list runs afresh; a socket that was there all along gets nothing new.
+      if (job !== undefined && !hub.booting) this.#touch(job, now);
+    }
+    if (!hub.booting) this.#checkSockets(state);
+    if (event.type === "time") this.#checkTime(state, now);
+    this.#checkOverdue(state, now);
+  }
+
+  /** Every lease gets its grace time anew. */
+  crashed(now: number): void {
+    for (const touch of this.#touched.values()) touch.at = Math.max(touch.at, now + TIMING.grace - TIMING.executeTask);
+  }
+
+  #touch(job: LiveJob, now: number, extra = 0): void {
+    const { phase } = job;
+    if (phase.kind === "waiting") return;
+    const touch = this.#touched.get(job.id);
+    if (touch?.key !== phase.lease.key) this.#touched.set(job.id, { key: phase.lease.key, at: now });
+    else if (extra === 0) touch.at = Math.max(touch.at, now);
+    else touch.at = Math.max(touch.at, now + extra - executionTime(job));
+  }
+
+  #isSilent(worker: Worker, now: number): boolean {
+    return now - this.#world.hub.lastSeen(worker.conn) > TIMING.silentUnclaimable;
+  }
+
+  #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, effects: readonly Effect[], now: number): void {
+    const job = state.jobs.get(effect.jobId);
+    const worker = state.workers.get(state.keyByConn.get(effect.conn) ?? "");
+    if (job === undefined || worker === undefined || job.phase.kind !== "leased" || job.phase.conn !== effect.conn || job.phase.lease.attempt !== effect.attempt) {
+      return broken("I10", `${effect.jobId} was assigned to ${effect.conn} and taken away in one turn`);
+    }
+    this.#touched.set(job.id, { key: worker.key, at: now });
+    if (!suits(state, job, worker)) {
+      if (job.privacyClass === "PRIVATE" && !job.trustedKeys.includes(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
+      if (state.rules.stake && job.policy === "FAST" && worker.tier === "Open") broken("I17", `FAST ${job.id} on the Open ${worker.key}`);
+      broken("JB2", `${job.id} on ${worker.key}, which cannot run it or drains`);
+    }
+    if (job.privacyClass === "PRIVATE" && !this.#world.pairings.get(job.userId)?.has(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
+    if (this.#isSilent(worker, now)) broken("WS6", `${job.id} is given to ${worker.key}, which is silent`);
+    if (worker.resting) broken("JB4", `${job.id} is given to ${worker.key}, which rests`);
+    const again = this.#triedBefore.get(job.id)?.has(worker.key) ?? false;
+    if (again || job.tried.has(worker.key)) {
+      if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
+      for (const other of state.workers.values()) {
+        if (other !== worker && !job.tried.has(other.key) && suits(state, job, other)) broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
+      }
+    }
+    const changed = (id: string) => effects.some((other) => other.type === "save" && other.jobId === id);
+    for (const other of state.jobs.values()) {
+      if (other.phase.kind !== "waiting" || placeOf(other) >= placeOf(job) || !suits(state, other, worker) || changed(other.id)) continue;
+      if (!other.tried.has(worker.key)) broken("JB3", `${worker.key} gets ${job.id} before ${other.id}`);
+      if (again && !this.#hasUntried(state, other)) broken("JB3", `${worker.key} gets ${job.id} again before ${other.id}`);
+    }
+    // Among those that were and stay free, the least recently used; a worker that was freed just now is not among them.
+    if (event.type !== "submit") return;
+    const mine = this.#usedAt.get(worker.key);
+    for (const other of state.workers.values()) {
+      const its = this.#usedAt.get(other.key);
+      if (other === worker || mine === undefined || its === undefined || other.jobId !== null || other.silent || other.resting) continue;
+      if (this.#isSilent(other, now) || !suits(state, job, other)) continue;
+      if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
+    }
+  }
+
+  #hasUntried(state: DispatchState, job: LiveJob): boolean {
+    for (const worker of state.workers.values()) if (!job.tried.has(worker.key) && suits(state, job, worker)) return true;
+    return false;
+  }
+
+  #checkEnded(event: DispatchEvent, { jobId, outcome, holders }: Ended, now: number): void {
+    const { world } = { world: this.#world };
+    this.#touched.delete(jobId);
+    if (outcome.status === "completed") {
+      if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);
+      if (!holders.includes(outcome.key)) broken("I5", `${jobId} completed by ${outcome.key}, which never held it`);
+      if (outcome.verified !== (event.verdict === "valid")) broken("I5", `${jobId} is verified: ${outcome.verified}, verdict ${event.verdict}`);
+      if (event.verdict !== "valid" && (event.verdict !== "invalid_receipt" || world.plan.rules.receiptPolicy === "strict")) broken("I5", `${jobId} completed by a result that is ${event.verdict}`);
+      return;
+    }
+    const facts = world.jobFacts(jobId);
+    switch (outcome.cause) {
+      case "no_eligible_worker":
+        if (holders.length > 0) broken("I7", `${jobId} was leased and fails with no_eligible_worker`);
+        if (facts !== undefined && now < facts.createdAt + TIMING.claimWindow) broken("I7", `${jobId} fails before its claim window ends`);
+        break;
+      case "deadline_exceeded":
+        if (facts !== undefined && now < facts.createdAt + TIMING.total) broken("JB4", `${jobId} fails before its total deadline`);
+        if (holders.length === 0) broken("JB5", `${jobId} was never leased for long and fails with deadline_exceeded`);
+        break;
+      case "no_trusted_worker":
+        if (event.type !== "submit") broken("JB8", `${jobId} fails with no_trusted_worker after its commit`);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #checkSockets(state: DispatchState): void {
+    let live = 0;
+    for (const socket of this.#world.hub.sockets.values()) {
+      if (socket.attachment === null || !socket.hubOpen) continue;
+      live++;
+      if (!state.keyByConn.has(socket.conn)) broken("I21", `${socket.conn} is registered and not in the state`);
+    }
+    if (live !== state.workers.size) broken("I21", `${state.workers.size} workers, ${live} registered sockets`);
+  }
+
+  #checkTime(state: DispatchState, now: number): void {
+    const due = this.#world.core.nextDue(state);
+    if (due !== null && due <= now) broken("I16", `after its time, the next due time is ${now - due} ms ago`);
+    if (this.#sweepWasDue) {
+      for (const worker of state.workers.values()) {
+        if (now - this.#world.hub.lastSeen(worker.conn) >= TIMING.silentClosed) broken("WS6", `${worker.key} is silent and survives the sweep`);
+      }
+    }
+    if (!this.#tickWasDue) return;
+    if (state.resting.size > 0) broken("JB4", "a worker rests on after the tick");
+    for (const key of state.silent) {
+      const worker = state.workers.get(key);
+      if (worker !== undefined && !this.#isSilent(worker, now)) broken("WS6", `${key} was heard and stays silent after the tick`);
+    }
+    for (const job of state.jobs.values()) {
+      if (job.phase.kind !== "waiting" || job.tried.size === 0 || this.#hasUntried(state, job)) continue;
+      for (const worker of state.workers.values()) {
+        if (worker.jobId === null && !worker.silent && suits(state, job, worker)) broken("JB4", `${job.id} waits after the tick beside ${worker.key}, the only one left`);
+      }
+    }
+  }
+
+  /** I13, I15: whoever has had its time loses the lease, whatever becomes of the hub's memory meanwhile. */
+  #checkOverdue(state: DispatchState, now: number): void {
+    const late = LATE + this.#world.plan.alarmLate;
+    for (const job of state.jobs.values()) {
+      const { phase } = job;
+      if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
+      if (phase.kind === "waiting") {
+        if (now > phase.claimDue + late) broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
+        if (job.holders.length === 0 && job.cause === null && now > job.createdAt + TIMING.claimWindow + late) broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
+        continue;
+      }
+      const touch = this.#touched.get(job.id);
+      if (touch === undefined) continue;
+      const over = now - touch.at - executionTime(job) - TIMING.ack - late;
+      // An orphan that was restored has a grace time of its own.
+      if (over > (phase.kind === "orphaned" ? TIMING.grace : 0)) broken("I13", `${job.id} is held by ${phase.lease.key} ${over} ms too long (${phase.kind})`);
+    }
+  }
+}
+
+function executionTime(job: LiveJob): number {
+  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
+}

@@ -1,0 +1,361 @@
+import { TIMING } from "../../src/protocol/limits.ts";
+import type { DispatchEvent, DispatchState, Effect, JobFacts, KeyRecord, Outcome, SavedJob } from "../../src/coordinator/dispatch/index.ts";
+import type { Row } from "./database.ts";
+import type { UpFrame } from "./frames.ts";
+import type { Socket } from "./socket.ts";
+import { broken } from "./violation.ts";
+import type { World } from "./world.ts";
+
+type Ended = { outcome: Outcome; rev: number; holders: readonly string[] };
+type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost";
+
+/** How long an idle hub with open sockets keeps its memory. */
+const HIBERNATES_AFTER = 10_000;
+
+/**
+ * The shell around dispatch, as the Durable Object does it: events of one turn are reduced, their rows committed in one transaction,
+ * then frames are sent and the alarm is set to `nextDue`. Fields named `stored…` survive crash and eviction; `memory` does not.
+ */
+export class Hub {
+  readonly #world: World;
+  readonly storedRows = new Map<string, { facts: JobFacts; rev: number; snapshot: string }>();
+  readonly storedEnded = new Map<string, Ended>();
+  readonly #storedRecords = new Map<string, KeyRecord>();
+  readonly #storedUse = new Map<string, number>();
+  readonly storedOutbox = new Map<string, Row>();
+  storedAlarm: number | null = null;
+  readonly sockets = new Map<string, Socket>();
+  memory: DispatchState | null = null;
+  booting = false;
+  #batch: Effect[] = [];
+  #answers: { jobId: string; answer: (said: Answer) => void }[] = [];
+  #flushing = false;
+  /** The alarm whose turn is not committed yet: a crash in it has the platform try again. */
+  #firing = false;
+  #diesBeforeSending = false;
+  #lastTurn = 0;
+  #lives = 0;
+  #draining = false;
+  #wakes: number[] = [];
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  // --- doors ---
+
+  submit(job: JobFacts, answer: (said: Answer) => void): void {
+    this.#awake();
+    const ended = this.storedEnded.get(job.id);
+    if (ended !== undefined) return answer("accepted");
+    this.#step({ type: "submit", job });
+    this.#answers.push({ jobId: job.id, answer });
+  }
+
+  cancel(jobId: string): void {
+    this.#awake();
+    this.#step({ type: "cancel", jobId });
+  }
+
+  paired(userId: string, key: string): void {
+    this.#awake();
+    this.#step({ type: "paired", userId, key });
+  }
+
+  tier(key: string, tier: Extract<DispatchEvent, { type: "tier" }>["tier"]): void {
+    this.#awake();
+    for (const { attachment } of this.sockets.values()) if (attachment?.key === key) attachment.tier = tier;
+    this.#step({ type: "tier", key, tier });
+  }
+
+  /** The hub's end of a socket is gone; a late word of it about a replaced socket changes nothing. */
+  lost(socket: Socket): void {
+    this.#awake();
+    socket.hubOpen = false;
+    this.sockets.delete(socket.conn);
+    this.#step({ type: "disconnect", conn: socket.conn });
+  }
+
+  receive(socket: Socket, frame: UpFrame): void {
+    const { now } = this.#world.agenda;
+    this.#awake();
+    const { conn } = socket;
+    if (frame.type === "register") {
+      if (socket.hubOpen) this.#register(socket, frame);
+      return;
+    }
+    socket.heardAt = now;
+    if (frame.type === "heartbeat") return this.#step({ type: "heard", conn });
+    if (frame.type === "drain" && socket.attachment !== null) socket.attachment.draining = true;
+    this.#step({ ...frame, conn });
+  }
+
+  #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
+    const { agenda, tiers } = this.#world;
+    const { conn } = socket;
+    const { key, acks, resume } = frame;
+    socket.heardAt = agenda.now;
+    const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+    if (record.parkedUntil > agenda.now) return this.#close(socket, 4003);
+    const capabilities = new Set(frame.capabilities);
+    const again = socket.attachment !== null;
+    const tier = tiers.get(key) ?? "Open";
+    socket.attachment = { key, capabilities, acks, tier, draining: socket.attachment?.draining ?? false };
+    this.sockets.set(conn, socket);
+    if (again) return this.#step({ type: "update", conn, capabilities, acks });
+    this.#step({ type: "register", conn, key, capabilities, tier, acks, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
+  }
+
+  #alarm(at: number): void {
+    if (this.storedAlarm !== at) return;
+    const { now } = this.#world.agenda;
+    this.#wakes.push(now);
+    if (this.#wakes.length > 60 && now - (this.#wakes.shift() ?? 0) < 10_000) broken("I16", "60 wake-ups within 10 s");
+    this.#world.stats.alarms++;
+    this.#awake();
+    this.storedAlarm = null;
+    this.#firing = true;
+    this.#step({ type: "time" });
+  }
+
+  // --- one turn ---
+
+  #step(event: DispatchEvent): void {
+    const state = this.memory;
+    if (state === null) throw new Error("the hub sleeps");
+    const { world, checks } = { world: this.#world, checks: this.#world.checks };
+    const { now } = world.agenda;
+    this.#lastTurn = now;
+    world.stats.events++;
+    world.trace?.(`hub <- ${show(event)}`);
+    checks.before(state, event, now);
+    const effects = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
+    if (world.trace !== null) for (const effect of effects) world.trace(`    -> ${show(effect)}`);
+    for (const effect of effects) this.#batch.push(effect);
+    for (const effect of effects) if (effect.type === "close") this.#forget(effect.conn);
+    checks.after(state, event, effects, now);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    const life = this.#lives;
+    world.agenda.after(world.random.between(0, 2), () => {
+      if (life === this.#lives) this.#flush(state);
+    });
+  }
+
+  lastSeen(conn: string): number {
+    return this.sockets.get(conn)?.lastSeen(this.#world.agenda.now) ?? 0;
+  }
+
+  #flush(state: DispatchState): void {
+    const { world } = { world: this.#world };
+    const batch = this.#batch;
+    const answers = this.#answers;
+    this.#batch = [];
+    this.#answers = [];
+    this.#flushing = false;
+    this.#firing = false;
+    this.#commit(state, batch);
+    this.#setAlarm(world.core.nextDue(state));
+    if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
+    if (this.#diesBeforeSending) return this.crash();
+    const refused = new Map<string, Answer>();
+    for (const effect of batch) {
+      if (effect.type === "refused") refused.set(effect.jobId, "refused");
+      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "no_trusted_worker") refused.set(effect.jobId, "no_trusted_worker");
+    }
+    for (const { jobId, answer } of answers) answer(refused.get(jobId) ?? "accepted");
+    for (const effect of batch) this.#send(effect);
+    this.#drainOutbox(100);
+  }
+
+  #commit(state: DispatchState, batch: readonly Effect[]): void {
+    const { core, agenda } = this.#world;
+    for (const effect of batch) {
+      switch (effect.type) {
+        case "save": {
+          const job = state.jobs.get(effect.jobId);
+          if (job === undefined) break;
+          const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt } = job;
+          const before = this.storedRows.get(id);
+          if (before !== undefined && before.rev > job.rev) broken("I8", `${id} goes back from revision ${before.rev} to ${job.rev}`);
+          const facts = before?.facts ?? { id, jobType, policy, privacyClass, userId, trustedKeys: [...trustedKeys], payloadBytes, createdAt };
+          this.storedRows.set(id, { facts, rev: job.rev, snapshot: JSON.stringify(core.snapshotOf(job)) });
+          this.storedOutbox.set(id, { id, rev: job.rev, terminal: false, status: core.statusOf(job) });
+          break;
+        }
+        case "ended": {
+          const { jobId: id, outcome, rev, holders } = effect;
+          if (this.storedEnded.has(id)) broken("I4", `${id} ended a second time: ${JSON.stringify(outcome)}`);
+          const before = this.storedRows.get(id);
+          if (before !== undefined && before.rev >= rev) broken("I8", `${id} ends at revision ${rev}, saved is ${before.rev}`);
+          this.storedRows.delete(id);
+          this.storedEnded.set(id, { outcome, rev, holders });
+          this.storedOutbox.set(id, { id, rev, terminal: true, status: JSON.stringify(outcome) });
+          this.#world.stats.ended(outcome);
+          break;
+        }
+        case "record":
+          this.#storedRecords.set(effect.key, effect.record);
+          break;
+        case "assign": {
+          const key = this.sockets.get(effect.conn)?.attachment?.key;
+          if (key !== undefined) this.#storedUse.set(key, agenda.now);
+          break;
+        }
+        default:
+          break;
+      }
+    }
+  }
+
+  #send(effect: Effect): void {
+    switch (effect.type) {
+      case "assign":
+        this.#checkDurable(effect);
+        return this.#world.down(effect.conn, effect);
+      case "cancel_attempt":
+      case "drained":
+        return this.#world.down(effect.conn, effect);
+      case "completion_ack":
+        return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: effect.answer.status });
+      case "completion_of_unknown":
+        return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: "rejected" });
+      case "close":
+        return this.#world.closed(effect.conn, effect.code);
+      default:
+    }
+  }
+
+  /** Every `job_assign` that leaves has a durable lease with that attempt. */
+  #checkDurable(effect: Extract<Effect, { type: "assign" }>): void {
+    const row = this.storedRows.get(effect.jobId);
+    if (row === undefined) {
+      if (!this.storedEnded.has(effect.jobId)) broken("I10", `${effect.jobId} is assigned and not stored`);
+      return;
+    }
+    if (!row.snapshot.includes(`"attempt":${effect.attempt},`)) broken("I10", `${effect.jobId} attempt ${effect.attempt} is assigned, stored is ${row.snapshot}`);
+  }
+
+  #forget(conn: string): void {
+    const socket = this.sockets.get(conn);
+    if (socket === undefined) return;
+    this.sockets.delete(conn);
+    socket.hubOpen = false;
+  }
+
+  #close(socket: Socket, code: number): void {
+    socket.hubOpen = false;
+    this.sockets.delete(socket.conn);
+    this.#world.closed(socket.conn, code);
+  }
+
+  #setAlarm(at: number | null): void {
+    if (at === this.storedAlarm) return;
+    this.storedAlarm = at;
+    if (at === null) return;
+    const { agenda, random, plan } = this.#world;
+    agenda.at(at + random.between(0, plan.alarmLate), () => this.#alarm(at));
+  }
+
+  // --- outbox ---
+
+  #drainOutbox(delay: number): void {
+    if (this.#draining || this.storedOutbox.size === 0) return;
+    this.#draining = true;
+    const { agenda, database, random } = this.#world;
+    const life = this.#lives;
+    agenda.after(delay, () => {
+      if (life !== this.#lives) return;
+      const batch = [...this.storedOutbox.values()].slice(0, 20);
+      database.write(batch, (ok) => {
+        if (life !== this.#lives) return;
+        if (ok) for (const row of batch) if (this.storedOutbox.get(row.id)?.rev === row.rev) this.storedOutbox.delete(row.id);
+        this.#draining = false;
+        this.#drainOutbox(ok ? 1 : random.between(500, 4_000));
+      });
+    });
+  }
+
+  // --- lives ---
+
+  /** Memory and every socket are gone, and no handler is told; what was not committed never happened. */
+  crash(): void {
+    const { world } = { world: this.#world };
+    world.trace?.("hub crashes");
+    world.stats.crashes++;
+    const sockets = [...this.sockets.values()];
+    this.sockets.clear();
+    this.#sleep();
+    this.#lives++;
+    this.#draining = false;
+    for (const { answer } of this.#answers) answer("lost");
+    this.#answers = [];
+    this.#batch = [];
+    this.#flushing = false;
+    this.#diesBeforeSending = false;
+    if (this.#firing) this.#setAlarm(world.agenda.now + 2_000);
+    this.#firing = false;
+    for (const socket of sockets) {
+      socket.hubOpen = false;
+      world.closed(socket.conn, 1006);
+    }
+    world.checks.crashed(world.agenda.now);
+    const life = this.#lives;
+    if (this.storedOutbox.size > 0) world.agenda.after(1_000, () => life === this.#lives && this.#awake());
+  }
+
+  /** The next commit is the last thing that this life does. */
+  crashAfterCommit(): void {
+    if (this.#flushing) this.#diesBeforeSending = true;
+    else this.crash();
+  }
+
+  /** Memory is gone, sockets stay. The platform does it only between turns. */
+  evict(): void {
+    if (this.memory === null || this.#flushing) return;
+    this.#world.trace?.("hub is evicted");
+    this.#world.stats.evictions++;
+    this.#sleep();
+  }
+
+  #sleep(): void {
+    this.memory = null;
+  }
+
+  #awake(): void {
+    const { world } = { world: this.#world };
+    const { core, agenda } = world;
+    if (world.plan.hibernates && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
+    if (this.memory !== null) return;
+    this.#lastTurn = agenda.now;
+    const state = core.createState(world.plan.rules);
+    const saved: SavedJob[] = [];
+    for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
+    core.restore(state, saved, agenda.now);
+    this.memory = state;
+    world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
+    this.booting = true;
+    const live = [...this.sockets.values()];
+    for (const socket of live) {
+      if (socket.attachment === null || !socket.hubOpen) continue;
+      const { key, capabilities, tier, acks, draining } = socket.attachment;
+      const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+      const lastUsedAt = this.#storedUse.get(key) ?? 0;
+      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined });
+      if (draining) this.#step({ type: "drain", conn: socket.conn });
+    }
+    this.booting = false;
+    if (!this.#flushing) {
+      this.#flushing = true;
+      const life = this.#lives;
+      agenda.after(0, () => life === this.#lives && this.#flush(state));
+    }
+  }
+}
+
+function show(value: DispatchEvent | Effect): string {
+  return JSON.stringify(value, (_, inner: unknown) => (inner instanceof Set ? [...inner] : inner));
+}
+
+/** Within what time a lease or wait must be looked at, beyond its own deadline, ms. */
+export const SLACK = TIMING.retryTick;

@@ -1,0 +1,160 @@
+import type { DispatchState, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import { POOL_NAMES } from "../../src/coordinator/dispatch/state.ts";
+import { broken } from "./violation.ts";
+
+type Pool = DispatchState["timers"];
+type PoolName = (typeof POOL_NAMES)[number];
+
+/** Whether a worker's capabilities and tier suit a pool, written down independently of the core. */
+export function serves(worker: Worker, name: PoolName): boolean {
+  const verified = name.endsWith("+");
+  return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
+}
+
+export function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
+  return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
+}
+
+/** A waiting job's place, smallest first [JB3]. */
+export function placeOf(job: LiveJob): number {
+  return job.policy === "FAST" ? job.createdAt : job.createdAt + 10_000;
+}
+
+/** Whether a job may ever be given to a worker. */
+export function suits(state: DispatchState, job: LiveJob, worker: Worker): boolean {
+  if (worker.draining || !serves(worker, poolNameOf(state, job))) return false;
+  return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
+}
+
+function isFree(worker: Worker): boolean {
+  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
+}
+
+/** Recomputes every index from the Maps and compares [I1, I2, I11, I14 and the core's own promises]. */
+export function checkIndexes(state: DispatchState): void {
+  checkWorkers(state);
+  checkJobs(state);
+}
+
+function checkWorkers(state: DispatchState): void {
+  const idle = [0, 0, 0, 0];
+  const connected = [0, 0, 0, 0];
+  let resting = 0;
+  let silent = 0;
+  for (const worker of state.workers.values()) {
+    const { key, jobId } = worker;
+    if (state.keyByConn.get(worker.conn) !== key) broken("index", `keyByConn misses ${key}`);
+    if (jobId !== null) {
+      const phase = state.jobs.get(jobId)?.phase;
+      if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
+      if (phase.lease.key !== key || phase.conn !== worker.conn) broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
+    }
+    const free = isFree(worker);
+    for (let at = 0; at < 4; at++) {
+      const name = POOL_NAMES[at] as PoolName;
+      const suited = serves(worker, name);
+      if (suited && free) idle[at]!++;
+      if (state.idle[name].has(key) !== (suited && free)) broken("index", `idle ${name} is wrong about ${key}`);
+      if (suited && !worker.draining) connected[at]!++;
+      if (state.connected[name].has(key) !== (suited && !worker.draining)) broken("index", `connected ${name} is wrong about ${key}`);
+    }
+    if (worker.resting) resting++;
+    if (worker.silent) silent++;
+    if (state.resting.has(key) !== worker.resting) broken("index", `resting is wrong about ${key}`);
+    if (state.silent.has(key) !== worker.silent) broken("index", `silent is wrong about ${key}`);
+  }
+  for (let at = 0; at < 4; at++) {
+    const name = POOL_NAMES[at] as PoolName;
+    if (state.idle[name].size !== idle[at]) broken("index", `idle ${name} has strangers`);
+    if (state.connected[name].size !== connected[at]) broken("index", `connected ${name} has strangers`);
+  }
+  if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
+  if (state.resting.size !== resting || state.silent.size !== silent) broken("index", "resting or silent has strangers");
+}
+
+function checkJobs(state: DispatchState): void {
+  let waiting = 0;
+  let leased = 0;
+  let retrying = 0;
+  let bytes = 0;
+  let own = 0;
+  const pools = [0, 0, 0, 0];
+  const byUser = new Map<string, number>();
+  let secret = 0;
+  let firstDue: number | null = null;
+  for (const job of state.jobs.values()) {
+    const { id, phase, holders } = job;
+    const due = dueOf(job);
+    if (firstDue === null || due < firstDue) firstDue = due;
+    if (!state.timers.has(id)) broken("index", `${id} has no timer`);
+    if (job.attempts > 3) broken("I11", `${id} has ${job.attempts} attempts`);
+    if (job.privacyClass === "PRIVATE") {
+      secret++;
+      if (!state.privateJobs.get(job.userId)?.has(id)) broken("index", `privateJobs misses ${id}`);
+    }
+    if (phase.kind === "waiting") {
+      waiting++;
+      bytes += job.payloadBytes;
+      byUser.set(job.userId, (byUser.get(job.userId) ?? 0) + 1);
+      if (job.privacyClass === "PUBLIC") {
+        const name = poolNameOf(state, job);
+        pools[POOL_NAMES.indexOf(name)]!++;
+        if (!state.waiting[name].has(id)) broken("index", `waiting ${name} misses ${id}`);
+        checkFirst(state.waiting[name], placeOf(job), job.seq, name);
+      } else own += job.trustedKeys.length;
+      if (state.retrying.has(id) !== job.tried.size > 0) broken("index", `retrying is wrong about ${id}`);
+      if (job.tried.size > 0) retrying++;
+      continue;
+    }
+    leased++;
+    const { lease } = phase;
+    if (state.leases.get(lease.key) !== id) broken("I1", `leases names ${state.leases.get(lease.key)} for ${lease.key}, which holds ${id}`);
+    if (holders.at(-1) !== lease) broken("I2", `${id}'s lease is not its last holder`);
+    if (lease.attempt !== job.attempts) broken("I11", `${id} is in attempt ${lease.attempt}, counted are ${job.attempts}`);
+    const worker = state.workers.get(lease.key);
+    if (phase.kind === "leased" && (worker?.jobId !== id || worker.conn !== phase.conn)) broken("I12", `${id} is leased on a dead socket ${phase.conn}`);
+    if (phase.kind === "orphaned" && worker !== undefined) broken("I2", `${id} is orphaned though ${lease.key} is there`);
+  }
+  if (state.timers.size !== state.jobs.size) broken("index", "timers has strangers");
+  if (firstDue !== null && state.timers.first()?.order !== firstDue) broken("index", `first timer is ${state.timers.first()?.order}, should be ${firstDue}`);
+  if (state.leases.size !== leased) broken("index", "leases has strangers");
+  if (state.retrying.size !== retrying) broken("index", "retrying has strangers");
+  if (state.queued !== waiting || state.queuedBytes !== bytes) broken("index", `queued is ${state.queued}, should be ${waiting}`);
+  if (state.queuedByUser.size !== byUser.size) broken("index", "queuedByUser has strangers");
+  for (const [user, count] of byUser) if (state.queuedByUser.get(user) !== count) broken("index", `queuedByUser is wrong about ${user}`);
+  for (let at = 0; at < 4; at++) if (state.waiting[POOL_NAMES[at] as PoolName].size !== pools[at]) broken("index", "waiting has strangers");
+  let listed = 0;
+  for (const pool of state.waitingFor.values()) {
+    if (pool.size === 0) broken("index", "waitingFor keeps an empty pool");
+    listed += pool.size;
+  }
+  if (listed !== own) broken("index", `waitingFor lists ${listed}, should be ${own}`);
+  for (const jobs of state.privateJobs.values()) secret -= jobs.size;
+  if (secret !== 0) broken("index", "privateJobs has strangers");
+  if ((state.queued > 0 || state.resting.size > 0) !== (state.tickDue !== null)) broken("I14", "the tick is not armed as it should be");
+  if (state.workers.size > 0 !== (state.sweepDue !== null)) broken("I14", "the sweep is not armed as it should be");
+}
+
+function checkFirst(pool: Pool, order: number, seq: number, name: string): void {
+  const first = pool.first();
+  if (first === undefined || first.order > order || (first.order === order && first.seq > seq)) broken("JB3", `waiting ${name} has a wrong first`);
+}
+
+function dueOf({ phase, totalDue }: LiveJob): number {
+  if (phase.kind === "waiting") return Math.min(phase.claimDue, totalDue);
+  if (phase.kind === "orphaned") return Math.min(phase.graceDue, totalDue);
+  return Math.min(phase.ackDue ?? totalDue, phase.executeDue, totalDue);
+}
+
+/** JB2: no waiting job beside a free, not silent worker that may take it and has not tried it. */
+export function checkNoneWaitsBesideAFreeWorker(state: DispatchState, isSilent: (worker: Worker) => boolean): void {
+  if (state.queued === 0) return;
+  for (const worker of state.workers.values()) {
+    if (!isFree(worker) || isSilent(worker)) continue;
+    for (const job of state.jobs.values()) {
+      if (job.phase.kind === "waiting" && !job.tried.has(worker.key) && suits(state, job, worker)) {
+        broken("JB2", `${job.id} waits beside ${worker.key}, which is free and has not tried it`);
+      }
+    }
+  }
+}

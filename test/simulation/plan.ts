@@ -1,0 +1,184 @@
+import type { JobType } from "../../src/protocol/job.ts";
+import type { Tier } from "../../src/protocol/worker-messages.ts";
+import type { Rules } from "../../src/coordinator/dispatch/index.ts";
+import { Random } from "./random.ts";
+
+/** What kind of worker this is: chances per job unless said otherwise. */
+export type Personality = {
+  name: string;
+  /** Announces `ack` [WS9]. */
+  acks: boolean;
+  /** Lists what it has in `resume`, keeps results until they are acknowledged, and names attempts [WS10]. */
+  resumes: boolean;
+  /** Time to run a job, ms. */
+  run: readonly [number, number];
+  /** Time to acknowledge, ms. */
+  ackDelay: readonly [number, number];
+  hangs: number;
+  rejects: number;
+  failsRetryable: number;
+  failsForGood: number;
+  badReceipt: number;
+  oversized: number;
+  workerError: number;
+  duplicates: number;
+  progresses: number;
+  /** Dies for ever while it has the job. */
+  dies: number;
+  /** Drops its socket while it has the job and comes back. */
+  flaps: number;
+  /** Opens a second socket while the first still stands. */
+  doubles: number;
+  /** Stops its heartbeats and reads nothing, the socket still open. */
+  goesSilent: number;
+  /** Drains after a job, and comes back later. */
+  drains: number;
+  /** Registers again on the same socket with other capabilities. */
+  changes: number;
+  /** Sends results for jobs that it never held. */
+  intrudes: number;
+  /** Lists entries of `resume` twice. */
+  stutters: number;
+  /** Time until it dials again, ms. */
+  redial: readonly [number, number];
+};
+
+const HONEST: Personality = {
+  name: "honest",
+  acks: true,
+  resumes: true,
+  run: [20, 3_000],
+  ackDelay: [1, 60],
+  hangs: 0,
+  rejects: 0,
+  failsRetryable: 0,
+  failsForGood: 0,
+  badReceipt: 0,
+  oversized: 0,
+  workerError: 0,
+  duplicates: 0,
+  progresses: 0.2,
+  dies: 0,
+  flaps: 0,
+  doubles: 0,
+  goesSilent: 0,
+  drains: 0,
+  changes: 0,
+  intrudes: 0,
+  stutters: 0,
+  redial: [0, 5_000],
+};
+
+const SPEC_ONLY: Partial<Personality> = { acks: false, resumes: false, progresses: 0 };
+
+const KINDS: readonly Personality[] = [
+  HONEST,
+  HONEST,
+  HONEST,
+  { ...HONEST, ...SPEC_ONLY, name: "spec-only" },
+  { ...HONEST, ...SPEC_ONLY, name: "spec-only", flaps: 0.1, duplicates: 0.1 },
+  { ...HONEST, name: "slow", run: [5_000, 70_000], ackDelay: [1, 6_000], progresses: 0.5 },
+  { ...HONEST, ...SPEC_ONLY, name: "slow spec-only", run: [5_000, 70_000] },
+  { ...HONEST, name: "long", run: [10_000, 55_000], drains: 0.2, redial: [0, 20_000] },
+  { ...HONEST, name: "hanging", hangs: 0.6, ackDelay: [1, 9_000] },
+  { ...HONEST, name: "dying", dies: 0.5 },
+  { ...HONEST, name: "flapping", flaps: 0.6, run: [20, 12_000], redial: [0, 25_000], duplicates: 0.2 },
+  { ...HONEST, name: "rejecting", rejects: 0.7 },
+  { ...HONEST, name: "refusing all", rejects: 1, ackDelay: [1, 30] },
+  { ...HONEST, name: "failing", failsRetryable: 0.4, failsForGood: 0.1, workerError: 0.1 },
+  { ...HONEST, name: "failing all", failsRetryable: 1, run: [1, 40] },
+  { ...HONEST, name: "bad signer", badReceipt: 0.6, duplicates: 0.4, run: [20, 400] },
+  { ...HONEST, name: "oversized", oversized: 0.5, duplicates: 0.3 },
+  { ...HONEST, name: "stuttering", duplicates: 0.5, stutters: 0.5, flaps: 0.3 },
+  { ...HONEST, name: "intruding", intrudes: 0.5 },
+  { ...HONEST, name: "falling silent", goesSilent: 0.4, redial: [0, 20_000] },
+  { ...HONEST, name: "draining", drains: 0.5, flaps: 0.1 },
+  { ...HONEST, name: "changing", changes: 0.5 },
+  { ...HONEST, name: "doubling", doubles: 0.5, run: [20, 8_000] },
+];
+
+export type WorkerPlan = { key: string; personality: Personality; capabilities: readonly JobType[]; tier: Tier; arrives: number };
+export type JobPlan = {
+  id: string;
+  at: number;
+  jobType: JobType;
+  policy: "FAST" | "CHEAP";
+  privacyClass: "PUBLIC" | "PRIVATE";
+  userId: string;
+  cancelAfter: number | null;
+};
+
+/** Everything that a seed decides before its history starts. Chances are per second unless said otherwise. */
+export type Plan = {
+  rules: Rules;
+  workers: WorkerPlan[];
+  jobs: JobPlan[];
+  /** The user's paired keys at the start. */
+  pairings: Record<string, string[]>;
+  /** How long faults happen, ms. */
+  faults: number;
+  latency: number;
+  /** Whether the hub loses its memory whenever it was idle for 10 s. */
+  hibernates: boolean;
+  crashes: number;
+  evictions: number;
+  breaks: number;
+  /** Of the breaks: how many are noticed late. */
+  halfOpen: number;
+  tiers: number;
+  pairs: number;
+  /** Per drain of the outbox. */
+  database: number;
+  /** The worst lateness of an alarm, ms. */
+  alarmLate: number;
+};
+
+const USERS = ["ann", "bob", "cyd"] as const;
+const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
+
+/** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
+export function planOf(seed: number): Plan {
+  const random = new Random(seed);
+  const some = (chance: number, high: number) => (random.chance(chance) ? random.next() * high : 0);
+  const faults = random.pick([15_000, 40_000, 40_000, 90_000]);
+  const calm = random.chance(0.5);
+  const kinds = random.chance(0.3) ? [random.pick(KINDS), random.pick(KINDS)] : KINDS;
+  const workers = Array.from({ length: random.between(1, random.pick([2, 5, 8])) }, (_, index): WorkerPlan => ({
+    key: `w${index}`,
+    personality: random.pick(kinds),
+    capabilities: random.pick([["TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER"]] as const),
+    tier: random.pick(TIERS),
+    arrives: random.chance(0.6) ? random.between(0, 50) : random.between(0, faults),
+  }));
+  const bursts = random.chance(0.4) ? [0, random.between(0, faults)] : null;
+  const cancels = some(0.3, 0.3);
+  const secret = random.pick([0, 0.2, 0.5]);
+  const jobs = Array.from({ length: random.between(1, random.pick([4, 12, 24])) }, (_, index): JobPlan => ({
+    id: `j${index}`,
+    at: bursts === null ? random.between(0, faults) : random.pick(bursts) + random.between(0, 20),
+    jobType: random.pick(["LLM_INFER", "TASK"] as const),
+    policy: random.pick(["FAST", "CHEAP"] as const),
+    privacyClass: random.chance(secret) ? "PRIVATE" : "PUBLIC",
+    userId: random.pick(USERS),
+    cancelAfter: random.chance(cancels) ? random.between(0, 20_000) : null,
+  }));
+  const pairings: Record<string, string[]> = {};
+  for (const user of USERS) pairings[user] = workers.filter(() => random.chance(0.5)).map(({ key }) => key);
+  return {
+    rules: { stake: random.chance(0.5), receiptPolicy: random.chance(0.7) ? "strict" : "record" },
+    workers,
+    jobs,
+    pairings,
+    faults,
+    latency: random.pick([2, 30, 400]),
+    hibernates: random.chance(0.5),
+    crashes: calm ? 0 : some(0.5, 0.15),
+    evictions: calm ? some(0.3, 0.2) : some(0.5, 0.4),
+    breaks: calm ? 0 : some(0.6, 0.3),
+    halfOpen: random.pick([0, 0.3, 0.8]),
+    tiers: some(0.3, 0.3),
+    pairs: some(0.4, 0.2),
+    database: some(0.5, 0.6),
+    alarmLate: random.pick([0, 5, 5, 400]),
+  };
+}

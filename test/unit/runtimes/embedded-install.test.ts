@@ -1,0 +1,135 @@
+import { createHash } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { embeddedFolder, INSTALL_COMMAND, installEmbedded, isEmbeddedInstalled } from "../../../src/worker/runtimes/embedded-install.ts";
+import { closedPort, json, serve } from "./wire-server.ts";
+
+const VERSION = "3.0.0";
+let tarball: Buffer;
+
+function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), "compute-router-"));
+}
+
+/** A package folder like runtimes/llama, whose one dependency is a small package named node-llama-cpp. */
+function packageFolder(): string {
+  const folder = temporaryFolder();
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const own = { name: "llama", version: "1.0.0", dependencies: { "node-llama-cpp": VERSION } };
+  const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
+  const packages = { "": own, "node_modules/node-llama-cpp": { version: VERSION, integrity } };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(own));
+  writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ name: "llama", version: "1.0.0", lockfileVersion: 3, requires: true, packages }));
+  vi.stubEnv("npm_config_cache", join(folder, "cache"));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return folder;
+}
+
+/** A real registry on loopback that knows the one package. */
+async function registry(): Promise<void> {
+  const { origin } = await serve(({ path }, response) => {
+    if (path.endsWith(".tgz")) return response.end(tarball);
+    const version = { name: "node-llama-cpp", version: VERSION, dist: { tarball: `${origin}/node-llama-cpp.tgz` } };
+    return json(response, 200, { name: "node-llama-cpp", "dist-tags": { latest: VERSION }, versions: { [VERSION]: version } });
+  });
+  vi.stubEnv("npm_config_registry", origin);
+}
+
+function entries(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => name !== "cache")
+    .toSorted();
+}
+
+const COMPLETE = ["node_modules", "package-lock.json", "package.json"];
+const ABSENT = ["package-lock.json", "package.json"];
+
+beforeAll(() => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "node-llama-cpp", version: VERSION }));
+  execFileSync("npm", ["pack", "--silent"], { cwd: folder, stdio: "ignore", shell: process.platform === "win32" });
+  tarball = readFileSync(join(folder, `node-llama-cpp-${VERSION}.tgz`));
+  rmSync(folder, { recursive: true });
+});
+
+describe("installEmbedded", () => {
+  it("[LLM11] installs once, with lines for a person", async () => {
+    const folder = packageFolder();
+    await registry();
+    const lines: string[] = [];
+    expect(isEmbeddedInstalled(folder)).toBe(false);
+    expect(await installEmbedded((line) => lines.push(line), { folder })).toEqual({ ok: true });
+    expect(isEmbeddedInstalled(folder)).toBe(true);
+    expect(entries(folder)).toEqual(COMPLETE);
+    expect(lines.splice(0)).toEqual(["installing llama.cpp (about 100 MB)", "llama.cpp is installed"]);
+    expect(await installEmbedded((line) => lines.push(line), { folder })).toEqual({ ok: true });
+    expect(lines).toEqual([]);
+  });
+
+  it("[LLM11] two at once both succeed", async () => {
+    const folder = packageFolder();
+    await registry();
+    expect(await Promise.all([installEmbedded(() => {}, { folder }), installEmbedded(() => {}, { folder })])).toEqual([{ ok: true }, { ok: true }]);
+    expect(entries(folder)).toEqual(COMPLETE);
+  });
+
+  it("[LLM11] half an install and an old version are replaced", async () => {
+    const folder = packageFolder();
+    await registry();
+    const installed = join(folder, "node_modules", "node-llama-cpp");
+    mkdirSync(installed, { recursive: true });
+    writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "node-llama-cpp", version: VERSION }));
+    expect(isEmbeddedInstalled(folder)).toBe(false);
+    writeFileSync(join(folder, "node_modules", ".package-lock.json"), "{}");
+    writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "node-llama-cpp", version: "2.0.0" }));
+    writeFileSync(join(installed, "old"), "");
+    expect(isEmbeddedInstalled(folder)).toBe(false);
+    expect(await installEmbedded(() => {}, { folder })).toEqual({ ok: true });
+    expect(isEmbeddedInstalled(folder)).toBe(true);
+    expect(existsSync(join(installed, "old"))).toBe(false);
+    expect(entries(folder)).toEqual(COMPLETE);
+  });
+
+  it("[LLM11] without a network it says so and leaves nothing", { timeout: 30_000 }, async () => {
+    const folder = packageFolder();
+    vi.stubEnv("npm_config_registry", `http://127.0.0.1:${await closedPort()}`);
+    expect(await installEmbedded(() => {}, { folder })).toEqual({ ok: false, reason: "offline", message: expect.stringContaining(INSTALL_COMMAND) });
+    expect(entries(folder)).toEqual(ABSENT);
+  });
+
+  it("[LLM11] an abort ends npm and leaves nothing", async () => {
+    const folder = packageFolder();
+    const controller = new AbortController();
+    const { origin } = await serve(() => controller.abort());
+    vi.stubEnv("npm_config_registry", origin);
+    expect(await installEmbedded(() => {}, { folder, signal: controller.signal })).toMatchObject({ ok: false, reason: "aborted" });
+    expect(entries(folder)).toEqual(ABSENT);
+  });
+
+  it("[LLM11] without npm it says so", async () => {
+    const folder = packageFolder();
+    vi.stubEnv("PATH", folder);
+    expect(await installEmbedded(() => {}, { folder })).toMatchObject({ ok: false, reason: "npm_missing" });
+  });
+
+  it("[LLM11] a broken package is npm's own message", async () => {
+    const folder = packageFolder();
+    await registry();
+    writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ name: "llama", version: "1.0.0", lockfileVersion: 3, packages: {} }));
+    expect(await installEmbedded(() => {}, { folder })).toEqual({ ok: false, reason: "failed", message: expect.stringMatching(/^npm ci failed: ./) });
+  });
+});
+
+describe("the package of the embedded runtime", () => {
+  it("has a lockfile that names no registry", () => {
+    const lockfile: { packages: Record<string, { integrity?: string; link?: boolean }> } = JSON.parse(
+      readFileSync(join(embeddedFolder(), "package-lock.json"), "utf8"),
+    );
+    expect(JSON.stringify(lockfile)).not.toMatch(/"resolved"/);
+    for (const [path, entry] of Object.entries(lockfile.packages))
+      expect({ path, pinned: path === "" || entry.integrity !== undefined }).toEqual({ path, pinned: true });
+  });
+});

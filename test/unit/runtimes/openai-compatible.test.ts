@@ -1,0 +1,289 @@
+import type { ServerResponse } from "node:http";
+import { describe, expect, it } from "vitest";
+import { OpenAiCompatible } from "../../../src/worker/runtimes/openai-compatible.ts";
+import { runtimeContract } from "./runtime-contract.ts";
+import { chunk, closedPort, event, json, type Received, serve, stream, USAGE } from "./wire-server.ts";
+
+const signal = new AbortController().signal;
+const HELLO = [chunk({ role: "assistant" }), chunk({ content: "Grüß " }), chunk({ content: "Gott 😀" }), chunk({}, "stop"), USAGE, "[DONE]"];
+const HELLO_TEXT = "Grüß Gott 😀";
+
+function runtimeAt(baseUrl: string): OpenAiCompatible {
+  return new OpenAiCompatible({ baseUrl, model: "m" });
+}
+
+async function answerOf(...events: unknown[]): Promise<ReturnType<OpenAiCompatible["generate"]>> {
+  const { baseUrl } = await serve((_request, response) => stream(response, ...events.map((data) => event(data))));
+  return runtimeAt(baseUrl).generate("Hello?", { signal });
+}
+
+async function failureOf(answer: (response: ServerResponse) => unknown): Promise<unknown> {
+  const { baseUrl } = await serve((_request, response) => answer(response));
+  return runtimeAt(baseUrl)
+    .generate("Hello?", { signal })
+    .catch((error: unknown) => error);
+}
+
+/** A response whose body comes in exactly these pieces. A socket will not do: what lies in its buffers is joined. */
+function inPieces(pieces: Uint8Array[]): typeof fetch {
+  return async () => new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream; charset=utf-8" } });
+}
+
+async function sent(options: { maxTokens?: number; contextTokens?: number; apiKey?: string }, job: { maxTokens?: number }): Promise<Received> {
+  const { baseUrl, received } = await serve((_request, response) => stream(response, ...HELLO.map((data) => event(data))));
+  await new OpenAiCompatible({ baseUrl, model: "m", ...options }).generate("Hello?", { signal, ...job });
+  expect(received).toHaveLength(1);
+  return received[0]!;
+}
+
+const error = (message: string, rest: object = {}): object => ({ error: { message, ...rest } });
+
+const open = (response: ServerResponse, text: string): ServerResponse => {
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(text);
+  return response;
+};
+
+runtimeContract("openai-compatible on a local server", "Tell.", async () => {
+  const words = Array.from({ length: 24 }, (_, index) => `w${index} `);
+  const { baseUrl } = await serve((request, response) => {
+    const limit: number = JSON.parse(request.body).max_tokens;
+    const said = words.slice(0, limit);
+    const usage = { prompt_tokens: 3, completion_tokens: said.length };
+    stream(
+      response,
+      ...said.map((content) => event(chunk({ content }))),
+      event(chunk({}, limit < words.length ? "length" : "stop")),
+      event({ choices: [], usage }),
+      event("[DONE]"),
+    );
+  });
+  return runtimeAt(baseUrl);
+});
+
+describe("the request", () => {
+  it("[LLM1] is a streamed chat completion", async () => {
+    const request = await sent({}, {});
+    expect(request).toMatchObject({ method: "POST", path: "/v1/chat/completions" });
+    expect(request.headers).toMatchObject({ "content-type": "application/json" });
+    expect(request.headers).not.toHaveProperty("authorization");
+    expect(JSON.parse(request.body)).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "Hello?" }],
+      max_tokens: 512,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  it.each([
+    [{}, { maxTokens: 9 }, 9],
+    [{}, { maxTokens: 32768 }, 4096],
+    [{ maxTokens: 100 }, { maxTokens: 101 }, 100],
+    [{ maxTokens: 100 }, {}, 100],
+    [{ maxTokens: 8000 }, { maxTokens: 7000 }, 7000],
+    [{ contextTokens: 300 }, {}, 300],
+  ])("[LLM4] limits %j and job %j give max_tokens %i", async (limits, job, expected) => {
+    expect(JSON.parse((await sent(limits, job)).body).max_tokens).toBe(expected);
+  });
+
+  it("[LLM9] carries the key as a bearer token", async () => {
+    expect((await sent({ apiKey: "k" }, {})).headers.authorization).toBe("Bearer k");
+  });
+
+  it("[LLM9] follows no redirect", async () => {
+    const other = await serve((_request, response) => stream(response, ...HELLO.map((data) => event(data))));
+    const error = await failureOf((response) => response.writeHead(307, { location: `${other.baseUrl}/chat/completions` }).end());
+    expect(error).toMatchObject({ code: "runtime_unreachable" });
+    expect(other.received).toEqual([]);
+  });
+});
+
+describe("the stream", () => {
+  it.each(["\n", "\r\n", "\r"])("[LLM1] cut at every byte, lines ended by %j, with comments", async (newline) => {
+    const bytes = Buffer.from(`: hello${newline}${newline}${HELLO.map((data) => `event: message${newline}${event(data, newline)}`).join(`: ping${newline}`)}`);
+    const single = Array.from(bytes, (byte) => Uint8Array.of(byte));
+    const cuts = [single, [bytes], ...Array.from(bytes, (_byte, cut) => [bytes.subarray(0, cut), bytes.subarray(cut)])];
+    for (const [index, pieces] of cuts.entries()) {
+      const runtime = new OpenAiCompatible({ baseUrl: "http://127.0.0.1/v1", model: "m", fetch: inPieces(pieces) });
+      const generation = await runtime.generate("Hello?", { signal });
+      expect({ index, ...generation }).toEqual({
+        index,
+        text: HELLO_TEXT,
+        model: "m",
+        usage: { prompt_tokens: 11, completion_tokens: 7 },
+        finishReason: "stop",
+      });
+    }
+  });
+
+  it("[LLM1] a delta is given on when it comes, not at the end", async () => {
+    const first = Promise.withResolvers<void>();
+    const { baseUrl } = await serve(async (_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(event(chunk({ content: "one" })));
+      await first.promise;
+      response.end(event(chunk({}, "stop")));
+    });
+    const generation = runtimeAt(baseUrl).generate("Hello?", { signal, onDelta: () => first.resolve() });
+    expect((await generation).text).toBe("one");
+  });
+
+  it("[LLM2] hides reasoning under every name, and think tags split over chunks", async () => {
+    const hidden = [
+      chunk({ reasoning: "a long thought" }),
+      chunk({ reasoning_content: "and one more", content: null }),
+      chunk({ content: "<thi" }),
+      chunk({ content: "nk>c</" }),
+      chunk({ content: "think>\n\nYes" }),
+      chunk({}, "stop"),
+    ];
+    const { text, usage } = await answerOf(...hidden, "[DONE]");
+    expect(text).toBe("Yes");
+    expect(usage.completion_tokens).toBe(Math.ceil("a long thoughtand one more<think>c</think>\n\nYes".length / 4));
+  });
+
+  it("[LLM2] shows hidden text as activity only", async () => {
+    const { baseUrl } = await serve((_request, response) =>
+      stream(response, ...[chunk({ reasoning: "a" }), chunk({ content: "b" }), chunk({}, "stop")].map((data) => event(data))),
+    );
+    const seen: string[] = [];
+    await runtimeAt(baseUrl).generate("Hello?", { signal, onDelta: (delta) => seen.push(delta), onActivity: () => seen.push("*") });
+    expect(seen).toEqual(["*", "*", "b", "*"]);
+  });
+
+  it("[LLM3] counts the usage when the server gives none or nonsense", async () => {
+    const counted = { prompt_tokens: 2, completion_tokens: 4 };
+    const without = HELLO.filter((data) => data !== USAGE);
+    expect((await answerOf(...without)).usage).toEqual(counted);
+    expect((await answerOf({ choices: [], usage: { prompt_tokens: "many" } }, ...without)).usage).toEqual(counted);
+    expect((await answerOf({ ...(chunk({}) as object), usage: null }, ...without)).usage).toEqual(counted);
+  });
+
+  it("[LLM6] ends by finish_reason or [DONE], either is enough", async () => {
+    expect(await answerOf(chunk({ content: "a" }), chunk({}, "length"))).toMatchObject({ text: "a", finishReason: "length" });
+    expect(await answerOf(chunk({ content: "a" }), "[DONE]")).toMatchObject({ text: "a", finishReason: "stop" });
+    const { baseUrl } = await serve((_request, response) => stream(response, event(chunk({ content: "a" }, "stop")).trimEnd()));
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a" });
+  });
+
+  it("[LLM6] a server that keeps the stream open after [DONE] is not waited for", async () => {
+    const closed = Promise.withResolvers<void>();
+    const { baseUrl } = await serve((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(HELLO.map((data) => event(data)).join(""));
+      response.once("close", closed.resolve);
+    });
+    expect((await runtimeAt(baseUrl).generate("Hello?", { signal })).text).toBe(HELLO_TEXT);
+    await closed.promise;
+  });
+
+  it("[LLM1] a server that answers JSON instead is taken", async () => {
+    const message = { role: "assistant", content: "<think>x</think>Yes", reasoning_content: "y" };
+    const { baseUrl } = await serve((_request, response) =>
+      json(response, 200, { choices: [{ index: 0, message, finish_reason: "length" }], usage: { prompt_tokens: 1, completion_tokens: 2 } }),
+    );
+    const deltas: string[] = [];
+    const generation = await runtimeAt(baseUrl).generate("Hello?", { signal, onDelta: (delta) => deltas.push(delta) });
+    expect(generation).toEqual({ text: "Yes", model: "m", usage: { prompt_tokens: 1, completion_tokens: 2 }, finishReason: "length" });
+    expect(deltas).toEqual(["Yes"]);
+  });
+});
+
+describe("abort", () => {
+  it.each(["abort", "close"])("[LLM5] %s closes the stream, which the server sees", async (way) => {
+    const left = Promise.withResolvers<void>();
+    const { baseUrl } = await serve((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(event(chunk({ content: "one" })));
+      response.once("close", left.resolve);
+    });
+    const runtime = runtimeAt(baseUrl);
+    const controller = new AbortController();
+    const onDelta = (): void => (way === "abort" ? controller.abort() : void runtime.close());
+    await expect(runtime.generate("Hello?", { signal: controller.signal, onDelta })).rejects.toMatchObject({ code: "aborted" });
+    await left.promise;
+  });
+
+  it("[LLM5] ends a request that has no answer yet", async () => {
+    const controller = new AbortController();
+    const left = Promise.withResolvers<void>();
+    const { baseUrl } = await serve((_request, response) => {
+      response.once("close", left.resolve);
+      controller.abort();
+    });
+    await expect(runtimeAt(baseUrl).generate("Hello?", { signal: controller.signal })).rejects.toMatchObject({ code: "aborted" });
+    await left.promise;
+  });
+
+  it("[LLM5] nothing is sent after close", async () => {
+    const { baseUrl, received } = await serve((_request, response) => stream(response));
+    const runtime = runtimeAt(baseUrl);
+    await runtime.close();
+    await expect(runtime.generate("Hello?", { signal })).rejects.toMatchObject({ code: "aborted" });
+    expect(received).toEqual([]);
+  });
+});
+
+describe("failures", () => {
+  it.each<[number, object | string, { code: string; retryable: boolean; message: RegExp }]>([
+    [400, error("bad prompt"), { code: "runtime_error", retryable: false, message: /refuses the prompt \(HTTP 400: bad prompt\)/ }],
+    [400, error("too long", { type: "exceed_context_size_error" }), { code: "runtime_error", retryable: true, message: /too long/ }],
+    [401, error("no key"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
+    [404, error("model 'm' not found"), { code: "model_missing", retryable: true, message: /no model "m"/ }],
+    [400, error("nope", { code: "model_not_found" }), { code: "model_missing", retryable: true, message: /no model "m"/ }],
+    [404, "<html>nothing</html>", { code: "runtime_error", retryable: true, message: /no chat completion at \/v1\/chat\/completions \(HTTP 404\)/ }],
+    [422, { detail: [{ input: "Hello?" }] }, { code: "runtime_error", retryable: false, message: /HTTP 422\)/ }],
+    [429, error("slow down"), { code: "runtime_error", retryable: true, message: /429: slow down/ }],
+    [500, { error: "out of memory" }, { code: "runtime_error", retryable: true, message: /500: out of memory/ }],
+    [503, error("Loading model", { type: "unavailable_error" }), { code: "runtime_error", retryable: true, message: /loading its model/ }],
+  ])("[LLM6] HTTP %i %j", async (status, body, expected) => {
+    const failure = await failureOf((response) => (typeof body === "string" ? response.writeHead(status).end(body) : json(response, status, body)));
+    expect(failure).toMatchObject({
+      name: "RuntimeError",
+      code: expected.code,
+      retryable: expected.retryable,
+      message: expect.stringMatching(expected.message),
+    });
+  });
+
+  it("[LLM6] a message of the server is shortened to one line", async () => {
+    const failure = await failureOf((response) => json(response, 500, error(`a\n${"b".repeat(5000)}`)));
+    expect(failure).toMatchObject({ message: expect.stringMatching(/^.{1,260}$/) });
+  });
+
+  it("[LLM6] nobody listens", async () => {
+    await expect(runtimeAt(`http://127.0.0.1:${await closedPort()}/v1`).generate("Hello?", { signal })).rejects.toMatchObject({
+      code: "runtime_unreachable",
+      retryable: true,
+    });
+  });
+
+  const one = event(chunk({ content: "one" }));
+
+  it.each<[string, (response: ServerResponse) => unknown, RegExp]>([
+    ["a stream that ends early", (response) => open(response, one).end(), /ended before the answer did/],
+    ["a stream that ends inside an event", (response) => open(response, `${one}data: {"choi`).end(), /ended before the answer did/],
+    ["a stream without any event", (response) => open(response, ": nothing\n\n").end(), /ended before the answer did/],
+    [
+      "a connection that breaks",
+      (response) => response.writeHead(200, { "content-type": "text/event-stream" }).write(one, () => response.destroy()),
+      /broke in the middle/,
+    ],
+    ["broken JSON in the stream", (response) => open(response, `${one}data: {"choi\n\n`).end(), /broken JSON/],
+    ["other JSON in the stream", (response) => open(response, event({ hello: 1 })).end(), /no chat completion/],
+    ["an error in the stream", (response) => open(response, one + event(error("out of memory"))).end(), /reports: out of memory/],
+    ["JSON that breaks off", (response) => response.writeHead(200, { "content-type": "application/json" }).end('{"choices":['), /broken JSON/],
+    ["an error with status 200", (response) => json(response, 200, { error: "no" }), /reports: no/],
+    ["a web page", (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"), /text\/html: this is no OpenAI-compatible server/],
+    ["an empty answer", (response) => stream(response, event(chunk({ content: " \n" }, "stop"))), /empty answer/],
+    ["no choices at all", (response) => json(response, 200, { choices: [] }), /empty answer/],
+    ["only reasoning", (response) => stream(response, event(chunk({ content: "<think>hm" }, "length"))), /no visible text within 512 tokens/],
+  ])("[LLM6] %s", async (_title, answer, message) => {
+    expect(await failureOf(answer)).toMatchObject({ name: "RuntimeError", code: "runtime_error", retryable: true, message: expect.stringMatching(message) });
+  });
+
+  it("[LLM6] a warm-up needs an answer, not a text", async () => {
+    const { baseUrl, received } = await serve((_request, response) => stream(response, event(chunk({}, "length"))));
+    await runtimeAt(baseUrl).warmUp(signal);
+    expect(JSON.parse(received[0]!.body).max_tokens).toBe(1);
+    const loading = await serve((_request, response) => json(response, 503, error("Loading model")));
+    await expect(runtimeAt(loading.baseUrl).warmUp(signal)).rejects.toMatchObject({ code: "runtime_error", retryable: true });
+  });
+});

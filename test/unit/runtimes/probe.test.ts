@@ -1,0 +1,211 @@
+import type { ServerResponse } from "node:http";
+import { describe, expect, it } from "vitest";
+import { KNOWN_RUNTIMES } from "../../../src/worker/runtimes/known-runtimes.ts";
+import { type FindOptions, findRuntime, type Found } from "../../../src/worker/runtimes/probe.ts";
+import type { Runtime } from "../../../src/worker/runtimes/runtime.ts";
+import { chunk, closedPort, event, json, type Received, serve, stream } from "./wire-server.ts";
+
+const signal = new AbortController().signal;
+
+const hanging = (): void => {};
+const unreachable: typeof fetch = () => Promise.reject(new TypeError("fetch failed"));
+
+type Machine = Partial<Record<number, (request: Received, response: ServerResponse) => unknown>>;
+
+/** A machine where these ports are served: one real server, and requests to the known ports sent to it. Other ports are closed. */
+async function machine(ports: Machine): Promise<{ fetch: typeof fetch; asked: string[] }> {
+  const asked: string[] = [];
+  const { origin } = await serve((request, response) => ports[Number(request.headers["x-port"])]?.(request, response));
+  const closed = await closedPort();
+  const redirected: typeof fetch = (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    asked.push(url.href);
+    const served = Number(url.port) in ports;
+    return fetch(`${served ? origin : `http://127.0.0.1:${closed}`}${url.pathname}`, {
+      ...init,
+      headers: { ...(init?.headers as Record<string, string>), "x-port": url.port },
+    });
+  };
+  return { fetch: redirected, asked };
+}
+
+function serving(...models: unknown[]): (request: Received, response: ServerResponse) => unknown {
+  const data = models.map((model) => (typeof model === "string" ? { id: model, object: "model" } : model));
+  return ({ path }, response) => {
+    if (path.endsWith("/models")) return json(response, 200, { object: "list", data });
+    if (path.endsWith("/chat/completions")) return stream(response, event(chunk({ content: "Yes" }, "stop")));
+    return json(response, 200, { version: "0.1", status: "ok" });
+  };
+}
+
+async function find(ports: Machine, options: Partial<FindOptions> = {}): Promise<Found> {
+  return findRuntime({ env: {}, signal, ...options, fetch: (await machine(ports)).fetch });
+}
+
+function runtimeOf(found: Found): Runtime {
+  if (!found.ok) throw new Error(JSON.stringify(found));
+  return found.runtime;
+}
+
+describe("[LLM7] without a chosen URL", () => {
+  it("asks all known runtimes at 127.0.0.1 and says how to get one", async () => {
+    const found = await find({});
+    expect(found).toEqual({
+      ok: false,
+      tried: KNOWN_RUNTIMES.map(({ name, baseUrl }) => ({ name, url: baseUrl, why: "not running" })),
+      hint: "install Ollama (https://ollama.com) and run: ollama pull llama3.2 — or say --llm-url <url> or --runtime embedded",
+    });
+    expect(KNOWN_RUNTIMES.map(({ baseUrl }) => new URL(baseUrl).hostname)).toEqual(KNOWN_RUNTIMES.map(() => "127.0.0.1"));
+  });
+
+  it.each([
+    [11434, "ollama"],
+    [8080, "llama.cpp"],
+    [1234, "lm-studio"],
+    [8000, "vllm"],
+    [12434, "docker-model-runner"],
+  ])("port %i is %s, and it answers", async (port, name) => {
+    const runtime = runtimeOf(await find({ [port]: serving("m1", "m2") }));
+    expect(runtime).toMatchObject({ name, model: "m1", models: ["m1", "m2"] });
+    expect((await runtime.generate("Hello?", { signal })).text).toBe("Yes");
+  });
+
+  it("takes the first of the list, even when it answers last", async () => {
+    const others = Promise.withResolvers<void>();
+    const ports: Machine = {
+      11434: async (request, response) => {
+        await others.promise;
+        return serving("slow")(request, response);
+      },
+      1234: async (request, response) => {
+        await serving("quick")(request, response);
+        if (request.path === "/v1/models") others.resolve();
+      },
+    };
+    expect(runtimeOf(await find(ports))).toMatchObject({ name: "ollama", model: "slow" });
+  });
+
+  it("gives each 500 ms, all at once", async () => {
+    const started = performance.now();
+    const found = await find({ 11434: hanging, 8080: hanging, 1234: hanging, 8000: hanging });
+    expect(performance.now() - started).toBeLessThan(1500);
+    expect(found).toMatchObject({ ok: false, tried: [{ why: "no answer in 500 ms" }, { why: "no answer in 500 ms" }, {}, {}, { why: "not running" }, {}, {}] });
+  });
+
+  it("passes one over that is loading, is something else, or has no model", async () => {
+    const ports: Machine = {
+      11434: serving(),
+      8080: (_request, response) => json(response, 503, { error: { message: "Loading model" } }),
+      1234: (_request, response) => json(response, 200, { hello: 1 }),
+      8000: (_request, response) => response.writeHead(404).end("<html>"),
+    };
+    expect(await find(ports)).toMatchObject({
+      tried: [
+        { why: "has no model" },
+        { why: "is loading its model" },
+        { why: "answers, but is no OpenAI-compatible server" },
+        { why: "answers HTTP 404" },
+        {},
+        {},
+        {},
+      ],
+      hint: "run: ollama pull llama3.2",
+    });
+    expect(runtimeOf(await find({ ...ports, 5001: serving("k") })).name).toBe("koboldcpp");
+    expect(await find({ 8080: ports[8080]! })).toMatchObject({ hint: "wait until the model is loaded" });
+  });
+
+  it.each([
+    ["box:9999", "http://box:9999/v1"],
+    ["0.0.0.0", "http://127.0.0.1:11434/v1"],
+    ["0.0.0.0:7000", "http://127.0.0.1:7000/v1"],
+    [":7000", "http://127.0.0.1:7000/v1"],
+    ["[::]:7000", "http://127.0.0.1:7000/v1"],
+    ["http://box", "http://box/v1"],
+    ["https://box/ollama/", "https://box/ollama/v1"],
+  ])("OLLAMA_HOST=%s moves Ollama's entry to %s", async (host, url) => {
+    const found = await findRuntime({ env: { OLLAMA_HOST: host }, signal, fetch: unreachable });
+    expect(found).toMatchObject({ tried: [{ name: "ollama", url }, { name: "llama.cpp" }, {}, {}, {}, {}, {}] });
+  });
+
+  it("an aborted search rejects", async () => {
+    await expect(find({}, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "aborted" });
+  });
+});
+
+describe("[LLM7] with a chosen URL", () => {
+  it.each([
+    ["--llm-url", { llmUrl: "http://127.0.0.1:9/v1/", env: { LLM_BASE_URL: "http://127.0.0.1:8/v1" } }],
+    ["LLM_BASE_URL", { env: { LLM_BASE_URL: "127.0.0.1:9", OPENAI_BASE_URL: "http://127.0.0.1:8/v1" } }],
+    ["OPENAI_BASE_URL", { llmUrl: "", env: { OPENAI_BASE_URL: "http://127.0.0.1:9/", OLLAMA_HOST: "127.0.0.1:8" } }],
+  ])("%s wins, and nothing else is asked", async (_title, options) => {
+    const { fetch, asked } = await machine({ 9: serving({ id: "m", owned_by: "vllm", max_model_len: 300 }), 11434: serving("other") });
+    const runtime = runtimeOf(await findRuntime({ ...options, signal, fetch }));
+    expect(runtime).toMatchObject({ name: "vllm", model: "m" });
+    expect(asked).toEqual(["http://127.0.0.1:9/v1/models"]);
+  });
+
+  it("says what is wrong with it, and repeats no password", async () => {
+    const down = await find({ 11434: serving("m") }, { llmUrl: "http://127.0.0.1:9/v1" });
+    expect(down).toEqual({
+      ok: false,
+      tried: [{ name: "openai-compatible", url: "http://127.0.0.1:9/v1", why: "not running" }],
+      hint: expect.stringContaining("leave --llm-url out"),
+    });
+    for (const llmUrl of ["ftp://box", "http://", "http://me:secret@box/v1"]) {
+      const found = await find({}, { llmUrl });
+      expect(found).toMatchObject({ ok: false, tried: [{ why: expect.stringContaining("is no http(s) URL") }] });
+      expect(JSON.stringify(found)).not.toContain("secret");
+    }
+  });
+
+  it("[LLM9] LLM_API_KEY goes there, and never to the list; OPENAI_API_KEY goes nowhere", async () => {
+    const keys: (string | undefined)[] = [];
+    const noting = (request: Received, response: ServerResponse): unknown => {
+      keys.push(request.headers.authorization);
+      return serving("m")(request, response);
+    };
+    const env = { LLM_API_KEY: "k", OPENAI_API_KEY: "paid" };
+    const chosen = runtimeOf(await find({ 9: noting }, { llmUrl: "http://127.0.0.1:9/v1", env }));
+    await chosen.generate("Hello?", { signal });
+    expect(keys.splice(0)).toEqual(["Bearer k", "Bearer k"]);
+    await runtimeOf(await find({ 11434: noting }, { env })).generate("Hello?", { signal });
+    expect(keys).toEqual([undefined, undefined, undefined]);
+    expect(await find({ 9: (_request, response) => json(response, 401, {}) }, { llmUrl: "http://127.0.0.1:9" })).toMatchObject({
+      tried: [{ why: "wants a key: set LLM_API_KEY" }],
+    });
+  });
+});
+
+describe("[LLM8] the model", () => {
+  it.each<[string, unknown[], string | undefined, string | undefined]>([
+    ["is the first", ["a", "b"], undefined, "a"],
+    ["is the wanted one", ["a", "b"], "b", "b"],
+    ["may leave :latest out", ["llama3.2:1b", "llama3.2:latest"], "llama3.2", "llama3.2:latest"],
+    ["can chat", ["nomic-embed-text:latest", "BAAI/bge-m3", "qwen3:4b"], undefined, "qwen3:4b"],
+    ["runs on this machine", ["gpt-oss:120b-cloud", "glm-5:cloud", "qwen3:4b"], undefined, "qwen3:4b"],
+    ["runs elsewhere if asked for by name", ["gpt-oss:120b-cloud"], "gpt-oss:120b-cloud", "gpt-oss:120b-cloud"],
+    ["is missing", ["a", "b"], "c", undefined],
+    ["is missing when none can chat", ["nomic-embed-text"], undefined, undefined],
+  ])("%s", async (_title, models, model, expected) => {
+    const found = await find({ 11434: serving(...models) }, model === undefined ? {} : { model });
+    expect(found.ok ? found.runtime.model : undefined).toBe(expected);
+  });
+
+  it("missing: the hint says how to get it", async () => {
+    const ollama = await find({ 11434: serving("a") }, { model: "c" });
+    expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c", but a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
+    expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or say --model <name>" });
+    expect(runtimeOf(await find({ 11434: serving("a"), 1234: serving("c") }, { model: "c" }))).toMatchObject({ name: "lm-studio", model: "c" });
+  });
+
+  it("[LLM4] its context and --max-tokens cap the tokens", async () => {
+    const limits: number[] = [];
+    const noting = (request: Received, response: ServerResponse): unknown => {
+      if (request.path.endsWith("/chat/completions")) limits.push(JSON.parse(request.body).max_tokens);
+      return serving({ id: "m", owned_by: "llamacpp", meta: { n_ctx_train: 300 } })(request, response);
+    };
+    for (const options of [{}, { maxTokens: 40 }]) await runtimeOf(await find({ 8080: noting }, options)).generate("Hello?", { signal });
+    expect(limits).toEqual([300, 40]);
+  });
+});

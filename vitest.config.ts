@@ -1,0 +1,56 @@
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
+import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+
+const migrations = await readD1Migrations("migrations");
+
+/** In workerd, with the bindings of the instance's own wrangler file, in testnet mode; a test may override any variable. */
+function edge(instance: "evm" | "svm"): TestProjectConfiguration {
+  return {
+    plugins: [
+      cloudflareTest({
+        wrangler: { configPath: `./wrangler.${instance}.toml` },
+        miniflare: { bindings: { TESTNET_MODE: "true", TEST_MIGRATIONS: migrations } },
+      }),
+    ],
+    test: {
+      name: `edge-${instance}`,
+      include: ["test/edge/**/*.test.ts"],
+      setupFiles: ["test/edge/setup.ts"],
+      testTimeout: 20_000,
+      sequence: { groupOrder: 1 },
+    },
+  };
+}
+
+export default defineConfig({
+  test: {
+    passWithNoTests: false,
+    reporters: process.env.CI ? ["default", ["json", { outputFile: ".state/test-results.json" }]] : ["default"],
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
+          testTimeout: 20_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      edge("evm"),
+      edge("svm"),
+      {
+        // Real processes on real ports: one file at a time, so that a measured time is the product's and not the machine's.
+        test: {
+          name: "e2e",
+          include: ["test/llm/**/*.test.ts", "test/e2e/**/*.test.ts"],
+          globalSetup: ["test/support/installed.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 90_000,
+          teardownTimeout: 20_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
+        },
+      },
+    ],
+  },
+});
