@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Child, Exit } from "./child.ts";
+import type { Child } from "./child.ts";
 import { type Instance, ROOT } from "./instance.ts";
 import { migrate } from "./migrate.ts";
 import { isPortFree } from "./port.ts";
@@ -11,8 +11,15 @@ const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
 /** A coordinator that answers, but with errors, gets this long to become well. */
 const UNWELL_MS = 3_000;
+const HEALTH_TIMEOUT_MS = 2_000;
+const LAST_WORDS = 40;
 /** wrangler brings a crashed runtime back by itself, but not the one that holds the port; it gets this long. */
 const RECOVERY_MS = 3_000;
+
+/** wrangler keeps running, and waits for an edit, after these. */
+const FATAL = /Build failed|ERR_RUNTIME_FAILURE|runtime failed to start|Uncaught |Address already in use/;
+/** What wrangler says in every session and helps nobody: cron triggers do not fire locally. */
+const NOISE = /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
 
 /** What one coordinator runs with. */
 export type CoordinatorOptions = {
@@ -39,7 +46,7 @@ export type Coordinator = {
   /** The process id of its wrangler, whose children are the runtimes. */
   readonly pid: number;
   /** Resolves when it ended without being told to, with what it said last. */
-  readonly failed: Promise<StartFailure>;
+  readonly failed: Promise<string>;
   /** Ends it and all its children. */
   stop(): Promise<void>;
   /** Ends it and all its children without a warning. */
@@ -64,57 +71,127 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   options.onStep?.("starting");
 
   const url = `http://127.0.0.1:${port}`;
-  const launch = (onCrash: () => void): Child => startWrangler(devArguments(options, stateDir), stateDir, (line) => {
-    if (line.includes("runtime crashed unexpectedly")) onCrash();
-    if (!NOISE.test(line)) options.onLine?.(line);
-  });
-
-  let stopping = false;
-  let child = launch(recover);
-  let ended: (failure: StartFailure) => void;
-  const failed = new Promise<StartFailure>((done) => (ended = done));
-
-  function watch(): void {
-    const watched = child;
-    void watched.exited.then((exit) => {
-      if (!stopping && watched === child) ended(new StartFailure(`wrangler ended (${exit})\n${lastWords(watched)}`));
-    });
-  }
-  // Without this a crash of the runtime that holds the port would leave a wrangler that answers nothing.
-  function recover(): void {
-    const crashed = child;
-    void (async () => {
-      await delay(RECOVERY_MS);
-      if (stopping || crashed !== child || (await health(url)).well) return;
-      options.onStep?.("restarting");
-      const old = child;
-      child = launch(recover);
-      await old.kill();
-      watch();
-    })();
-  }
-
-  watch();
-  const problem = await Promise.race([untilWell(url, () => child), failed.then((end) => end.message)]);
+  const coordinator = new Supervised(options, url, stateDir);
+  const problem = await Promise.race([untilWell(url, coordinator), coordinator.failed]);
   if (problem !== null) {
-    stopping = true;
-    await child.stop();
+    await coordinator.stop();
     throw new StartFailure(`${instance} did not start: ${problem}`);
   }
-  const end = async (how: (running: Child) => Promise<Exit>): Promise<void> => {
-    stopping = true;
-    await how(child);
-  };
-  return {
-    instance,
-    url,
-    socketUrl: `ws://127.0.0.1:${port}/`,
-    stateDir,
-    get pid() {
-      return child.pid;
-    },
-    failed,
-    stop: () => end((running) => running.stop()),
-    kill: () => end((running) => running.kill()),
-  };
+  return coordinator;
+}
+
+/** One wrangler, and the next one should it lose the runtime that holds the port. */
+class Supervised implements Coordinator {
+  readonly instance: Instance;
+  readonly url: string;
+  readonly socketUrl: string;
+  readonly stateDir: string;
+  readonly failed: Promise<string>;
+  readonly #options: CoordinatorOptions;
+  #fail: (problem: string) => void = () => {};
+  #child: Child;
+  #stopping = false;
+  #restarting = false;
+
+  constructor(options: CoordinatorOptions, url: string, stateDir: string) {
+    this.instance = options.instance;
+    this.url = url;
+    this.socketUrl = `${url.replace("http", "ws")}/`;
+    this.stateDir = stateDir;
+    this.#options = options;
+    this.failed = new Promise((resolve) => (this.#fail = resolve));
+    this.#child = this.#launch();
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** What wrangler said last. */
+  get lastWords(): string {
+    return this.#child.lines.filter((line) => !isNoise(line)).slice(-LAST_WORDS).join("\n");
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#child.stop();
+  }
+
+  async kill(): Promise<void> {
+    this.#stopping = true;
+    await this.#child.kill();
+  }
+
+  #launch(): Child {
+    const { onLine } = this.#options;
+    const child = startWrangler(devArguments(this.#options, this.stateDir), this.stateDir, (line) => {
+      if (line.includes("runtime crashed unexpectedly")) void this.#recover(child);
+      if (!isNoise(line)) onLine?.(line);
+    });
+    void child.exited.then((exit) => {
+      if (!this.#stopping && !this.#restarting) this.#fail(`wrangler ended (${exit})\n${this.lastWords}`);
+    });
+    return child;
+  }
+
+  /** A wrangler whose port-holding runtime crashed starts another one, which answers nothing. */
+  async #recover(crashed: Child): Promise<void> {
+    await delay(RECOVERY_MS);
+    if (this.#stopping || this.#restarting || crashed !== this.#child || (await health(this.url)) === "well") return;
+    this.#restarting = true;
+    this.#options.onStep?.("restarting");
+    await crashed.kill();
+    if (!this.#stopping) this.#child = this.#launch();
+    this.#restarting = false;
+  }
+}
+
+function devArguments({ instance, port, settings = {} }: CoordinatorOptions, stateDir: string): string[] {
+  const place = ["-c", `wrangler.${instance}.toml`, "--ip", "127.0.0.1", "--port", String(port), "--persist-to", stateDir];
+  const quiet = ["--inspector-port", "0", "--show-interactive-dev-session=false", "--log-level", "warn"];
+  return ["dev", ...place, ...quiet, ...Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`])];
+}
+
+/** Resolves to null once the coordinator answers, or to what is wrong with it. */
+async function untilWell(url: string, coordinator: Supervised): Promise<string | null> {
+  const started = Date.now();
+  let unwellSince: number | null = null;
+  while (Date.now() - started < READY_TIMEOUT_MS) {
+    const state = await health(url);
+    if (state === "well") return null;
+    if (state === "silent") unwellSince = null;
+    else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return `${url}/v1/health answers ${state}`;
+    if (FATAL.test(coordinator.lastWords)) {
+      // The rest of the message.
+      await delay(500);
+      return coordinator.lastWords;
+    }
+    await delay(POLL_MS);
+  }
+  return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s\n${coordinator.lastWords}`;
+}
+
+/** `well`, `silent`, or the status and text of another answer. */
+async function health(url: string): Promise<string> {
+  try {
+    const response = await fetch(`${url}/v1/health`, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) });
+    const text = await response.text();
+    return response.ok ? "well" : `${response.status} ${text.slice(0, 500)}`;
+  } catch {
+    return "silent";
+  }
+}
+
+function isNoise(line: string): boolean {
+  return NOISE.test(line);
+}
+
+function makeFolder(stateDir: string): void {
+  try {
+    // Left by a session that was killed.
+    rmSync(join(stateDir, "tmp"), { recursive: true, force: true });
+    mkdirSync(stateDir, { recursive: true });
+  } catch (error) {
+    throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }

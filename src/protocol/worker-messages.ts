@@ -68,9 +68,11 @@ export const JobComplete = z
     job_id: jobId,
     attempt: absent(attempt),
     // Passed through untouched: a copy by zod would lose a member called __proto__ and with it the hash.
-    output: z.custom<string | Record<string, unknown>>((output) => typeof output === "string" || isJsonObject(output), "must be a string or an object"),
+    output: z
+      .custom<string | Record<string, unknown>>((output) => typeof output === "string" || isJsonObject(output), "must be a string or an object")
+      .meta({ type: ["string", "object"] }),
     output_hash: absent(z.string()),
-    receipt: z.unknown().optional(),
+    receipt: z.unknown().optional().meta({ type: "object" }),
     receipt_signature: absent(z.string()),
   })
   .meta({ id: "job_complete" });

@@ -96,6 +96,11 @@ export class Checks {
     for (const touch of this.#touched.values()) touch.at = Math.max(touch.at, now + TIMING.grace - TIMING.executeTask);
   }
 
+  /** Who holds a lease has a moment more; a hub that sleeps by itself is not told, so that sleeping cannot hide what is overdue. */
+  evicted(now: number): void {
+    for (const touch of this.#touched.values()) touch.at = Math.max(touch.at, now + TIMING.ack - TIMING.executeTask);
+  }
+
   #touch(job: LiveJob, now: number, extra = 0): void {
     const { phase } = job;
     if (phase.kind === "waiting") return;
@@ -154,7 +159,7 @@ export class Checks {
   }
 
   #checkEnded(event: DispatchEvent, { jobId, outcome, holders }: Ended, now: number): void {
-    const { world } = { world: this.#world };
+    const world = this.#world;
     this.#touched.delete(jobId);
     if (outcome.status === "completed") {
       if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);

@@ -39,7 +39,10 @@ function play(world: World): void {
     if (job.cancelAfter !== null) agenda.at(START + job.at + job.cancelAfter, () => world.hub.cancel(job.id));
   }
   happen(world, plan.crashes, () => (random.chance(0.5) ? world.hub.crash() : world.hub.crashAfterCommit()));
-  happen(world, plan.evictions, () => world.hub.evict());
+  happen(world, plan.evictions, () => {
+    world.hub.evict();
+    world.checks.evicted(agenda.now);
+  });
   happen(world, plan.breaks, () => {
     const open = workers.filter(({ socket }) => socket !== null);
     const socket = open.length > 0 ? random.pick(open).socket : null;

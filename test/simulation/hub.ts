@@ -1,4 +1,3 @@
-import { TIMING } from "../../src/protocol/limits.ts";
 import type { DispatchEvent, DispatchState, Effect, JobFacts, KeyRecord, Outcome, SavedJob } from "../../src/coordinator/dispatch/index.ts";
 import type { Row } from "./database.ts";
 import type { UpFrame } from "./frames.ts";
@@ -123,7 +122,8 @@ export class Hub {
   #step(event: DispatchEvent): void {
     const state = this.memory;
     if (state === null) throw new Error("the hub sleeps");
-    const { world, checks } = { world: this.#world, checks: this.#world.checks };
+    const world = this.#world;
+    const { checks } = world;
     const { now } = world.agenda;
     this.#lastTurn = now;
     world.stats.events++;
@@ -147,7 +147,7 @@ export class Hub {
   }
 
   #flush(state: DispatchState): void {
-    const { world } = { world: this.#world };
+    const world = this.#world;
     const batch = this.#batch;
     const answers = this.#answers;
     this.#batch = [];
@@ -280,12 +280,12 @@ export class Hub {
 
   /** Memory and every socket are gone, and no handler is told; what was not committed never happened. */
   crash(): void {
-    const { world } = { world: this.#world };
+    const world = this.#world;
     world.trace?.("hub crashes");
     world.stats.crashes++;
     const sockets = [...this.sockets.values()];
     this.sockets.clear();
-    this.#sleep();
+    this.memory = null;
     this.#lives++;
     this.#draining = false;
     for (const { answer } of this.#answers) answer("lost");
@@ -315,15 +315,11 @@ export class Hub {
     if (this.memory === null || this.#flushing) return;
     this.#world.trace?.("hub is evicted");
     this.#world.stats.evictions++;
-    this.#sleep();
-  }
-
-  #sleep(): void {
     this.memory = null;
   }
 
   #awake(): void {
-    const { world } = { world: this.#world };
+    const world = this.#world;
     const { core, agenda } = world;
     if (world.plan.hibernates && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
     if (this.memory !== null) return;
@@ -341,8 +337,7 @@ export class Hub {
       const { key, capabilities, tier, acks, draining } = socket.attachment;
       const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
-      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined });
-      if (draining) this.#step({ type: "drain", conn: socket.conn });
+      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined, draining });
     }
     this.booting = false;
     if (!this.#flushing) {
@@ -356,6 +351,3 @@ export class Hub {
 function show(value: DispatchEvent | Effect): string {
   return JSON.stringify(value, (_, inner: unknown) => (inner instanceof Set ? [...inner] : inner));
 }
-
-/** Within what time a lease or wait must be looked at, beyond its own deadline, ms. */
-export const SLACK = TIMING.retryTick;

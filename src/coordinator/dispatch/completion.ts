@@ -34,8 +34,10 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
     case "invalid_receipt":
       if (state.rules.receiptPolicy === "strict") {
         answer(event, { status: "rejected", error: "invalid_receipt" }, turn);
+        // The strike first: a worker that it parks must not be offered another job in between.
+        strike(state, worker, turn, isPresent ? job : undefined);
         if (isPresent) requeue(state, job, "invalid_receipt", null, turn);
-        return strike(state, worker, turn);
+        return;
       }
       break;
     case "valid":
@@ -59,8 +61,11 @@ function answer(event: Completion, answer: Extract<Turn["effects"][number], { ty
   turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
 }
 
-/** An invalid or foreign result counts against the key; too many park it, each time for twice as long [RC4, WS4]. */
-function strike(state: DispatchState, worker: Worker, turn: Turn): void {
+/**
+ * An invalid or foreign result counts against the key; too many park it, each time for twice as long [RC4, WS4].
+ * A parked worker's job waits again, unless it is `spared`: then the caller sees to it.
+ */
+function strike(state: DispatchState, worker: Worker, turn: Turn, spared?: LiveJob): void {
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker) return;
   const { record } = worker;
   record.strikes++;
@@ -74,5 +79,5 @@ function strike(state: DispatchState, worker: Worker, turn: Turn): void {
   if (!parked) return;
   closeWorker(state, worker, CLOSE.parked, "parked", turn);
   const job = state.jobs.get(worker.jobId ?? "");
-  if (job !== undefined) requeue(state, job, "worker_lost", null, turn);
+  if (job !== undefined && job !== spared) requeue(state, job, "worker_lost", null, turn);
 }

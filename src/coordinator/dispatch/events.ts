@@ -19,6 +19,8 @@ export type DispatchEvent =
       /** When this key was last given a job, as far as is known; 0 for never. */
       lastUsedAt: number;
       resume: readonly { jobId: string; attempt: number }[] | undefined;
+      /** Whether it had asked to drain before the hub lost its memory; left out for a new socket. */
+      draining?: boolean;
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean }
   | { type: "tier"; key: string; tier: Tier }

@@ -25,6 +25,7 @@ export function save(job: LiveJob, turn: Turn): void {
 
 /** Makes a job wait for a worker until `claimDue`, and offers it at once. */
 export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn: Turn): void {
+  job.windowDue = claimDue;
   job.phase = { kind: "waiting", claimDue };
   enqueue(state, job);
   setTimer(state, job);
@@ -51,9 +52,8 @@ export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
   const worker = release(state, job, null, turn);
   job.attempts--;
   job.holders = job.holders.filter((held) => held !== lease);
-  // The window of a job that has had a lease began with its requeue; of one that was only rejected, with the commit.
-  const window = job.cause === null ? job.createdAt + TIMING.claimWindow : turn.now + TIMING.claimWindow;
-  wait(state, job, Math.max(window, turn.now + TIMING.retryTick), turn);
+  // Never longer, not even until the next tick: whoever rejects at every tick would keep the job up to its total deadline.
+  wait(state, job, Math.max(job.windowDue, turn.now), turn);
   if (worker !== undefined) afterFailure(state, worker, turn);
 }
 
@@ -123,5 +123,6 @@ export function orphan(state: DispatchState, key: string, turn: Turn): void {
   const { lease, executeDue } = job.phase;
   job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };
   setTimer(state, job);
-  // Not saved: after a crash every lease without a live socket is orphaned anyway.
+  // Saved for the grace time's sake: the hub may sleep before it is over.
+  save(job, turn);
 }

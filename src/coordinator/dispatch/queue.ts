@@ -4,7 +4,7 @@ import { OrderedPool } from "./ordered-pool.ts";
 import type { DispatchState, LiveJob } from "./state.ts";
 
 /** A job's place in the queue, smallest first: CHEAP stands behind FAST by a fixed time, so it never starves [JB3]. */
-function orderOf(job: LiveJob): number {
+export function orderOf(job: LiveJob): number {
   return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
 }
 

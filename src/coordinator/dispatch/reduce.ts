@@ -1,11 +1,11 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { executionTime, offerAgain, offerJob, offerWorker, recheckSilent } from "./claim.ts";
+import { executionTime, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
 import { admit, closeWorker, finish, leaveIfDrained, orphan, requeue, save, takeBack, wait } from "./lifecycle.ts";
-import { dequeue, enqueue } from "./queue.ts";
+import { dequeue, enqueue, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
@@ -90,6 +90,7 @@ function submit(state: DispatchState, facts: JobFacts, turn: Turn): void {
     tried: new Set(),
     cause: null,
     totalDue: facts.createdAt + TIMING.total,
+    windowDue: facts.createdAt + TIMING.claimWindow,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
@@ -118,8 +119,10 @@ function paired(state: DispatchState, userId: string, key: string, turn: Turn): 
     job.trustedKeys = [...job.trustedKeys, key];
     if (waits) enqueue(state, job);
     save(job, turn);
-    offerJob(state, job, turn);
   }
+  // Only this worker is new to them, and it takes the first in order.
+  const worker = state.workers.get(key);
+  if (worker !== undefined) offerWorker(state, worker, turn);
 }
 
 /** Any frame is a sign of life [WS6]. */
@@ -201,7 +204,7 @@ function tick(state: DispatchState, turn: Turn): void {
   }
   recheckSilent(state, turn);
   const again = [...state.retrying].map((id) => state.jobs.get(id)).filter((job) => job !== undefined);
-  for (const job of again.toSorted((a, b) => a.seq - b.seq)) offerAgain(state, job, turn);
+  for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) offerAgain(state, job, turn);
 }
 
 /** Closes what has been silent for too long and takes its job back at once: it had longer than the grace time [WS6]. */

@@ -3,7 +3,7 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { executionTime, offerWorker } from "./claim.ts";
 import { indexWorker } from "./eligibility.ts";
 import type { DispatchEvent, Turn } from "./events.ts";
-import { closeWorker, orphan, requeue, save } from "./lifecycle.ts";
+import { closeWorker, leaveIfDrained, orphan, requeue, save } from "./lifecycle.ts";
 import { dequeue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
@@ -27,7 +27,7 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
     lastUsedAt: older?.lastUsedAt ?? event.lastUsedAt,
     seq: state.nextSeq++,
     jobId: null,
-    draining: false,
+    draining: event.draining ?? false,
     resting: false,
     silent: false,
     failuresInARow: older?.failuresInARow ?? 0,
@@ -36,6 +36,7 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
   state.keyByConn.set(worker.conn, worker.key);
   resume(state, worker, event.resume, turn);
   indexWorker(state, worker);
+  leaveIfDrained(state, worker, turn);
   offerWorker(state, worker, turn);
 }
 
@@ -47,6 +48,8 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
   const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
+    // Listed twice: the attempt that was just rebound must not be cancelled.
+    if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
     if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, turn);
     else turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }

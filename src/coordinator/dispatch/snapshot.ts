@@ -4,7 +4,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import { executionTime } from "./claim.ts";
 import { admit } from "./lifecycle.ts";
 import { enqueue } from "./queue.ts";
-import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
+import type { DispatchState, JobFacts, LiveJob, Phase } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 
 const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
@@ -17,12 +17,18 @@ export const Snapshot = z.object({
   cause: FailureCause.nullable(),
   trustedKeys: z.array(z.string()),
   totalDue: z.number(),
-  /** Waiting until then, or leased to the last holder. */
-  phase: z.discriminatedUnion("kind", [z.object({ kind: z.literal("waiting"), claimDue: z.number() }), z.object({ kind: z.literal("leased") })]),
+  /** Waiting until then, or leased to the last holder; `graceDue` while its socket is gone. */
+  phase: z.discriminatedUnion("kind", [
+    z.object({ kind: z.literal("waiting"), claimDue: z.number() }),
+    z.object({ kind: z.literal("leased"), executeDue: z.number().optional(), graceDue: z.number().optional() }),
+  ]),
 });
 export type Snapshot = z.infer<typeof Snapshot>;
 
-/** The changing half of a live job, as it is saved. Deadlines of a lease are not: after a restart they begin anew. */
+/**
+ * The changing half of a live job, as it is saved. A lease keeps its deadlines, because an idle hub loses its memory every 10 s: begun
+ * anew at each wake-up, none longer than that would ever pass. What `job_progress` renewed is not saved.
+ */
 export function snapshotOf(job: LiveJob): Snapshot {
   const { attempts, holders, tried, cause, trustedKeys, totalDue, phase } = job;
   return {
@@ -32,8 +38,21 @@ export function snapshotOf(job: LiveJob): Snapshot {
     cause,
     trustedKeys: [...trustedKeys],
     totalDue,
-    phase: phase.kind === "waiting" ? { kind: "waiting", claimDue: phase.claimDue } : { kind: "leased" },
+    phase: savedPhase(phase),
   };
+}
+
+function savedPhase(phase: Phase): Snapshot["phase"] {
+  switch (phase.kind) {
+    case "waiting":
+      return { kind: "waiting", claimDue: phase.claimDue };
+    case "leased":
+      return { kind: "leased", executeDue: phase.executeDue };
+    case "orphaned":
+      return { kind: "leased", executeDue: phase.executeDue, graceDue: phase.graceDue };
+    default:
+      return phase satisfies never;
+  }
 }
 
 /** A saved job: its facts, its revision and its snapshot. */
@@ -48,21 +67,30 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
   for (const { facts, rev, snapshot } of saved) {
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
-    const claimDue = snapshot.phase.kind === "waiting" ? snapshot.phase.claimDue : now + TIMING.claimWindow;
+    const claimDue = snapshot.phase.kind === "waiting" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now);
     const { attempts, holders, cause, trustedKeys, totalDue } = snapshot;
     const job: LiveJob = {
       ...facts,
       ...{ rev, attempts, holders, cause, trustedKeys, totalDue },
       tried: new Set(snapshot.tried),
       seq: state.nextSeq++,
+      windowDue: claimDue,
       phase: { kind: "waiting", claimDue },
     };
     admit(state, job);
-    if (lease !== undefined) {
-      job.phase = { kind: "orphaned", lease, graceDue: now + TIMING.grace, executeDue: now + executionTime(job) };
+    if (lease !== undefined && snapshot.phase.kind === "leased") {
+      const executeDue = snapshot.phase.executeDue ?? now + executionTime(job);
+      // Without a saved time each wake-up would grant the grace time again: past the execution time there is only a moment left.
+      const graceDue = snapshot.phase.graceDue ?? Math.min(now + TIMING.grace, Math.max(executeDue, now + TIMING.ack));
+      job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
     } else enqueue(state, job);
     setTimer(state, job);
   }
   armTicks(state, now);
+}
+
+/** Where the claim window of a job ends that is leased now: only a job that its worker takes no part in goes on with it. */
+function windowOf(facts: JobFacts, { cause }: Snapshot, now: number): number {
+  return (cause === null ? facts.createdAt : now) + TIMING.claimWindow;
 }

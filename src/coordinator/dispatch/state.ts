@@ -48,6 +48,8 @@ export type LiveJob = JobFacts & {
   /** Why the last attempt ended; null before one has. */
   cause: FailureCause | null;
   totalDue: number;
+  /** When the present claim window ends; a rejected lease does not stop it. */
+  windowDue: number;
   phase: Phase;
 };
 

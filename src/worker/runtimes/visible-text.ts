@@ -25,15 +25,15 @@ export class VisibleText {
       const open = this.#held.indexOf(OPEN);
       if (open === -1) {
         const kept = beginningOf(OPEN, this.#held) || lastHighSurrogate(this.#held);
-        visible += this.#held.slice(0, this.#held.length - kept.length);
+        visible += this.#held.slice(0, this.#held.length - kept.length).toWellFormed();
         this.#held = kept;
         break;
       }
-      visible += this.#held.slice(0, open);
+      visible += this.#held.slice(0, open).toWellFormed();
       this.#held = this.#held.slice(open);
       this.#thinking = true;
     }
-    return visible.toWellFormed();
+    return visible;
   }
 
   /** The output is over; returns what was held back and is visible after all. */

@@ -1,0 +1,71 @@
+// npm run dev -- evm|svm: one coordinator, without a worker, until Ctrl-C.
+import { relative } from "node:path";
+import { parseArgs } from "node:util";
+import { StartFailure, startCoordinator } from "./coordinator-process.ts";
+import { DEFAULT_PORT, INSTANCES, isInstance, ROOT } from "./instance.ts";
+import { stopSignal } from "./stop-signal.ts";
+
+const USAGE = `npm run dev -- ${INSTANCES.join("|")} [--port N] [--state DIR] [--var NAME=VALUE ...]`;
+
+type Parsed = { ok: true; options: Parameters<typeof startCoordinator>[0] } | { ok: false; problem: string };
+
+function parse(args: string[]): Parsed {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { port: { type: "string" }, state: { type: "string" }, var: { type: "string", multiple: true }, help: { type: "boolean", short: "h" } },
+    });
+  } catch (error) {
+    return { ok: false, problem: error instanceof Error ? error.message : String(error) };
+  }
+  const { values, positionals } = parsed;
+  if (values.help) return { ok: false, problem: "" };
+  const [instance, ...others] = positionals;
+  if (!isInstance(instance)) return { ok: false, problem: instance === undefined ? "which instance?" : `unknown instance ${instance}` };
+  if (others.length > 0) return { ok: false, problem: `unknown argument ${others[0]}` };
+  const port = values.port === undefined ? DEFAULT_PORT[instance] : Number(values.port);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return { ok: false, problem: `--port must be 1 to 65535, not ${values.port}` };
+  const settings: Record<string, string> = {};
+  for (const text of values.var ?? []) {
+    const [, name, value] = /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined) return { ok: false, problem: `--var must be NAME=VALUE, not ${text.split("=")[0]}` };
+    if (name === "INSTANCE") return { ok: false, problem: "--var INSTANCE: the instance is the first argument" };
+    settings[name] = value;
+  }
+  return { ok: true, options: { instance, port, settings, ...(values.state !== undefined && { stateDir: values.state }) } };
+}
+
+async function main(): Promise<number> {
+  const parsed = parse(process.argv.slice(2));
+  if (!parsed.ok) {
+    console.error(parsed.problem === "" ? USAGE : `${parsed.problem}\n${USAGE}`);
+    return parsed.problem === "" ? 0 : 2;
+  }
+  const stopped = stopSignal();
+  const starting = startCoordinator({ ...parsed.options, onLine: (line) => console.error(line), onStep: (step) => console.error(`${step} ${parsed.options.instance}`) });
+  const coordinator = await Promise.race([starting, stopped.then(() => null)]);
+  if (coordinator === null) {
+    await starting.then(
+      (late) => late.stop(),
+      () => {},
+    );
+    return 0;
+  }
+  const folder = relative(ROOT, coordinator.stateDir);
+  console.log(`ready ${coordinator.instance} ${coordinator.url} ${coordinator.socketUrl} state ${folder.startsWith("..") ? coordinator.stateDir : folder}`);
+  const failure = await Promise.race([coordinator.failed, stopped.then(() => null)]);
+  await coordinator.stop();
+  if (failure === null) return 0;
+  console.error(failure);
+  return 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof StartFailure)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,57 @@
+import type { Answer, Header, JsonSchema, Ref } from "./document.ts";
+import { type SchemaName, ref } from "./schemas.ts";
+
+const text: JsonSchema = { type: "string" };
+
+/** Headers of answers, by name. */
+export const HEADERS: Record<string, Header> = {
+  "X-Request-Id": { description: "The coordinator's own id of this request, for its logs.", schema: { type: "string", format: "uuid" } },
+  "Access-Control-Allow-Origin": { description: "Any origin may read every answer; no credentials.", schema: { type: "string", const: "*" } },
+  "Cache-Control": { description: "`no-store`: jobs, payments and pairings are never cached.", schema: text },
+  "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer", minimum: 1 } },
+  "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
+  Allow: { description: "Methods that the path has.", schema: text },
+};
+
+const EVERYWHERE = ["X-Request-Id", "Access-Control-Allow-Origin", "Cache-Control"] as const;
+
+/** Pointers to the headers that every answer has, and to `more`. */
+export function headers(...more: (keyof typeof HEADERS)[]): Record<string, Ref> {
+  return Object.fromEntries([...EVERYWHERE, ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** An answer with a JSON body of a named schema; several examples go by their labels. */
+export function json(description: string, schema: SchemaName, examples: Record<string, unknown>, ...more: (keyof typeof HEADERS)[]): Answer {
+  const entries = Object.entries(examples);
+  const [only] = entries;
+  const shown =
+    entries.length === 1 && only !== undefined
+      ? { example: only[1] }
+      : { examples: Object.fromEntries(entries.map(([summary, value]) => [summary.replaceAll(/\W+/g, "_"), { summary, value }])) };
+  return { description, headers: headers(...more), content: { "application/json": { schema: ref(schema), ...shown } } };
+}
+
+const request_id = "3f0f6f7e-5c0e-4b0f-8a55-6f1d2f3b4c5d";
+
+/** Answers that several operations share, by the name they have in the document. */
+export const SHARED = {
+  NotFound: json("No such job, or retention has deleted it.", "Error", { unknown: { error: "Job not found" } }),
+  TooLarge: json("The body, the prompt or the input is over its limit.", "Error", { large: { error: "payload_too_large" } }),
+  Encoded: json("The body is compressed.", "Error", { gzip: { error: "Content-Encoding is not supported" } }),
+  RateLimited: json("Too many requests of this kind.", "Error", { rate: { error: "rate_limited" } }, "Retry-After"),
+  Internal: json("A fault of the service. Nothing about it is told but the id under which it was logged.", "Error", {
+    fault: { error: "internal_error", request_id },
+  }),
+  Overloaded: json("The service cannot answer just now.", "Error", { busy: { error: "overloaded", request_id } }, "Retry-After"),
+  Full: json(
+    "Too much is waiting already, or the service cannot answer just now. No job was stored, nothing is charged.",
+    "Error",
+    { "too much is waiting": { error: "queue_full", request_id }, "out of reach": { error: "overloaded", request_id } },
+    "Retry-After",
+  ),
+} as const satisfies Record<string, Answer>;
+
+/** A pointer to a shared answer. */
+export function shared(name: keyof typeof SHARED): Ref {
+  return { $ref: `#/components/responses/${name}` };
+}

@@ -1,0 +1,185 @@
+import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
+import { LIMITS, MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { commitPrice } from "../pricing/index.ts";
+import { headers, json, shared } from "./answers.ts";
+import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
+import { EXAMPLES } from "./examples.ts";
+import { type SchemaName, ref } from "./schemas.ts";
+
+const faults = { "500": shared("Internal"), "503": shared("Overloaded") } as const;
+
+function body(schema: SchemaName, description: string, examples: Record<string, unknown>): NonNullable<Operation["requestBody"]> {
+  const named = Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+  return { required: true, description, content: { "application/json": { schema: ref(schema), examples: named } } };
+}
+
+const userIdQuery: Parameter = {
+  ...{ name: "user_id", in: "query", required: true, description: "The user whose pairings to list.", schema: ref("UserId") },
+  example: EXAMPLES.user,
+};
+
+const health: Operation = {
+  ...{ operationId: "getHealth", tags: ["Service"], summary: "Is the coordinator up, and how many workers are connected" },
+  description: "Free.",
+  responses: { "200": json("The coordinator is up.", "Health", { up: EXAMPLES.health }), ...faults },
+};
+
+const quote: Operation = {
+  ...{ operationId: "getQuote", tags: ["Jobs"], summary: "What a job will cost and where to commit it" },
+  description: "Free. `AUTO` resolves to `FAST` for `LLM_INFER` and to `CHEAP` for `TASK`.",
+  parameters: [
+    { name: "job_type", in: "query", required: true, description: "Kind of the job.", schema: { type: "string", enum: JobType.options }, example: "LLM_INFER" },
+    {
+      ...{ name: "policy", in: "query", description: "Absent or empty means `AUTO`.", example: "AUTO" },
+      schema: { type: "string", enum: ["", ...Policy.options], default: "AUTO" },
+    },
+  ],
+  responses: {
+    "200": json("The price, and the endpoint to commit to.", "Quote", { quote: EXAMPLES.quote }),
+    "400": json("`job_type` is missing or `policy` is not one of the three.", "Error", {
+      missing: { error: 'Invalid job_type: Invalid option: expected one of "LLM_INFER"|"TASK"' },
+    }),
+    "500": shared("Internal"),
+  },
+};
+
+const commit = (policy: ResolvedPolicy): Operation => ({
+  operationId: policy === "FAST" ? "commitFast" : "commitCheap",
+  tags: ["Jobs"],
+  summary: `Commit a job to the ${policy} tier`,
+  description: [
+    `Costs \`${commitPrice(policy)}\` while payment gating is on, whatever the job type; free while the instance runs with \`TESTNET_MODE=true\`.`,
+    "A 201 is durable: the job ends as `completed` or `failed`, whatever breaks after it.",
+    "A body without a JSON content type is still read as JSON. Unknown members of `payload` travel on to the worker.",
+  ].join(" "),
+  parameters: [
+    {
+      ...{ name: "X-PAYMENT", in: "header", description: "Signed payment; needed only while payment gating is on." },
+      schema: { type: "string" },
+    },
+    {
+      name: "Idempotency-Key",
+      in: "header",
+      description:
+        "1 to 255 printable ASCII characters. The same key, user, endpoint and fields within 24 h give the first answer's `job_id` again and start no second job.",
+      schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyChars },
+      example: "order-4711-summary",
+    },
+    {
+      ...{ name: "Prefer", in: "header", schema: { type: "string" }, example: "wait=10" },
+      description: `\`wait=N\` holds the answer up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, which is then in it (RFC 7240). Other preferences are ignored.`,
+    },
+  ],
+  requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
+  responses: {
+    "201": json(
+      "The job is stored. `job` is there only where `Prefer: wait=N` was applied, in the state it then had.",
+      "CommitResponse",
+      { "at once": EXAMPLES.accepted, "waited for": EXAMPLES.waited },
+      "Preference-Applied",
+    ),
+    "400": json("The body, a field of it or the `Idempotency-Key` is missing or wrong.", "Error", {
+      missing: { error: "Missing required fields: job_type, payload, user_id" },
+    }),
+    "402": json("Payment gating is on and no valid payment came. Answered before the body is looked at.", "PaymentRequired", {
+      unpaid: EXAMPLES.unpaid(policy),
+    }),
+    "409": json("The `Idempotency-Key` was used for other fields or another endpoint.", "Error", { reused: { error: "idempotency_key_reused" } }),
+    "413": shared("TooLarge"),
+    "415": shared("Encoded"),
+    "422": json("No paired worker that could run this PRIVATE job is connected. The job is stored as failed, nothing is charged.", "NoTrustedWorker", {
+      refused: EXAMPLES.refused,
+    }),
+    "500": shared("Internal"),
+    "503": shared("Full"),
+  },
+});
+
+const job: Operation = {
+  ...{ operationId: "getJob", tags: ["Jobs"], summary: "The state of a job, and its result and receipt once it has ended" },
+  description: "Free. Knowing the id is the only access control. `result` and `receipt` are null until the job has ended; a failed job has `result.error`.",
+  parameters: [
+    {
+      ...{ name: "id", in: "path", required: true, description: "The `job_id` of the commit.", example: EXAMPLES.id },
+      schema: { type: "string", format: "uuid" },
+    },
+    {
+      ...{ name: "wait", in: "query", example: 10, schema: { type: "integer", minimum: 0 } },
+      description: `Seconds to hold the answer for the end of the job; more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS}. After that the present state is answered.`,
+    },
+  ],
+  responses: {
+    "200": json("The job.", "Job", { completed: EXAMPLES.completed, pending: EXAMPLES.pending, failed: EXAMPLES.failed }),
+    "400": json("`wait` is not a whole number.", "Error", { wait: { error: "Invalid wait: must be a whole number of seconds" } }),
+    "404": shared("NotFound"),
+    ...faults,
+  },
+};
+
+const create: Operation = {
+  ...{ operationId: "createPairingCode", tags: ["Trust"], summary: "A code by which a worker becomes trusted for a user" },
+  description: `Free. The code is valid for one hour, once. At most ${LIMITS.openPairingCodes} open codes per user.`,
+  requestBody: body("PairingCreate", "The user.", { user: EXAMPLES.create }),
+  responses: {
+    "201": json("A fresh code.", "PairingCode", { code: EXAMPLES.code }),
+    "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Invalid user_id: Invalid input: expected string, received undefined" } }),
+    ...{ "413": shared("TooLarge"), "415": shared("Encoded"), "429": shared("RateLimited") },
+    ...faults,
+  },
+};
+
+const claim: Operation = {
+  ...{ operationId: "claimPairingCode", tags: ["Trust"], summary: "A worker claims a code and becomes trusted for its user" },
+  description: "Free; called by a worker. Codes are read in upper case. Of several claims of one code one wins.",
+  requestBody: body("PairingClaim", "The code and the worker's public key.", { claim: EXAMPLES.claim }),
+  responses: {
+    "200": json("The worker is trusted for this user.", "Paired", { paired: EXAMPLES.paired }),
+    "400": json("The code cannot be claimed, or a field is missing or wrong.", "Error", {
+      "code unknown": { error: "invalid_code" },
+      "code used": { error: "already_claimed" },
+      "code older than an hour": { error: "expired" },
+      "signature is not the key's": { error: "invalid_signature" },
+      "field wrong": { error: "Invalid provider_pubkey: must be 64 hex characters" },
+    }),
+    ...{ "413": shared("TooLarge"), "415": shared("Encoded"), "429": shared("RateLimited") },
+    ...faults,
+  },
+};
+
+const list: Operation = {
+  ...{ operationId: "listProviders", tags: ["Trust"], summary: "The workers that a user has paired with" },
+  description: "Free. Newest first, each worker once.",
+  parameters: [userIdQuery],
+  responses: {
+    "200": json("The paired workers; empty for a user without any.", "TrustList", { list: EXAMPLES.list }),
+    "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Missing required query parameter: user_id" } }),
+    ...faults,
+  },
+};
+
+const openapi: Operation = {
+  ...{ operationId: "getOpenApi", tags: ["Service"], summary: "This description", description: "OpenAPI 3.1." },
+  responses: {
+    "200": { description: "The document.", headers: headers(), content: { "application/json": { schema: { type: "object" } } } },
+    "500": shared("Internal"),
+  },
+};
+
+const docs: Operation = {
+  ...{ operationId: "getDocs", tags: ["Service"], summary: "This description as a page", description: "For people." },
+  responses: { "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } }, "500": shared("Internal") },
+};
+
+/** Every operation of the REST surface, in the order of app.ts [API8]. */
+export const PATHS: OpenApiDocument["paths"] = {
+  "/v1/health": { get: health },
+  "/v1/quote": { get: quote },
+  "/v1/jobs/commit/fast": { post: commit("FAST") },
+  "/v1/jobs/commit/cheap": { post: commit("CHEAP") },
+  "/v1/jobs/{id}": { get: job },
+  "/v1/trust/create": { post: create },
+  "/v1/trust/claim": { post: claim },
+  "/v1/trust/list": { get: list },
+  "/openapi.json": { get: openapi },
+  "/docs": { get: docs },
+};

@@ -1,0 +1,56 @@
+import { LIMITS, MAX_WAIT_SECONDS, RETENTION, TIMING } from "../protocol/limits.ts";
+import { HEADERS, SHARED } from "./docs/answers.ts";
+import type { OpenApiDocument } from "./docs/document.ts";
+import { PATHS } from "./docs/endpoints.ts";
+import { componentSchemas } from "./docs/schemas.ts";
+
+const KiB = 1024;
+const DAY = 24 * 60 * 60 * 1_000;
+
+/** What a client must keep within, from the one module that enforces it [LM]. */
+const LIMIT_LINES = [
+  `Request body: ${LIMITS.bodyBytes / KiB} KiB, nesting ${LIMITS.jsonDepth} deep.`,
+  `\`prompt\` and \`input\`: ${LIMITS.textBytes / KiB} KiB of UTF-8.`,
+  `\`max_tokens\`: 1 to ${LIMITS.maxTokens}.`,
+  `\`user_id\`: 1 to ${LIMITS.userIdChars} characters, no control characters.`,
+  `Waiting jobs: ${LIMITS.queuedJobsPerUser} per user, ${LIMITS.queuedJobs} in all.`,
+  `\`wait\`: ${MAX_WAIT_SECONDS} s.`,
+  `A job waits ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
+  `Kept after a job's end: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
+];
+
+const DESCRIPTION = `A seeker commits a job over HTTP; the coordinator hands it to a connected worker over WebSocket and returns the worker's result with a receipt that the worker signed.
+
+Two instances run in parallel, one per chain, with the same API and nothing in common: a job or a pairing made on one is unknown to the other.
+
+There are no accounts. A \`user_id\` is a capability: whoever knows it can submit PRIVATE jobs to the paired workers and read the pairings, so make it random and keep it secret.
+
+Every error is \`{"error": "<string>"}\`, unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`) included; from 500 up it has \`request_id\` too. A job that fails is not an HTTP error: it is polled as \`failed\` with \`result.error\`.
+
+Workers connect by WebSocket on \`/\` of the same address; that protocol is described in docs/protocol.md.
+
+${LIMIT_LINES.map((line) => `- ${line}`).join("\n")}
+`;
+
+/** The OpenAPI 3.1 description of the REST surface, from the schemas that the routes validate with [API8]. `version` is the package's. */
+export function openApiDocument(version: string): OpenApiDocument {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Compute Router",
+      version,
+      summary: "Routes compute jobs to independently owned workers and returns results with worker-signed receipts.",
+      description: DESCRIPTION,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/", description: "The instance that served this document." }],
+    security: [],
+    tags: [
+      { name: "Jobs", description: "Price, commit and poll a job." },
+      { name: "Trust", description: "Pair a user with workers that may run PRIVATE jobs." },
+      { name: "Service", description: "The instance itself." },
+    ],
+    paths: PATHS,
+    components: { schemas: componentSchemas(), headers: HEADERS, responses: SHARED },
+  };
+}

@@ -1,0 +1,4 @@
+export { configFolder, makeFolder } from "./config-folder.ts";
+export { DesktopWorker, type DesktopOptions, type WorkerNote } from "./desktop-worker.ts";
+export { codeOf, defaultKeyFile, placeOnce, readKeyFile, readOrMakeKeyFile } from "./key-file.ts";
+export { lockWorker, workerId } from "./worker-lock.ts";

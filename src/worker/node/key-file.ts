@@ -1,0 +1,79 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fromHex, toHex } from "../../receipt/bytes.ts";
+import { type KeyPair, keyPair } from "../../receipt/ed25519.ts";
+import { makeFolder } from "./config-folder.ts";
+
+/** A key file, read. `message` says what to do about one that cannot be used. */
+export type KeyReading = { ok: true; key: KeyPair; made: boolean } | { ok: false; reason: "missing" | "open_to_others" | "malformed" | "unreadable"; message: string };
+
+/** Where the key of a worker is unless `--key` says otherwise. */
+export function defaultKeyFile(folder: string): string {
+  return join(folder, "worker.key");
+}
+
+/** Reads a key file: the 32-byte ed25519 seed (RFC 8032) as 64 hex characters in one line, readable by its owner only. */
+export function readKeyFile(file: string): KeyReading {
+  let text: string;
+  try {
+    const { mode } = statSync(file);
+    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+      return { ok: false, reason: "open_to_others", message: `others can read the key file ${file}; run: chmod 600 '${file}'` };
+    }
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; \`compute-router worker\` makes one` };
+    return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
+  }
+  const seed = fromHex(text.trim().toLowerCase());
+  if (seed?.length !== 32) return { ok: false, reason: "malformed", message: `${file} is no key file: it must hold 64 hex characters (an ed25519 seed) and nothing else` };
+  return { ok: true, key: keyPair(seed), made: false };
+}
+
+/** Reads a key file, or makes it on the first run. Two first runs at once end up with one key. */
+export function readOrMakeKeyFile(file: string): KeyReading {
+  const found = readKeyFile(file);
+  if (found.ok || found.reason !== "missing") return found;
+  const seed = new Uint8Array(randomBytes(32));
+  try {
+    makeFolder(dirname(file));
+    return placeOnce(file, `${toHex(seed)}\n`) ? { ok: true, key: keyPair(seed), made: true } : readKeyFile(file);
+  } catch (error) {
+    return { ok: false, reason: "unreadable", message: `cannot make the key file ${file} (${codeOf(error)}); say --key FILE or --config-dir DIR` };
+  }
+}
+
+/** Makes a file of one owner with this content; false if there is one already. It is never there half written. */
+export function placeOnce(file: string, content: string): boolean {
+  const draft = `${file}.${randomUUID()}`;
+  writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
+  try {
+    // Unlike a rename, a link never replaces what is there.
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    // A file system without links: exclusive creation is all there is.
+    if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
+    return createExclusive(file, content);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function createExclusive(file: string, content: string): boolean {
+  try {
+    writeFileSync(file, content, { mode: 0o600, flag: "wx" });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** The code of a system error, as `ENOENT`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
+}

@@ -1,0 +1,55 @@
+import { Worker } from "node:worker_threads";
+import type { TaskAnswer } from "./task-thread.ts";
+
+// A URL is not an import, so the compiler leaves its ending alone.
+const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./task-thread.ts" : "./task-thread.js", import.meta.url);
+
+/**
+ * Runs the built-in tasks in a thread: they are synchronous and may take a second of CPU, during which heartbeats, cancels and the signals
+ * of the system would wait, and a thread can be ended in the middle. The thread stays for the next task and does not hold the process.
+ */
+export class ThreadedTasks {
+  #thread: Worker | null = null;
+
+  /** The output of a task. Rejects when the task does, when the thread dies, and when it is aborted. One at a time. */
+  readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
+    const thread = (this.#thread ??= spawn());
+    const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+    const onAnswer = (answer: TaskAnswer) => (answer.ok ? resolve(answer.output) : reject(Object.assign(new Error("the task failed"), { name: answer.name })));
+    const onDeath = (cause: unknown) => {
+      this.#forget(thread);
+      reject(new Error("the task thread died", { cause }));
+    };
+    const onAbort = () => {
+      this.#forget(thread);
+      void thread.terminate();
+      reject(new Error("aborted"));
+    };
+    thread.on("message", onAnswer).on("error", onDeath).on("exit", onDeath);
+    signal.addEventListener("abort", onAbort, { once: true });
+    thread.postMessage({ taskType, input });
+    return promise.finally(() => {
+      thread.off("message", onAnswer).off("error", onDeath).off("exit", onDeath);
+      // An `error` without a listener would end the process.
+      thread.on("error", () => this.#forget(thread));
+      signal.removeEventListener("abort", onAbort);
+    });
+  };
+
+  /** Ends the thread. */
+  async close(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = null;
+    await thread?.terminate();
+  }
+
+  #forget(thread: Worker): void {
+    if (this.#thread === thread) this.#thread = null;
+  }
+}
+
+function spawn(): Worker {
+  const thread = new Worker(THREAD);
+  thread.unref();
+  return thread;
+}
