@@ -107,7 +107,11 @@ class Supervised implements Coordinator {
     return this.#child.pid;
   }
 
-  /** What wrangler said last. */
+  /** What wrangler said last, for those who have not seen it. */
+  get reason(): string {
+    return this.#options.onLine === undefined ? `\n${this.lastWords}` : ", see above";
+  }
+
   get lastWords(): string {
     return this.#child.lines.filter((line) => !isNoise(line)).slice(-LAST_WORDS).join("\n");
   }
@@ -129,7 +133,7 @@ class Supervised implements Coordinator {
       if (!isNoise(line)) onLine?.(line);
     });
     void child.exited.then((exit) => {
-      if (!this.#stopping && !this.#restarting) this.#fail(`wrangler ended (${exit})\n${this.lastWords}`);
+      if (!this.#stopping && !this.#restarting) this.#fail(`wrangler ended (${exit})${this.reason}`);
     });
     return child;
   }
@@ -137,7 +141,8 @@ class Supervised implements Coordinator {
   /** A wrangler whose port-holding runtime crashed starts another one, which answers nothing. */
   async #recover(crashed: Child): Promise<void> {
     await delay(RECOVERY_MS);
-    if (this.#stopping || this.#restarting || crashed !== this.#child || (await health(this.url)) === "well") return;
+    const state = await health(this.url);
+    if (state === "well" || this.#stopping || this.#restarting || crashed !== this.#child) return;
     this.#restarting = true;
     this.#options.onStep?.("restarting");
     await crashed.kill();
@@ -164,11 +169,11 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     if (FATAL.test(coordinator.lastWords)) {
       // The rest of the message.
       await delay(500);
-      return coordinator.lastWords;
+      return `wrangler cannot run it${coordinator.reason}`;
     }
     await delay(POLL_MS);
   }
-  return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s\n${coordinator.lastWords}`;
+  return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s${coordinator.reason}`;
 }
 
 /** `well`, `silent`, or the status and text of another answer. */

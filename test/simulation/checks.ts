@@ -133,7 +133,7 @@ export class Checks {
     if (again || job.tried.has(worker.key)) {
       if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
       for (const other of state.workers.values()) {
-        if (other !== worker && !job.tried.has(other.key) && suits(state, job, other)) broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
+        if (other !== worker && !other.silent && !job.tried.has(other.key) && suits(state, job, other)) broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
       }
     }
     const changed = (id: string) => effects.some((other) => other.type === "save" && other.jobId === id);
@@ -154,7 +154,7 @@ export class Checks {
   }
 
   #hasUntried(state: DispatchState, job: LiveJob): boolean {
-    for (const worker of state.workers.values()) if (!job.tried.has(worker.key) && suits(state, job, worker)) return true;
+    for (const worker of state.workers.values()) if (!worker.silent && !job.tried.has(worker.key) && suits(state, job, worker)) return true;
     return false;
   }
 
@@ -210,6 +210,8 @@ export class Checks {
       const worker = state.workers.get(key);
       if (worker !== undefined && !this.#isSilent(worker, now)) broken("WS6", `${key} was heard and stays silent after the tick`);
     }
+    // The sweep comes after the tick: whom it closes, the next tick knows.
+    if (this.#sweepWasDue) return;
     for (const job of state.jobs.values()) {
       if (job.phase.kind !== "waiting" || job.tried.size === 0 || this.#hasUntried(state, job)) continue;
       for (const worker of state.workers.values()) {

@@ -55,8 +55,9 @@ function checkWorkers(state: DispatchState): void {
       const suited = serves(worker, name);
       if (suited && free) idle[at]!++;
       if (state.idle[name].has(key) !== (suited && free)) broken("index", `idle ${name} is wrong about ${key}`);
-      if (suited && !worker.draining) connected[at]!++;
-      if (state.connected[name].has(key) !== (suited && !worker.draining)) broken("index", `connected ${name} is wrong about ${key}`);
+      const counts = suited && !worker.draining && !worker.silent;
+      if (counts) connected[at]!++;
+      if (state.connected[name].has(key) !== counts) broken("index", `connected ${name} is wrong about ${key}`);
     }
     if (worker.resting) resting++;
     if (worker.silent) silent++;
@@ -101,7 +102,10 @@ function checkJobs(state: DispatchState): void {
         pools[POOL_NAMES.indexOf(name)]!++;
         if (!state.waiting[name].has(id)) broken("index", `waiting ${name} misses ${id}`);
         checkFirst(state.waiting[name], placeOf(job), job.seq, name);
-      } else own += job.trustedKeys.length;
+      } else {
+        own += job.trustedKeys.length;
+        for (const key of job.trustedKeys) if (!state.waitingFor.get(`${poolNameOf(state, job)} ${key}`)?.has(id)) broken("index", `waitingFor ${key} misses ${id}`);
+      }
       if (state.retrying.has(id) !== job.tried.size > 0) broken("index", `retrying is wrong about ${id}`);
       if (job.tried.size > 0) retrying++;
       continue;

@@ -1,7 +1,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
-import { dequeue } from "./queue.ts";
+import { dequeue, ownPool } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
 
@@ -20,8 +20,8 @@ export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
 /** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
 export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (job.phase.kind !== "waiting") return;
-  const anyone = !hasUntriedWorker(state, job);
-  const worker = findWorker(state, job, turn, (key) => anyone || !job.tried.has(key));
+  const untried = findWorker(state, job, turn, (key) => !job.tried.has(key));
+  const worker = untried ?? (hasUntriedWorker(state, job) ? undefined : findWorker(state, job, turn, () => true));
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
@@ -32,12 +32,10 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
     const job = state.jobs.get(id);
     return job !== undefined && !job.tried.has(worker.key) && isEligible(state, job, worker);
   };
-  const pools = poolsOf(worker).map((name) => state.waiting[name]);
-  const own = state.waitingFor.get(worker.key);
-  if (own !== undefined) pools.push(own);
+  const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], state.waitingFor.get(ownPool(worker.key, name))]);
   let best: { id: string; order: number; seq: number } | undefined;
   for (const pool of pools) {
-    const first = pool.firstWhere(untried);
+    const first = pool?.firstWhere(untried);
     if (first === undefined) continue;
     if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
   }

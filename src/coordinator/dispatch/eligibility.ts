@@ -33,12 +33,12 @@ export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
   });
 }
 
-/** Whether an eligible worker is connected that has not tried this job: then those that have must stand back [JB4]. */
+/** Whether an eligible worker is connected, not found silent, that has not tried this job: then those that have must stand back [JB4]. */
 export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
   if (job.privacyClass === "PRIVATE") {
     return job.trustedKeys.some((key) => {
       const worker = state.workers.get(key);
-      return worker !== undefined && !job.tried.has(key) && isEligible(state, job, worker);
+      return worker !== undefined && !worker.silent && !job.tried.has(key) && isEligible(state, job, worker);
     });
   }
   const connected = state.connected[poolOf(job, state.rules)];
@@ -65,7 +65,7 @@ export function indexWorker(state: DispatchState, worker: Worker): void {
     const serves = names.includes(name);
     if (serves && idle) state.idle[name].add(worker.key, worker.lastUsedAt, worker.seq);
     else state.idle[name].remove(worker.key);
-    if (serves && !worker.draining) state.connected[name].add(worker.key);
+    if (serves && !worker.draining && !worker.silent) state.connected[name].add(worker.key);
     else state.connected[name].delete(worker.key);
   }
   if (worker.resting) state.resting.add(worker.key);

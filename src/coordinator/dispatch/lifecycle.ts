@@ -62,7 +62,10 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   const worker = job.phase.kind === "waiting" ? undefined : release(state, job, cancelReason, turn, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, turn);
-  if (worker !== undefined) offerWorker(state, worker, turn);
+  if (worker === undefined) return;
+  // A failure that is not tried elsewhere counts all the same, or one broken worker ends a whole queue.
+  if (outcome.status === "failed" && outcome.cause === "worker_error") afterFailure(state, worker, turn);
+  else offerWorker(state, worker, turn);
 }
 
 function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): void {

@@ -1,7 +1,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { poolOf } from "./eligibility.ts";
 import { OrderedPool } from "./ordered-pool.ts";
-import type { DispatchState, LiveJob } from "./state.ts";
+import type { DispatchState, LiveJob, PoolName } from "./state.ts";
 
 /** A job's place in the queue, smallest first: CHEAP stands behind FAST by a fixed time, so it never starves [JB3]. */
 export function orderOf(job: LiveJob): number {
@@ -11,7 +11,7 @@ export function orderOf(job: LiveJob): number {
 /** Puts a waiting job into the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].add(job.id, orderOf(job), job.seq);
-  else for (const key of job.trustedKeys) waitingFor(state, key).add(job.id, orderOf(job), job.seq);
+  else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.rules))).add(job.id, orderOf(job), job.seq);
   if (job.tried.size > 0) state.retrying.add(job.id);
   state.queued++;
   state.queuedBytes += job.payloadBytes;
@@ -23,9 +23,10 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].remove(job.id);
   else {
     for (const key of job.trustedKeys) {
-      const pool = state.waitingFor.get(key);
+      const name = ownPool(key, poolOf(job, state.rules));
+      const pool = state.waitingFor.get(name);
       pool?.remove(job.id);
-      if (pool?.size === 0) state.waitingFor.delete(key);
+      if (pool?.size === 0) state.waitingFor.delete(name);
     }
   }
   state.retrying.delete(job.id);
@@ -36,8 +37,13 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
   else state.queuedByUser.set(job.userId, left);
 }
 
-function waitingFor(state: DispatchState, key: string): OrderedPool {
-  let pool = state.waitingFor.get(key);
-  if (pool === undefined) state.waitingFor.set(key, (pool = new OrderedPool()));
+/** Name of the pool of PRIVATE jobs that wait for this key and match this pool. */
+export function ownPool(key: string, name: PoolName): string {
+  return `${name} ${key}`;
+}
+
+function waitingFor(state: DispatchState, name: string): OrderedPool {
+  let pool = state.waitingFor.get(name);
+  if (pool === undefined) state.waitingFor.set(name, (pool = new OrderedPool()));
   return pool;
 }

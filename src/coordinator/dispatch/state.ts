@@ -93,11 +93,11 @@ export type DispatchState = {
   /** The job that a key holds a lease of, its socket alive or not. */
   readonly leases: Map<string, string>;
   readonly idle: Record<PoolName, OrderedPool>;
-  /** Connected workers that could take such a job, busy or not. */
+  /** Connected workers that could take such a job, busy or not; without those found silent. */
   readonly connected: Record<PoolName, Set<string>>;
   /** Waiting PUBLIC jobs. */
   readonly waiting: Record<PoolName, OrderedPool>;
-  /** Waiting PRIVATE jobs, by the key that may take them. */
+  /** Waiting PRIVATE jobs, by pool and key that may take them: what a worker cannot run never stands in its way. */
   readonly waitingFor: Map<string, OrderedPool>;
   /** Waiting jobs that someone has tried already: the tick looks at them. */
   readonly retrying: Set<string>;

@@ -1,0 +1,105 @@
+import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
+import { type Limit, within } from "./limit.ts";
+import { refusalOf } from "./refusal.ts";
+import { readBody } from "./response-body.ts";
+import { type RetryRule, retrying } from "./retry.ts";
+
+/** A whole answer of the router. */
+export type Answer = {
+  status: number;
+  headers: Headers;
+  requestId: string | null;
+  /** The parsed body; undefined when it could not be read as JSON. */
+  body: unknown;
+  /** Why `body` is undefined. */
+  problem: string | null;
+};
+
+/** One request; `timeout` in milliseconds is for the whole exchange, body included. */
+export type RouterRequest = { method: "GET" | "POST"; path: string; headers?: Headers; body?: string; timeout: number };
+
+/** Codes of errors after which certainly no byte of a request has left: Node, Deno and undici, then Bun. */
+const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"]);
+
+/** The HTTP side of one router: bounded, without redirects, each answer read to its end. */
+export class Connection {
+  readonly #baseUrl: string;
+  readonly #fetch: typeof fetch;
+
+  constructor(baseUrl: string, fetchFunction: typeof fetch) {
+    this.#baseUrl = baseUrl;
+    this.#fetch = fetchFunction;
+  }
+
+  /** Sends once and returns whatever is answered. Throws RouterConnectionError when there is no whole answer, ProtocolError for a redirect. */
+  async exchange(request: RouterRequest, limit: Limit): Promise<Answer> {
+    const expired = (): Error => new RouterConnectionError(`no answer from ${this.#baseUrl} within ${request.timeout} ms`, { reason: "timeout" });
+    return within(request.timeout, limit, expired, async ({ signal }) => {
+      try {
+        return await this.#send(request, signal);
+      } catch (cause) {
+        if (cause instanceof ComputeRouterError) throw cause;
+        const unsent = errorCodes(cause).some((code) => NEVER_SENT.has(code));
+        const message = unsent ? `cannot connect to ${this.#baseUrl}` : `the connection to ${this.#baseUrl} broke`;
+        throw new RouterConnectionError(message, { reason: unsent ? "connect" : "broken", cause });
+      }
+    });
+  }
+
+  /** One exchange whose answer must be 2xx and of the shape that `is` knows. Throws what `refusalOf` makes of other answers, and ProtocolError. */
+  async ask<T>(request: RouterRequest, limit: Limit, is: (body: unknown) => body is T): Promise<T> {
+    return expectShape(await this.exchange(request, limit), request, is);
+  }
+
+  /** `ask` for a GET, repeated on transient failures. */
+  async get<T>(path: string, timeout: number, rule: RetryRule, limit: Limit, is: (body: unknown) => body is T, headers = new Headers()): Promise<T> {
+    return retrying(rule, limit, () => this.ask({ method: "GET", path, headers, timeout }, limit, is));
+  }
+
+  async #send({ method, path, headers = new Headers(), body }: RouterRequest, signal: AbortSignal): Promise<Answer> {
+    headers.set("accept", "application/json");
+    // Called without a receiver: a browser's fetch refuses any other `this`.
+    const send = this.#fetch;
+    // A redirect would carry job and payment to a host nobody chose; Workers do not know "error".
+    const init: RequestInit = { method, headers, redirect: "manual", signal };
+    if (body !== undefined) {
+      headers.set("content-type", "application/json");
+      init.body = body;
+    }
+    const response = await send(this.#baseUrl + path, init);
+    const requestId = response.headers.get("x-request-id");
+    if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
+      await response.body?.cancel();
+      throw new ProtocolError(`the router answered ${method} ${path} with a redirect`, { status: response.status, requestId });
+    }
+    const reading = await readBody(response);
+    return {
+      status: response.status,
+      headers: response.headers,
+      requestId,
+      body: reading.ok ? reading.value : undefined,
+      problem: reading.ok ? null : reading.reason,
+    };
+  }
+}
+
+/** The body of a 2xx answer of the right shape; throws the refusal or ProtocolError otherwise. */
+export function expectShape<T>(answer: Answer, { method, path }: RouterRequest, is: (body: unknown) => body is T): T {
+  if (answer.status < 200 || answer.status > 299) throw refusalOf(answer);
+  if (is(answer.body)) return answer.body;
+  const reason = answer.problem ?? "unexpected_shape";
+  throw new ProtocolError(`the router answered ${method} ${path} with a malformed body (${reason})`, {
+    status: answer.status,
+    requestId: answer.requestId,
+    reason,
+  });
+}
+
+/** The `code` of an error and of the causes below it. */
+function errorCodes(error: unknown): string[] {
+  const codes: string[] = [];
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if ("code" in at && typeof at.code === "string") codes.push(at.code);
+  }
+  return codes;
+}

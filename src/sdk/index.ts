@@ -1,0 +1,35 @@
+/**
+ * The reference client of The Compute Router. Runs wherever `fetch` and `crypto.getRandomValues` are: Node 20 and later, browsers, Workers, Deno, Bun.
+ * @module
+ */
+
+// The client
+export { ComputeRouter } from "./client.ts";
+export type { ClientOptions, Instance } from "./options.ts";
+
+// Jobs in, results out
+export type { JobInput, LlmJob, TaskJob } from "./job-input.ts";
+export type { CommitOptions, LlmOptions, Privacy, RequestOptions, RunOptions, WaitOptions } from "./run-options.ts";
+export type { FallbackResult, RouterResult, RunResult } from "./run-result.ts";
+export type { Classification, Extraction, JobOutput, Summary } from "./output.ts";
+
+// Receipts
+export { verifyReceipt } from "../receipt/verify.ts";
+export type { ReceiptCheck } from "../receipt/verify.ts";
+export type { Verification } from "./verification.ts";
+
+// Pairing, payment and fallback
+export type { PairingClaimInput, Trust } from "./trust.ts";
+export type { PaymentAttempt, PaymentChallenge, PaymentHook, PaymentOption } from "./payment.ts";
+export type { FallbackProvider } from "./fallback/provider.ts";
+export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback/openai-compatible.ts";
+
+// Errors
+export * from "./errors.ts";
+
+// What travels on the wire
+export type { Health } from "../protocol/health.ts";
+export type { Job, JobStatus, JobType, Policy, ResolvedPolicy, TaskType } from "../protocol/job.ts";
+export type { Quote } from "../protocol/quote.ts";
+export type { Receipt } from "../protocol/receipt.ts";
+export type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";

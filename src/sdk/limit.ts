@@ -1,0 +1,60 @@
+/** How long some work may go on: until `signal` aborts, which its time limit does too. */
+export type Limit = {
+  signal: AbortSignal;
+  /** On the clock of `performance.now()`, milliseconds. */
+  endsAt: number;
+};
+
+/** The longest delay a timer takes, in milliseconds; a longer one fires at once. */
+export const MAX_DELAY = 2 ** 31 - 1;
+
+/** A limit without a time: the caller's signal only. */
+export function untilAborted(signal?: AbortSignal): Limit {
+  return { signal: signal ?? new AbortController().signal, endsAt: Number.POSITIVE_INFINITY };
+}
+
+/**
+ * Runs `work` for at most `ms` within `outer`. When either ends, `work` is left behind and the promise rejects with the outer signal's reason
+ * or with `expired()`; `work` finds the same reason in its signal. AbortSignal.any and .timeout are not used: the first is missing in
+ * Node 20.0–20.2, and neither lets go of its timer or parent when the work is done.
+ */
+export async function within<T>(ms: number, outer: Limit, expired: () => Error, work: (limit: Limit) => Promise<T>): Promise<T> {
+  outer.signal.throwIfAborted();
+  const inner = new AbortController();
+  let release = (): void => {};
+  const ended = new Promise<never>((_, reject) => {
+    const end = (reason: unknown): void => {
+      // First reject: an abort makes `work` reject too, in whatever form its fetch likes.
+      reject(reason);
+      inner.abort(reason);
+    };
+    const onAbort = (): void => end(outer.signal.reason);
+    const timer = setTimeout(() => end(expired()), ms);
+    outer.signal.addEventListener("abort", onAbort, { once: true });
+    release = () => {
+      clearTimeout(timer);
+      outer.signal.removeEventListener("abort", onAbort);
+    };
+  });
+  try {
+    return await Promise.race([work({ signal: inner.signal, endsAt: Math.min(outer.endsAt, performance.now() + ms) }), ended]);
+  } finally {
+    release();
+  }
+}
+
+/** Waits `ms`; rejects with the signal's reason when that comes first. */
+export async function sleep(ms: number, { signal }: Limit): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    }, Math.min(ms, MAX_DELAY));
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}

@@ -1,0 +1,54 @@
+import { RateLimitedError, RouterConnectionError, UnavailableError } from "./errors.ts";
+import { type Limit, sleep } from "./limit.ts";
+
+/** How often and how fast a request is repeated. */
+export type RetryRule = {
+  /** Repetitions after the first try. */
+  retries: number;
+  /** The first pause in milliseconds; each next one is twice as long, up to 16 times the first (0.5 s … 8 s). */
+  delay: number;
+};
+
+/** A router that asks for a longer pause than this, in milliseconds, gets no retry: the caller hears `retryAfter` instead. */
+const LONGEST_PAUSE = 60_000;
+
+/** Whether the same request may succeed in a moment: no answer, 429, 502, 503, 504. */
+export function isTransient(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
+  if (error instanceof UnavailableError) return error.status === 502 || error.status === 503 || error.status === 504;
+  return error instanceof RouterConnectionError || error instanceof RateLimitedError;
+}
+
+/** What the router asked to wait after this error, in milliseconds; 0 when it did not say. */
+export function askedPause(error: unknown): number {
+  return error instanceof RateLimitedError || error instanceof UnavailableError ? (error.retryAfter ?? 0) : 0;
+}
+
+/**
+ * Repeats `attempt` on transient failures. A pause that would outlast the limit is not begun: the failure itself says more than a timeout.
+ */
+export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => Promise<T>): Promise<T> {
+  for (let repeated = 0; ; repeated++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      limit.signal.throwIfAborted();
+      if (repeated >= rule.retries || !isTransient(error)) throw error;
+      const pause = Math.max(askedPause(error), backoff(rule.delay, repeated));
+      if (pause > LONGEST_PAUSE || performance.now() + pause >= limit.endsAt) throw error;
+      await sleep(pause, limit);
+    }
+  }
+}
+
+/** The pause before repetition `repeated` (from 0), up to a quarter shorter by chance so that clients do not come back all at once. */
+function backoff(delay: number, repeated: number): number {
+  return delay * 2 ** Math.min(repeated, 4) * (1 - Math.random() / 4);
+}
+
+/** Reads a `Retry-After` header, seconds or an HTTP date, as milliseconds from now; null for anything else. */
+export function readRetryAfter(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  if (/^\s*\d{1,9}\s*$/.test(header)) return Number(header) * 1_000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}

@@ -1,0 +1,99 @@
+import type { Health } from "../protocol/health.ts";
+import type { CommitResponse, Job } from "../protocol/job.ts";
+import type { Quote } from "../protocol/quote.ts";
+import type { Receipt } from "../protocol/receipt.ts";
+import { isJsonObject } from "../protocol/text.ts";
+import type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
+import type { PaymentChallenge, PaymentOption } from "./payment.ts";
+
+// Hand-written so that zod stays out of the bundle. Members that are not named here are let through: the wire grows by addition.
+
+/** Whether `value` is a UUID in its usual text form. */
+export function isUuid(value: unknown): value is string {
+  return typeof value === "string" && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value);
+}
+
+/** Shape of `GET /v1/health`. */
+export function isHealth(value: unknown): value is Health {
+  return (
+    isJsonObject(value) &&
+    value.status === "ok" &&
+    Number.isSafeInteger(value.workers_online) &&
+    hasTexts(value, "network", "timestamp")
+  );
+}
+
+/** Shape of `GET /v1/quote`. The endpoint must be one of the two: it is where job and payment go. */
+export function isQuote(value: unknown): value is Quote {
+  return (
+    isJsonObject(value) &&
+    hasTexts(value, "price", "network") &&
+    ((value.policy_resolved === "FAST" && value.endpoint === "/v1/jobs/commit/fast") ||
+      (value.policy_resolved === "CHEAP" && value.endpoint === "/v1/jobs/commit/cheap"))
+  );
+}
+
+/** Shape of an accepted commit. */
+export function isCommitResponse(value: unknown): value is CommitResponse {
+  return isJsonObject(value) && isUuid(value.job_id);
+}
+
+const STATUSES: readonly unknown[] = ["pending", "assigned", "running", "completed", "failed"] satisfies Job["status"][];
+
+/** Shape of `GET /v1/jobs/{id}`. */
+export function isJob(value: unknown): value is Job {
+  return (
+    isJsonObject(value) &&
+    isUuid(value.id) &&
+    STATUSES.includes(value.status) &&
+    (value.result === null || isJsonObject(value.result)) &&
+    (value.receipt === null || isReceipt(value.receipt)) &&
+    hasTexts(value, "created_at") &&
+    isTextOrNull(value.completed_at)
+  );
+}
+
+/** Shape of a receipt as REST returns it. */
+export function isReceipt(value: unknown): value is Receipt {
+  return (
+    isJsonObject(value) &&
+    hasTexts(value, "job_id", "provider_pubkey", "output_hash", "completed_at", "signature") &&
+    isTextOrNull(value.payment_ref)
+  );
+}
+
+/** Shape of a 402 body. Only SPEC.md's fields are asked for. */
+export function isPaymentRequired(value: unknown): value is PaymentChallenge {
+  return isJsonObject(value) && typeof value.error === "string" && Array.isArray(value.accepts) && value.accepts.every(isPaymentOption);
+}
+
+function isPaymentOption(value: unknown): value is PaymentOption {
+  return isJsonObject(value) && hasTexts(value, "scheme", "price", "network", "payTo");
+}
+
+/** Shape of `POST /v1/trust/create`. */
+export function isPairingCode(value: unknown): value is PairingCode {
+  return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at");
+}
+
+/** Shape of `POST /v1/trust/claim`. */
+export function isPaired(value: unknown): value is Paired {
+  return isJsonObject(value) && hasTexts(value, "user_id", "paired_at");
+}
+
+/** Shape of `GET /v1/trust/list`. */
+export function isTrustList(value: unknown): value is TrustList {
+  return (
+    isJsonObject(value) &&
+    Array.isArray(value.providers) &&
+    value.providers.every((provider) => isJsonObject(provider) && hasTexts(provider, "provider_pubkey", "paired_at"))
+  );
+}
+
+function hasTexts(value: Record<string, unknown>, ...names: string[]): boolean {
+  return names.every((name) => typeof value[name] === "string");
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === "string";
+}
