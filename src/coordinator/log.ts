@@ -16,7 +16,10 @@ export function logError(event: string, facts: LogFacts): void {
 export function errorFacts(error: unknown): LogFacts {
   if (!(error instanceof Error)) return { error: typeof error };
   if (error instanceof SettingsError) return { error: error.name, reason: error.message };
-  const at = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at ")).slice(0, 6);
+  const at = (error.stack ?? "")
+    .split("\n")
+    .filter((line) => line.startsWith("    at "))
+    .slice(0, 6);
   const facts = { error: error.name, at: at.map((line) => line.slice(7)).join(" < ") };
   // What the database itself said names tables and codes, not values.
   return error instanceof StoreUnavailable ? { ...facts, reason: error.reason } : facts;

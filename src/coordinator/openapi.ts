@@ -25,7 +25,7 @@ Two instances run in parallel, one per chain, with the same API and nothing in c
 
 There are no accounts. A \`user_id\` is a capability: whoever knows it can submit PRIVATE jobs to the paired workers and read the pairings, so make it random and keep it secret.
 
-Every error is \`{"error": "<string>"}\`, unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`) included; from 500 up it has \`request_id\` too. A job that fails is not an HTTP error: it is polled as \`failed\` with \`result.error\`.
+Every error is \`{"error": "<string>"}\`, unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`, with \`Allow\`) included; from 500 up it has \`request_id\` too. A job that fails is not an HTTP error: it is polled as \`failed\` with \`result.error\`.
 
 Workers connect by WebSocket on \`/\` of the same address; that protocol is described in docs/protocol.md.
 

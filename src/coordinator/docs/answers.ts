@@ -10,7 +10,6 @@ export const HEADERS: Record<string, Header> = {
   "Cache-Control": { description: "`no-store`: jobs, payments and pairings are never cached.", schema: text },
   "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer", minimum: 1 } },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
-  Allow: { description: "Methods that the path has.", schema: text },
 };
 
 const EVERYWHERE = ["X-Request-Id", "Access-Control-Allow-Origin", "Cache-Control"] as const;

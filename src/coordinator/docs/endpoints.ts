@@ -14,23 +14,34 @@ function body(schema: SchemaName, description: string, examples: Record<string, 
 }
 
 const userIdQuery: Parameter = {
-  ...{ name: "user_id", in: "query", required: true, description: "The user whose pairings to list.", schema: ref("UserId") },
+  name: "user_id",
+  in: "query",
+  required: true,
+  description: "The user whose pairings to list.",
+  schema: ref("UserId"),
   example: EXAMPLES.user,
 };
 
 const health: Operation = {
-  ...{ operationId: "getHealth", tags: ["Service"], summary: "Is the coordinator up, and how many workers are connected" },
+  operationId: "getHealth",
+  tags: ["Service"],
+  summary: "Is the coordinator up, and how many workers are connected",
   description: "Free.",
   responses: { "200": json("The coordinator is up.", "Health", { up: EXAMPLES.health }), ...faults },
 };
 
 const quote: Operation = {
-  ...{ operationId: "getQuote", tags: ["Jobs"], summary: "What a job will cost and where to commit it" },
+  operationId: "getQuote",
+  tags: ["Jobs"],
+  summary: "What a job will cost and where to commit it",
   description: "Free. `AUTO` resolves to `FAST` for `LLM_INFER` and to `CHEAP` for `TASK`.",
   parameters: [
     { name: "job_type", in: "query", required: true, description: "Kind of the job.", schema: { type: "string", enum: JobType.options }, example: "LLM_INFER" },
     {
-      ...{ name: "policy", in: "query", description: "Absent or empty means `AUTO`.", example: "AUTO" },
+      name: "policy",
+      in: "query",
+      description: "Absent or empty means `AUTO`.",
+      example: "AUTO",
       schema: { type: "string", enum: ["", ...Policy.options], default: "AUTO" },
     },
   ],
@@ -54,7 +65,9 @@ const commit = (policy: ResolvedPolicy): Operation => ({
   ].join(" "),
   parameters: [
     {
-      ...{ name: "X-PAYMENT", in: "header", description: "Signed payment; needed only while payment gating is on." },
+      name: "X-PAYMENT",
+      in: "header",
+      description: "Signed payment; needed only while payment gating is on.",
       schema: { type: "string" },
     },
     {
@@ -66,7 +79,10 @@ const commit = (policy: ResolvedPolicy): Operation => ({
       example: "order-4711-summary",
     },
     {
-      ...{ name: "Prefer", in: "header", schema: { type: "string" }, example: "wait=10" },
+      name: "Prefer",
+      in: "header",
+      schema: { type: "string" },
+      example: "wait=10",
       description: `\`wait=N\` holds the answer up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, which is then in it (RFC 7240). Other preferences are ignored.`,
     },
   ],
@@ -96,15 +112,24 @@ const commit = (policy: ResolvedPolicy): Operation => ({
 });
 
 const job: Operation = {
-  ...{ operationId: "getJob", tags: ["Jobs"], summary: "The state of a job, and its result and receipt once it has ended" },
+  operationId: "getJob",
+  tags: ["Jobs"],
+  summary: "The state of a job, and its result and receipt once it has ended",
   description: "Free. Knowing the id is the only access control. `result` and `receipt` are null until the job has ended; a failed job has `result.error`.",
   parameters: [
     {
-      ...{ name: "id", in: "path", required: true, description: "The `job_id` of the commit.", example: EXAMPLES.id },
+      name: "id",
+      in: "path",
+      required: true,
+      description: "The `job_id` of the commit.",
+      example: EXAMPLES.id,
       schema: { type: "string", format: "uuid" },
     },
     {
-      ...{ name: "wait", in: "query", example: 10, schema: { type: "integer", minimum: 0 } },
+      name: "wait",
+      in: "query",
+      example: 10,
+      schema: { type: "integer", minimum: 0 },
       description: `Seconds to hold the answer for the end of the job; more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS}. After that the present state is answered.`,
     },
   ],
@@ -117,19 +142,25 @@ const job: Operation = {
 };
 
 const create: Operation = {
-  ...{ operationId: "createPairingCode", tags: ["Trust"], summary: "A code by which a worker becomes trusted for a user" },
+  operationId: "createPairingCode",
+  tags: ["Trust"],
+  summary: "A code by which a worker becomes trusted for a user",
   description: `Free. The code is valid for one hour, once. At most ${LIMITS.openPairingCodes} open codes per user.`,
   requestBody: body("PairingCreate", "The user.", { user: EXAMPLES.create }),
   responses: {
     "201": json("A fresh code.", "PairingCode", { code: EXAMPLES.code }),
     "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Invalid user_id: Invalid input: expected string, received undefined" } }),
-    ...{ "413": shared("TooLarge"), "415": shared("Encoded"), "429": shared("RateLimited") },
+    "413": shared("TooLarge"),
+    "415": shared("Encoded"),
+    "429": shared("RateLimited"),
     ...faults,
   },
 };
 
 const claim: Operation = {
-  ...{ operationId: "claimPairingCode", tags: ["Trust"], summary: "A worker claims a code and becomes trusted for its user" },
+  operationId: "claimPairingCode",
+  tags: ["Trust"],
+  summary: "A worker claims a code and becomes trusted for its user",
   description: "Free; called by a worker. Codes are read in upper case. Of several claims of one code one wins.",
   requestBody: body("PairingClaim", "The code and the worker's public key.", { claim: EXAMPLES.claim }),
   responses: {
@@ -141,13 +172,17 @@ const claim: Operation = {
       "signature is not the key's": { error: "invalid_signature" },
       "field wrong": { error: "Invalid provider_pubkey: must be 64 hex characters" },
     }),
-    ...{ "413": shared("TooLarge"), "415": shared("Encoded"), "429": shared("RateLimited") },
+    "413": shared("TooLarge"),
+    "415": shared("Encoded"),
+    "429": shared("RateLimited"),
     ...faults,
   },
 };
 
 const list: Operation = {
-  ...{ operationId: "listProviders", tags: ["Trust"], summary: "The workers that a user has paired with" },
+  operationId: "listProviders",
+  tags: ["Trust"],
+  summary: "The workers that a user has paired with",
   description: "Free. Newest first, each worker once.",
   parameters: [userIdQuery],
   responses: {
@@ -158,7 +193,10 @@ const list: Operation = {
 };
 
 const openapi: Operation = {
-  ...{ operationId: "getOpenApi", tags: ["Service"], summary: "This description", description: "OpenAPI 3.1." },
+  operationId: "getOpenApi",
+  tags: ["Service"],
+  summary: "This description",
+  description: "OpenAPI 3.1.",
   responses: {
     "200": { description: "The document.", headers: headers(), content: { "application/json": { schema: { type: "object" } } } },
     "500": shared("Internal"),
@@ -166,7 +204,10 @@ const openapi: Operation = {
 };
 
 const docs: Operation = {
-  ...{ operationId: "getDocs", tags: ["Service"], summary: "This description as a page", description: "For people." },
+  operationId: "getDocs",
+  tags: ["Service"],
+  summary: "This description as a page",
+  description: "For people.",
   responses: { "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } }, "500": shared("Internal") },
 };
 

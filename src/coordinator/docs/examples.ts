@@ -49,6 +49,22 @@ const unpaid = (policy: "FAST" | "CHEAP") =>
 
 /** Example values of the documentation; each is typed as what it shows. */
 export const EXAMPLES = {
-  ...{ id: ID, user: USER, task, llm, pending, completed, failed, accepted, waited, refused, health, quote },
-  ...{ create, code, claim, paired, list, unpaid },
+  id: ID,
+  user: USER,
+  task,
+  llm,
+  pending,
+  completed,
+  failed,
+  accepted,
+  waited,
+  refused,
+  health,
+  quote,
+  create,
+  code,
+  claim,
+  paired,
+  list,
+  unpaid,
 };

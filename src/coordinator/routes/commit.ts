@@ -15,33 +15,35 @@ import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
 /** `POST /v1/jobs/commit/fast` and `/cheap`: parse, look up who is trusted, ask the hub once, answer [PY5]. The gate came before. */
-export const commit = (policy: ResolvedPolicy) => async (c: AppContext): Promise<Response> => {
-  const body = await readJsonBody(c.req.raw);
-  if (!body.ok) return refuseBody(c, body);
-  const reading = parseCommit(body.value);
-  if (!reading.ok) return reading.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, reading.error);
-  const key = c.req.header("Idempotency-Key");
-  if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
-    return refuseWith(c, 400, `Invalid Idempotency-Key: must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
-  }
+export const commit =
+  (policy: ResolvedPolicy) =>
+  async (c: AppContext): Promise<Response> => {
+    const body = await readJsonBody(c.req.raw);
+    if (!body.ok) return refuseBody(c, body);
+    const reading = parseCommit(body.value);
+    if (!reading.ok) return reading.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, reading.error);
+    const key = c.req.header("Idempotency-Key");
+    if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
+      return refuseWith(c, 400, `Invalid Idempotency-Key: must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
+    }
 
-  const request = reading.commit;
-  const payload = payloadForWorker(request, reading.payload);
-  const wait = preferredWait(c.req.header("Prefer"));
-  const input = {
-    id: crypto.randomUUID(),
-    jobType: request.job_type,
-    policy,
-    privacyClass: request.privacy_class,
-    userId: request.user_id,
-    trustedKeys: request.privacy_class === "PRIVATE" ? await trustedKeys(c.env.DB, request.user_id) : [],
-    payload: JSON.stringify(payload),
-    idempotency: key === undefined ? null : { key, fingerprint: await fingerprint(policy, request, payload) },
-    wait,
+    const request = reading.commit;
+    const payload = payloadForWorker(request, reading.payload);
+    const wait = preferredWait(c.req.header("Prefer"));
+    const input = {
+      id: crypto.randomUUID(),
+      jobType: request.job_type,
+      policy,
+      privacyClass: request.privacy_class,
+      userId: request.user_id,
+      trustedKeys: request.privacy_class === "PRIVATE" ? await trustedKeys(c.env.DB, request.user_id) : [],
+      payload: JSON.stringify(payload),
+      idempotency: key === undefined ? null : { key, fingerprint: await fingerprint(policy, request, payload) },
+      wait,
+    };
+    const answer = await askHub(c.env, (hub) => hub.commit(input));
+    return answer.ok ? accepted(c, answer, wait) : refused(c, answer);
   };
-  const answer = await askHub(c.env, (hub) => hub.commit(input));
-  return answer.ok ? accepted(c, answer, wait) : refused(c, answer);
-};
 
 /** The client's payload as it goes to the worker: an absent `job_type` is added first, all else stays as it is [WS8]. */
 function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {

@@ -80,10 +80,7 @@ export async function listProviders(c: AppContext): Promise<Response> {
 }
 
 /** Reads the body into `schema`, or gives the 400 that names what is wrong [API4]. */
-async function readFields<S extends z.ZodObject>(
-  c: AppContext,
-  schema: S,
-): Promise<{ ok: true; fields: z.infer<S> } | { ok: false; answer: Response }> {
+async function readFields<S extends z.ZodObject>(c: AppContext, schema: S): Promise<{ ok: true; fields: z.infer<S> } | { ok: false; answer: Response }> {
   const body = await readJsonBody(c.req.raw);
   if (!body.ok) return { ok: false, answer: refuseBody(c, body) };
   const parsed = schema.safeParse(body.value);

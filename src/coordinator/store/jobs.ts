@@ -26,7 +26,7 @@ export async function findJob(db: D1Database, id: string): Promise<JobRow | null
 /** A stored receipt as REST returns it: without the verified flag. */
 function receiptOf(row: typeof receipts.$inferSelect): Receipt {
   return {
-    job_id: row.jobId,
+    job_id: row.signedJobId,
     provider_pubkey: row.providerPubkey,
     output_hash: row.outputHash,
     completed_at: row.completedAt,

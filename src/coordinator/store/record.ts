@@ -9,7 +9,23 @@ const BATCH_ROWS = 500;
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
   provider_pubkey = excluded.provider_pubkey, holders = excluded.holders, completed_at = excluded.completed_at, ended_at = excluded.ended_at
   WHERE excluded.rev > jobs.rev AND jobs.status NOT IN ('completed', 'failed')`;
-const JOB_COLUMNS = ["id", "job_type", "policy", "privacy_class", "user_id", "payload", "status", "rev", "attempt", "result", "provider_pubkey", "holders", "created_at", "completed_at", "ended_at"] as const;
+const JOB_COLUMNS = [
+  "id",
+  "job_type",
+  "policy",
+  "privacy_class",
+  "user_id",
+  "payload",
+  "status",
+  "rev",
+  "attempt",
+  "result",
+  "provider_pubkey",
+  "holders",
+  "created_at",
+  "completed_at",
+  "ended_at",
+] as const;
 const RECEIPT_COLUMNS = ["job_id", "signed_job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref", "signature", "verified"] as const;
 
 const extract = (columns: readonly string[]) => columns.map((column) => `value ->> '$.${column}'`).join(", ");

@@ -22,7 +22,12 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
   const orm = drizzle(db);
   const { retention } = settings;
 
-  const spent = orm.select({ id: jobs.id }).from(jobs).where(lte(jobs.endedAt, now - retention.job)).orderBy(jobs.endedAt, jobs.id).limit(BATCH_ROWS);
+  const spent = orm
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(lte(jobs.endedAt, now - retention.job))
+    .orderBy(jobs.endedAt, jobs.id)
+    .limit(BATCH_ROWS);
   const forgotten = await inBatches(async () => {
     // One transaction, so both statements see the same rows.
     const [, deleted] = await withDeadline(

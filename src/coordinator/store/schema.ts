@@ -28,7 +28,11 @@ export const jobs = sqliteTable(
     /** When the job became terminal, failed or not. */
     endedAt: integer("ended_at"),
   },
-  (table) => [index("jobs_ended_at").on(table.endedAt).where(sql`ended_at IS NOT NULL`)],
+  (table) => [
+    index("jobs_ended_at")
+      .on(table.endedAt)
+      .where(sql`ended_at IS NOT NULL`),
+  ],
 );
 
 /** Receipts as signed [RC1], one per completed job. */

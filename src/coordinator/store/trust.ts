@@ -34,10 +34,7 @@ export type CodeStoring = { ok: true; expiresAt: number } | { ok: false; reason:
  * Stores a fresh pairing code in one statement, so that neither two users get one code nor one user too many [TR3].
  * `openLimit` null: as many as they like. @throws {StoreUnavailable}
  */
-export async function storeCode(
-  db: D1Database,
-  fresh: { code: string; userId: string; now: number; openLimit: number | null },
-): Promise<CodeStoring> {
+export async function storeCode(db: D1Database, fresh: { code: string; userId: string; now: number; openLimit: number | null }): Promise<CodeStoring> {
   const { code, userId, now, openLimit } = fresh;
   const expiresAt = now + TIMING.pairingCode;
   const insert = db

@@ -1,4 +1,4 @@
-import { type Found } from "../runtimes/probe.ts";
+import type { Found } from "../runtimes/probe.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 
 /** How often a runtime is looked for, or looked after. */
@@ -80,6 +80,7 @@ export class RuntimeWatch {
       if (!found.ok) return await this.#missed(found);
       this.#misses = 0;
       const { runtime } = found;
+      if (this.#runtime === runtime) return;
       if (this.#runtime?.name === runtime.name && this.#runtime.model === runtime.model) return await runtime.close();
       await runtime.warmUp(AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]));
       if (signal.aborted) return await runtime.close();

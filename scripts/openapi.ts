@@ -1,0 +1,40 @@
+/** Writes docs/openapi.json and what the coordinator serves of it; with `--check` fails where a file on disk is not what would be written [API8]. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { docsPage } from "../src/coordinator/docs/page.ts";
+import { openApiDocument } from "../src/coordinator/openapi.ts";
+
+const root = new URL("..", import.meta.url);
+const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
+const document = openApiDocument(version);
+const json = `${JSON.stringify(document, null, 2)}\n`;
+
+const files = {
+  "docs/openapi.json": json,
+  // As text inside a module, because text and HTML imports mean different things to wrangler, vite and tsc.
+  "src/coordinator/docs/pages.ts": `// Written by scripts/openapi.ts; do not edit.
+
+/** docs/openapi.json, without the white space. */
+export const OPENAPI_JSON: string = ${JSON.stringify(JSON.stringify(document))};
+
+/** The page at /docs. */
+export const DOCS_HTML: string = ${JSON.stringify(docsPage(document))};
+`,
+};
+
+const check = process.argv.includes("--check");
+for (const [path, text] of Object.entries(files)) {
+  const file = new URL(path, root);
+  if (!check) writeFileSync(file, text);
+  else if (readOrEmpty(file) !== text) {
+    console.error(`${path} is not what the schemas say: run \`node scripts/openapi.ts\``);
+    process.exitCode = 1;
+  }
+}
+
+function readOrEmpty(file: URL): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}

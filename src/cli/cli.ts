@@ -1,0 +1,44 @@
+import { defineCommand, runCommand, runMain } from "citty";
+import { CliError } from "./cli-error.ts";
+import { EXIT, EXIT_HELP } from "./exit-code.ts";
+import { packageVersion } from "./version.ts";
+
+const main = defineCommand({
+  meta: { name: "compute-router", version: packageVersion(), description: `Work for a compute router, give it jobs, check its receipts. ${EXIT_HELP}.` },
+  subCommands: {
+    worker: async () => (await import("./commands/worker.ts")).worker,
+    verify: async () => (await import("./commands/verify.ts")).verify,
+    run: async () => (await import("./commands/run.ts")).run,
+    task: async () => (await import("./commands/task.ts")).task,
+    quote: async () => (await import("./commands/quote.ts")).quote,
+    job: async () => (await import("./commands/job.ts")).job,
+    pair: async () => (await import("./commands/pair.ts")).pair,
+  },
+});
+
+/** Runs one command line; sets the exit code of the process. */
+export async function runCli(rawArgs: string[]): Promise<void> {
+  const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
+  const asks = options.some((arg) => arg === "--help" || arg === "-h") || (rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v"));
+  if (asks || rawArgs.length === 0) return runMain(main, { rawArgs: asks ? rawArgs : ["--help"] });
+  try {
+    await runCommand(main, { rawArgs });
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+/** Says what went wrong and returns the exit code. */
+function report(error: unknown): number {
+  if (error instanceof CliError) {
+    process.stderr.write(`${error.message}\n`);
+    return error.exit;
+  }
+  // citty's own errors: an unknown command, a missing argument.
+  if (error instanceof Error && error.name === "CLIError") {
+    process.stderr.write(`${error.message}; see: compute-router --help\n`);
+    return EXIT.usage;
+  }
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  return EXIT.error;
+}

@@ -1,0 +1,38 @@
+import { Embedded } from "../runtimes/embedded.ts";
+import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
+import { type Found, findRuntime } from "../runtimes/probe.ts";
+
+/** Which LLM a worker's owner wants. */
+export type LlmWish =
+  | { kind: "found"; llmUrl?: string; model?: string }
+  /** llama.cpp in a child process; without `modelFile` the very small model of this package. */
+  | { kind: "embedded"; modelFile?: string };
+
+/** What a worker looks for its LLM with, again and again. `onProgress` gets lines for a person while the embedded runtime is installed. */
+export function llmFinder(wish: LlmWish, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
+  if (wish.kind === "embedded") return embeddedFinder(wish.modelFile, onProgress);
+  const { llmUrl, model } = wish;
+  return (signal) => findRuntime({ env: process.env, signal, ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) });
+}
+
+function embeddedFinder(modelPath: string | undefined, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
+  let present: Embedded | undefined;
+  return async (signal) => {
+    if (present !== undefined && isRunning(present.pid)) return { ok: true, runtime: present };
+    if (!isEmbeddedInstalled()) {
+      const installed = await installEmbedded(onProgress, { signal });
+      if (!installed.ok) return { ok: false, tried: [], hint: installed.message };
+    }
+    present = await Embedded.start({ signal, ...(modelPath !== undefined && { modelPath }) });
+    return { ok: true, runtime: present };
+  };
+}
+
+function isRunning(pid: number | undefined): boolean {
+  if (pid === undefined) return false;
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
