@@ -14,10 +14,12 @@ const files = {
   "src/coordinator/docs/pages.ts": `// Written by scripts/openapi.ts; do not edit.
 
 /** docs/openapi.json, without the white space. */
-export const OPENAPI_JSON: string = ${JSON.stringify(JSON.stringify(document))};
+export const OPENAPI_JSON: string =
+  ${literal(JSON.stringify(document))};
 
 /** The page at /docs. */
-export const DOCS_HTML: string = ${JSON.stringify(docsPage(document))};
+export const DOCS_HTML: string =
+  ${literal(docsPage(document))};
 `,
 };
 
@@ -29,6 +31,14 @@ for (const [path, text] of Object.entries(files)) {
     console.error(`${path} is not what the schemas say: run \`node scripts/openapi.ts\``);
     process.exitCode = 1;
   }
+}
+
+/** A string in single quotes, as the formatter would have it: what is in it is full of double ones. */
+function literal(text: string): string {
+  const escaped = JSON.stringify(text)
+    .slice(1, -1)
+    .replaceAll("'", String.raw`\'`);
+  return `'${escaped.replaceAll(/\\(.)/g, (pair, char) => (char === '"' ? char : pair))}'`;
 }
 
 function readOrEmpty(file: URL): string {

@@ -149,7 +149,7 @@ const create: Operation = {
   requestBody: body("PairingCreate", "The user.", { user: EXAMPLES.create }),
   responses: {
     "201": json("A fresh code.", "PairingCode", { code: EXAMPLES.code }),
-    "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Invalid user_id: Invalid input: expected string, received undefined" } }),
+    "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Missing required fields: user_id" } }),
     "413": shared("TooLarge"),
     "415": shared("Encoded"),
     "429": shared("RateLimited"),

@@ -193,10 +193,13 @@ export class Journal {
     );
   }
 
-  /** Forgets idempotency keys and worker keys older than these times [API5, WS5]. */
-  purge(idempotencyBefore: number, keysBefore: number): void {
+  /** Forgets idempotency keys and worker keys older than these times, but no key that is connected [API5, WS5]. */
+  purge(idempotencyBefore: number, keysBefore: number, isConnected: (key: string) => boolean): void {
     this.#sql.exec("DELETE FROM idempotency WHERE created_at < ?", idempotencyBefore);
-    this.#sql.exec("DELETE FROM keys WHERE last_seen < ?", keysBefore);
+    const old = this.#sql.exec<{ key: string }>("SELECT key FROM keys WHERE last_seen < ? LIMIT 1000", keysBefore).toArray();
+    for (const { key } of old) {
+      if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
+    }
   }
 
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {

@@ -143,7 +143,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async wake(): Promise<void> {
     const now = this.#now();
-    this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey);
+    this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     await this.alarm();
   }
 

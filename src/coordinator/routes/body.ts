@@ -35,7 +35,8 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   return { ok: false, status: 400, error: json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON" };
 }
 
-/** The answer to a body that could not be read. */
-export function refuseBody(c: AppContext, reading: Extract<BodyReading, { ok: false }>): Response {
-  return reading.status === 413 ? refuse(c, "payload_too_large") : refuseWith(c, reading.status, reading.error);
+/** The answer to a body that could not be read; a 400 goes on with what the body must have. */
+export function refuseBody(c: AppContext, reading: Extract<BodyReading, { ok: false }>, required: string): Response {
+  if (reading.status === 413) return refuse(c, "payload_too_large");
+  return refuseWith(c, reading.status, reading.status === 400 ? `${reading.error}. ${required}` : reading.error);
 }

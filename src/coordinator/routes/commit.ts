@@ -19,7 +19,7 @@ export const commit =
   (policy: ResolvedPolicy) =>
   async (c: AppContext): Promise<Response> => {
     const body = await readJsonBody(c.req.raw);
-    if (!body.ok) return refuseBody(c, body);
+    if (!body.ok) return refuseBody(c, body, "Required fields: job_type, payload, user_id");
     const reading = parseCommit(body.value);
     if (!reading.ok) return reading.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, reading.error);
     const key = c.req.header("Idempotency-Key");

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { describeIssues, UserId } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isoTime } from "../../protocol/text.ts";
+import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
@@ -21,7 +21,7 @@ const CODE_TRIES = 8;
 
 /** `POST /v1/trust/create` [SPEC, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
-  const body = await readFields(c, PairingCreate);
+  const body = await readFields(c, PairingCreate, ["user_id"]);
   if (!body.ok) return body.answer;
   const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
@@ -40,7 +40,7 @@ export async function createPairing(c: AppContext): Promise<Response> {
 /** `POST /v1/trust/claim` [SPEC, API4, TR3, TR4]. */
 export async function claimPairing(c: AppContext): Promise<Response> {
   const { network, rateLimits } = c.var.settings;
-  const body = await readFields(c, PairingClaim);
+  const body = await readFields(c, PairingClaim, ["pairing_code", "provider_pubkey"]);
   if (!body.ok) return body.answer;
   const { provider_pubkey: key, signature } = body.fields;
   const code = body.fields.pairing_code.toUpperCase();
@@ -79,10 +79,17 @@ export async function listProviders(c: AppContext): Promise<Response> {
   return c.json(body);
 }
 
-/** Reads the body into `schema`, or gives the 400 that names what is wrong [API4]. */
-async function readFields<S extends z.ZodObject>(c: AppContext, schema: S): Promise<{ ok: true; fields: z.infer<S> } | { ok: false; answer: Response }> {
+/** What reading the fields of a body gave. */
+type Fields<T> = { ok: true; fields: T } | { ok: false; answer: Response };
+
+/** Reads the body into `schema`, or gives the 400 that names what is missing or wrong [API4]. */
+async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: readonly string[]): Promise<Fields<T>> {
+  const hint = `Required fields: ${required.join(", ")}`;
   const body = await readJsonBody(c.req.raw);
-  if (!body.ok) return { ok: false, answer: refuseBody(c, body) };
-  const parsed = schema.safeParse(body.value);
+  if (!body.ok) return { ok: false, answer: refuseBody(c, body, hint) };
+  const { value } = body;
+  if (!isJsonObject(value)) return { ok: false, answer: refuseWith(c, 400, `Body must be a JSON object. ${hint}`) };
+  if (required.some((field) => value[field] == null)) return { ok: false, answer: refuseWith(c, 400, `Missing required fields: ${required.join(", ")}`) };
+  const parsed = schema.safeParse(value);
   return parsed.success ? { ok: true, fields: parsed.data } : { ok: false, answer: refuseWith(c, 400, describeIssues(parsed.error)) };
 }

@@ -1,0 +1,22 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
+import type { Instance } from "../../scripts/instance.ts";
+import { freePort } from "../../scripts/port.ts";
+
+/** A folder of its own, removed after the tests of this file. */
+export function temporaryFolder(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `compute-router-${name}-`));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A real coordinator on a free port with an empty state, ended after the tests of this file; in testnet mode unless `settings` say otherwise. */
+export async function launchCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<Coordinator> {
+  const stateDir = temporaryFolder(instance);
+  const coordinator = await startCoordinator({ instance, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true", ...settings } });
+  afterAll(() => coordinator.stop());
+  return coordinator;
+}

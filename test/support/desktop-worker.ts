@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { type Child, startChild } from "../../scripts/child.ts";
+import { ROOT } from "../../scripts/instance.ts";
+import { temporaryFolder } from "./coordinator.ts";
+import { until } from "./until.ts";
+
+/** A real desktop worker process. */
+export type DesktopWorkerProcess = {
+  readonly child: Child;
+  /** Where it keeps its key. */
+  readonly folder: string;
+  /** Everything that it has told, oldest first. */
+  readonly notes: readonly Record<string, unknown>[];
+  /** Resolves to the first note of this type. */
+  note(type: string): Promise<Record<string, unknown>>;
+};
+
+/** Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` gives it the embedded runtime with the tiny model. */
+export function launchDesktopWorker(socketUrl: string, options: { llm: boolean; args?: string[] }): DesktopWorkerProcess {
+  const folder = temporaryFolder("worker");
+  const runtime = options.llm ? ["--runtime", "embedded"] : ["--runtime", "none"];
+  const notes: Record<string, unknown>[] = [];
+  const child = startChild([join(ROOT, "src", "cli", "main.ts"), "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])], {
+    cwd: ROOT,
+    onLine: (line, stream) => {
+      if (stream === "stdout") notes.push(JSON.parse(line) as Record<string, unknown>);
+    },
+  });
+  afterAll(() => child.stop());
+  return {
+    child,
+    folder,
+    notes,
+    note: (type) => until(`note ${type}`, () => notes.find((note) => note.type === type), () => `${child.lines.join("\n")}`),
+  };
+}

@@ -1,0 +1,117 @@
+import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { until } from "./until.ts";
+
+/** A frame, as parsed. */
+export type Frame = { type: string } & Record<string, unknown>;
+
+/** How a plain worker fills the parts of a receipt that SPEC.md leaves open. */
+export type ReceiptDialect = (fields: { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string }, key: KeyObject) => {
+  receipt: Record<string, unknown>;
+  receipt_signature?: string;
+};
+
+/** The receipt as this project signs it [RC1]. */
+export const ourDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
+  const receipt = { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null };
+  return { receipt, receipt_signature: sign(null, Buffer.from(JSON.stringify(receipt)), key).toString("base64") };
+};
+
+/** The receipt of another codebase: other bytes are signed, the signature is hex and inside the receipt. */
+export const foreignDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
+  const signed = { job_id, provider_pubkey, output_hash, timestamp: completed_at };
+  const signature = sign(null, Buffer.from(JSON.stringify(signed)), key).toString("hex");
+  return { receipt: { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null, signature } };
+};
+
+/**
+ * A worker written from SPEC.md alone, on the global WebSocket and node:crypto: register, heartbeat, job_assign, job_complete, and none of our own
+ * additions. It shares no code with the product.
+ */
+export class PlainWorker {
+  readonly publicKey: string;
+  readonly frames: Frame[] = [];
+  closed: { code: number; reason: string } | null = null;
+  readonly #url: string;
+  readonly #key: KeyObject;
+  readonly #kind: "DESKTOP" | "MOBILE";
+  #socket: WebSocket | null = null;
+  #heartbeat: NodeJS.Timeout | undefined;
+
+  constructor(url: string, kind: "DESKTOP" | "MOBILE" = "DESKTOP") {
+    this.#url = url;
+    this.#kind = kind;
+    const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+    this.#key = privateKey;
+    this.publicKey = publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
+  }
+
+  /** Connects and registers; resolves with the answer to `register`. */
+  async connect(): Promise<Frame> {
+    const before = this.frames.length;
+    const socket = new WebSocket(this.#url);
+    this.#socket = socket;
+    this.closed = null;
+    socket.addEventListener("message", ({ data }) => this.frames.push(JSON.parse(String(data)) as Frame));
+    socket.addEventListener("close", ({ code, reason }) => {
+      clearInterval(this.#heartbeat);
+      if (this.#socket === socket) this.closed = { code, reason };
+    });
+    await new Promise<void>((resolve, reject) => {
+      socket.addEventListener("open", () => resolve());
+      socket.addEventListener("error", () => reject(new Error(`cannot connect to ${this.#url}`)));
+    });
+    this.send({
+      type: "register",
+      provider_pubkey: this.publicKey,
+      provider_type: this.#kind,
+      capabilities: this.#kind === "DESKTOP" ? ["LLM_INFER", "TASK"] : ["TASK"],
+    });
+    this.#heartbeat = setInterval(() => this.send({ type: "heartbeat", provider_pubkey: this.publicKey }), 10_000);
+    return this.frame("register_ack", (_, index) => index >= before);
+  }
+
+  send(frame: object): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+  }
+
+  /** The first frame of this type, waited for. */
+  frame(type: string, matches: (frame: Frame, index: number) => boolean = () => true): Promise<Frame> {
+    return until(
+      `${type} frame`,
+      () => this.frames.find((frame, index) => frame.type === type && matches(frame, index)),
+      () => `got ${JSON.stringify(this.frames)}, closed ${JSON.stringify(this.closed)}`,
+    );
+  }
+
+  /** The assignment of this job. */
+  assigned(jobId: string): Promise<Frame> {
+    return this.frame("job_assign", (frame) => frame.job_id === jobId);
+  }
+
+  /** Reports this job as done. */
+  complete(jobId: string, output: string | Record<string, unknown>, dialect: ReceiptDialect = ourDialect): void {
+    const fields = {
+      job_id: jobId,
+      provider_pubkey: this.publicKey,
+      output_hash: `sha256:${createHash("sha256").update(JSON.stringify(output)).digest("hex")}`,
+      completed_at: new Date().toISOString(),
+    };
+    this.send({ type: "job_complete", job_id: jobId, output, ...dialect(fields, this.#key) });
+  }
+
+  /** Does every job that comes, with an answer of this worker's own making. */
+  serve(dialect: ReceiptDialect = ourDialect): void {
+    this.#socket?.addEventListener("message", ({ data }) => {
+      const frame = JSON.parse(String(data)) as Frame;
+      if (frame.type !== "job_assign") return;
+      const output = frame.job_type === "LLM_INFER" ? "an answer" : { summary: "short", word_count: 1 };
+      this.complete(String(frame.job_id), output, dialect);
+    });
+  }
+
+  /** Leaves without a word. */
+  close(): void {
+    clearInterval(this.#heartbeat);
+    this.#socket?.close();
+  }
+}
