@@ -19,7 +19,8 @@ const RECOVERY_MS = 3_000;
 /** wrangler keeps running, and waits for an edit, after these. */
 const FATAL = /Build failed|ERR_RUNTIME_FAILURE|runtime failed to start|Uncaught |Address already in use/;
 /** What wrangler says in every session and helps nobody: cron triggers do not fire locally. */
-const NOISE = /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
+const NOISE =
+  /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
 
 /** What one coordinator runs with. */
 export type CoordinatorOptions = {
@@ -113,7 +114,10 @@ class Supervised implements Coordinator {
   }
 
   get lastWords(): string {
-    return this.#child.lines.filter((line) => !isNoise(line)).slice(-LAST_WORDS).join("\n");
+    return this.#child.lines
+      .filter((line) => !isNoise(line))
+      .slice(-LAST_WORDS)
+      .join("\n");
   }
 
   async stop(): Promise<void> {

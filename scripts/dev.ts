@@ -44,7 +44,11 @@ async function main(): Promise<number> {
     return parsed.problem === "" ? 0 : 2;
   }
   const stopped = stopSignal();
-  const starting = startCoordinator({ ...parsed.options, onLine: (line) => console.error(line), onStep: (step) => console.error(`${step} ${parsed.options.instance}`) });
+  const starting = startCoordinator({
+    ...parsed.options,
+    onLine: (line) => console.error(line),
+    onStep: (step) => console.error(`${step} ${parsed.options.instance}`),
+  });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
   if (coordinator === null) {
     await starting.then(

@@ -24,6 +24,10 @@ export async function migrate(instance: Instance, stateDir: string, onApply: () 
 function migrationsHash(folder: string): string {
   const hash = createHash("sha256");
   const files = readdirSync(folder).filter((file) => file.endsWith(".sql"));
-  for (const file of files.toSorted()) hash.update(`${file}\0`).update(readFileSync(join(folder, file))).update("\0");
+  for (const file of files.toSorted())
+    hash
+      .update(`${file}\0`)
+      .update(readFileSync(join(folder, file)))
+      .update("\0");
   return hash.digest("hex");
 }

@@ -1,6 +1,7 @@
-import { defineCommand, runCommand, runMain } from "citty";
+import { defineCommand, renderUsage, runCommand, runMain } from "citty";
 import { CliError } from "./cli-error.ts";
 import { EXIT, EXIT_HELP } from "./exit-code.ts";
+import { print } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
 const main = defineCommand({
@@ -20,12 +21,17 @@ const main = defineCommand({
 export async function runCli(rawArgs: string[]): Promise<void> {
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
   const asks = options.some((arg) => arg === "--help" || arg === "-h") || (rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v"));
-  if (asks || rawArgs.length === 0) return runMain(main, { rawArgs: asks ? rawArgs : ["--help"] });
+  if (asks || rawArgs.length === 0) return runMain(main, { rawArgs: asks ? rawArgs : ["--help"], showUsage });
   try {
     await runCommand(main, { rawArgs });
   } catch (error) {
     process.exitCode = report(error);
   }
+}
+
+/** Prints the help of a command. The names are whole, so citty must not put the parent's before them. */
+async function showUsage(asked: Parameters<typeof renderUsage>[0]): Promise<void> {
+  print(await renderUsage(asked));
 }
 
 /** Says what went wrong and returns the exit code. */
@@ -36,7 +42,7 @@ function report(error: unknown): number {
   }
   // citty's own errors: an unknown command, a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    process.stderr.write(`${error.message}; see: compute-router --help\n`);
+    process.stderr.write(`${error.message.replace(/\.$/, "")}; see: compute-router --help\n`);
     return EXIT.usage;
   }
   process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

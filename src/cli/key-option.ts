@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import { configFolder, defaultKeyFile } from "../worker/node/index.ts";
+import { configFolder } from "../worker/node/config-folder.ts";
+import { defaultKeyFile } from "../worker/node/key-file.ts";
 
 /** The options that say where the worker's key is. */
 export const KEY_ARGS = {

@@ -5,11 +5,11 @@ import { EXIT } from "./exit-code.ts";
 export const DEFAULT_URL = "ws://127.0.0.1:4010/";
 
 /** `--url` as every command takes it. */
-export const URL_ARG = { type: "string", valueHint: "url", description: "Coordinator: ws:, wss:, http: or https:; default $COMPUTE_ROUTER_URL, else ws://127.0.0.1:4010/" } as const;
+export const URL_ARG = { type: "string", valueHint: "url", description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/" } as const;
 
 /** The coordinator's socket URL and REST base of what a person wrote. */
 export function coordinatorUrls(text: string | undefined): { socket: string; base: string } {
-  const wanted = text ?? (process.env["COMPUTE_ROUTER_URL"] || DEFAULT_URL);
+  const wanted = text ?? (process.env["ROUTER_BASE_URL"] || DEFAULT_URL);
   const url = URL.parse(/^[a-z]+:\/\//i.test(wanted) ? wanted : `ws://${wanted}`);
   const secure = url?.protocol === "wss:" || url?.protocol === "https:";
   const plain = url?.protocol === "ws:" || url?.protocol === "http:";

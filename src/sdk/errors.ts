@@ -21,7 +21,7 @@ export class ComputeRouterError extends Error {
   /** What exactly was wrong, as `queue_full` or `already_claimed`; null when nothing finer is known. */
   readonly reason: string | null;
   /**
-   * Set when a commit may have been accepted, or a payment was sent, and no job id came back. The same job run again by the same
+   * Set when the commit itself failed and yet may have been accepted, or a payment may have been sent. The same job run again by the same
    * `userId` with this `idempotencyKey` gets that job and is not charged twice.
    */
   idempotencyKey: string | null = null;
@@ -152,7 +152,7 @@ export class JobFailedError extends ComputeRouterError {
   override readonly cause: string;
 
   constructor(jobId: string | null, cause: string, details: ErrorDetails = {}) {
-    super(`job ${jobId ?? ""} failed: ${cause}`.replace("  ", " "), { ...details, reason: cause });
+    super(`${jobId === null ? "the job" : `job ${jobId}`} failed: ${cause}`, { ...details, reason: cause });
     this.jobId = jobId;
     this.cause = cause;
   }

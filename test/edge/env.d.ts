@@ -3,6 +3,9 @@ import type { WorkerHub } from "../../src/coordinator/main.ts";
 
 declare global {
   namespace Cloudflare {
+    interface GlobalProps {
+      mainModule: typeof import("../../src/coordinator/main.ts");
+    }
     /** What the edge projects of vitest.config.ts bind. */
     interface Env {
       DB: D1Database;

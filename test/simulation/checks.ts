@@ -1,4 +1,4 @@
-import { TIMING } from "../../src/protocol/limits.ts";
+import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
 import type { DispatchEvent, DispatchState, Effect, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, placeOf, suits } from "./indexes.ts";
 import { broken } from "./violation.ts";
@@ -26,12 +26,16 @@ export class Checks {
   /** Of every worker, as of before this event. */
   readonly #usedAt = new Map<string, { usedAt: number; seq: number }>();
   readonly #triedBefore = new Map<string, ReadonlySet<string>>();
+  /** Failures in a row, of every worker that has not rested since. */
+  readonly #failures = new Map<string, number>();
   #tickWasDue = false;
   #sweepWasDue = false;
   #wasKnown = true;
   #endsBefore = 0;
-  /** When the holder of a lease last had a chance or gave a sign: god's view, which no crash of the hub erases. */
-  readonly #touched = new Map<string, { key: string; at: number }>();
+  /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
+  #other: { jobId: string; phase: LiveJob["phase"]; conn: string; attempt: number } | null = null;
+  /** When the holder of a lease last gave a sign, and when its hub last lost its memory by force: a view that no crash erases. */
+  readonly #touched = new Map<string, { key: string; at: number; moment: number }>();
 
   constructor(world: World) {
     this.#world = world;
@@ -49,6 +53,13 @@ export class Checks {
     if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
+    }
+    this.#other = null;
+    if (event.type === "complete" && this.#wasKnown) {
+      const phase = state.jobs.get(event.jobId)?.phase;
+      if (phase?.kind === "leased" && (phase.conn !== event.conn || (event.attempt !== undefined && event.attempt !== phase.lease.attempt))) {
+        this.#other = { jobId: event.jobId, phase, conn: phase.conn, attempt: phase.lease.attempt };
+      }
     }
     if (event.type === "disconnect") {
       const job = state.jobs.get(state.leases.get(state.keyByConn.get(event.conn) ?? "") ?? "");
@@ -80,32 +91,43 @@ export class Checks {
           break;
       }
     }
+    this.#checkOther(state, effects);
     if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
+    this.#checkFailures(state, event, effects);
     if (event.type === "register") {
+      this.#failures.delete(event.key);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
       // What was rebound from a list runs afresh; a socket that was there all along gets nothing new.
       if (job !== undefined && !hub.booting) this.#touch(job, now);
     }
-    if (!hub.booting) this.#checkSockets(state);
+    if (!hub.booting) this.#checkSockets(state, now);
     if (event.type === "time") this.#checkTime(state, now);
     this.#checkOverdue(state, now);
   }
 
   /** Every lease gets its grace time anew. */
   crashed(now: number): void {
-    for (const touch of this.#touched.values()) touch.at = Math.max(touch.at, now + TIMING.grace - TIMING.executeTask);
+    this.#failures.clear();
+    for (const touch of this.#touched.values()) {
+      touch.at = Math.max(touch.at, now + TIMING.grace - TIMING.executeTask);
+      touch.moment = now;
+    }
   }
 
   /** Who holds a lease has a moment more; a hub that sleeps by itself is not told, so that sleeping cannot hide what is overdue. */
   evicted(now: number): void {
-    for (const touch of this.#touched.values()) touch.at = Math.max(touch.at, now + TIMING.ack - TIMING.executeTask);
+    this.#failures.clear();
+    for (const touch of this.#touched.values()) {
+      touch.at = Math.max(touch.at, now + TIMING.ack - TIMING.executeTask);
+      touch.moment = now;
+    }
   }
 
   #touch(job: LiveJob, now: number, extra = 0): void {
     const { phase } = job;
     if (phase.kind === "waiting") return;
     const touch = this.#touched.get(job.id);
-    if (touch?.key !== phase.lease.key) this.#touched.set(job.id, { key: phase.lease.key, at: now });
+    if (touch?.key !== phase.lease.key) this.#touched.set(job.id, { key: phase.lease.key, at: now, moment: now });
     else if (extra === 0) touch.at = Math.max(touch.at, now);
     else touch.at = Math.max(touch.at, now + extra - executionTime(job));
   }
@@ -120,7 +142,7 @@ export class Checks {
     if (job === undefined || worker === undefined || job.phase.kind !== "leased" || job.phase.conn !== effect.conn || job.phase.lease.attempt !== effect.attempt) {
       return broken("I10", `${effect.jobId} was assigned to ${effect.conn} and taken away in one turn`);
     }
-    this.#touched.set(job.id, { key: worker.key, at: now });
+    this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
     if (!suits(state, job, worker)) {
       if (job.privacyClass === "PRIVATE" && !job.trustedKeys.includes(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
       if (state.rules.stake && job.policy === "FAST" && worker.tier === "Open") broken("I17", `FAST ${job.id} on the Open ${worker.key}`);
@@ -136,7 +158,8 @@ export class Checks {
         if (other !== worker && !other.silent && !job.tried.has(other.key) && suits(state, job, other)) broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
       }
     }
-    const changed = (id: string) => effects.some((other) => other.type === "save" && other.jobId === id);
+    // A pairing saves what waited already; otherwise, what was saved in this turn may have come to wait after the claim.
+    const changed = (id: string) => event.type !== "paired" && effects.some((other) => other.type === "save" && other.jobId === id);
     for (const other of state.jobs.values()) {
       if (other.phase.kind !== "waiting" || placeOf(other) >= placeOf(job) || !suits(state, other, worker) || changed(other.id)) continue;
       if (!other.tried.has(worker.key)) broken("JB3", `${worker.key} gets ${job.id} before ${other.id}`);
@@ -151,6 +174,33 @@ export class Checks {
       if (this.#isSilent(other, now) || !suits(state, job, other)) continue;
       if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
     }
+  }
+
+  /** JB4: who fails job after job rests until the tick. */
+  #checkFailures(state: DispatchState, event: DispatchEvent, effects: readonly Effect[]): void {
+    if (event.type !== "failed" && event.type !== "reject" && event.type !== "complete") return;
+    const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
+    if (worker === undefined) return;
+    const good = event.type === "complete" && event.verdict !== "worker_error" && event.verdict !== "output_too_large";
+    if (good || worker.resting || this.#world.plan.hibernates) this.#failures.delete(worker.key);
+    else if (this.#other === null && effects.some((effect) => (effect.type === "save" || effect.type === "ended") && effect.jobId === event.jobId)) {
+      const failures = (this.#failures.get(worker.key) ?? 0) + 1;
+      this.#failures.set(worker.key, failures);
+      if (failures >= LIMITS.failuresInARow) broken("JB4", `${worker.key} failed ${failures} times in a row and does not rest`);
+    }
+  }
+
+  /** A result of another attempt either ends the job, and then its present holder is told, or leaves it alone. */
+  #checkOther(state: DispatchState, effects: readonly Effect[]): void {
+    const other = this.#other;
+    if (other === null) return;
+    const phase = state.jobs.get(other.jobId)?.phase;
+    // A strike may park the holder's other socket; its own lease is then another matter.
+    if (phase !== undefined && phase !== other.phase && !effects.some(({ type }) => type === "close")) broken("JB6", `a result of another attempt moved attempt ${other.attempt} of ${other.jobId}`);
+    if (phase !== undefined) return;
+    const told = effects.some((effect) => effect.type === "cancel_attempt" && effect.conn === other.conn && effect.attempt === other.attempt);
+    if (effects.some((effect) => effect.type === "close" && effect.conn === other.conn)) return;
+    if (!told) broken("JB6", `${other.jobId} ended and its present holder was not told`);
   }
 
   #hasUntried(state: DispatchState, job: LiveJob): boolean {
@@ -186,12 +236,18 @@ export class Checks {
     }
   }
 
-  #checkSockets(state: DispatchState): void {
+  #checkSockets(state: DispatchState, now: number): void {
+    const { hub } = this.#world;
     let live = 0;
-    for (const socket of this.#world.hub.sockets.values()) {
-      if (socket.attachment === null || !socket.hubOpen) continue;
+    for (const socket of hub.sockets.values()) {
+      if (socket.attachment === null || !socket.hubOpen || hub.closing.has(socket.conn)) continue;
       live++;
-      if (!state.keyByConn.has(socket.conn)) broken("I21", `${socket.conn} is registered and not in the state`);
+      const worker = state.workers.get(state.keyByConn.get(socket.conn) ?? "");
+      if (worker === undefined) broken("I21", `${socket.conn} is registered and not in the state`);
+      if (worker.draining !== socket.attachment.draining) broken("WS11", `${worker.key} asked to drain: ${socket.attachment.draining}, kept is ${worker.draining}`);
+      if (worker.draining && worker.jobId === null) broken("WS11", `${worker.key} has drained and is still there`);
+      const quiet = now - hub.lastSeen(socket.conn);
+      if (quiet > TIMING.silentClosed + TIMING.sweep + LATE + this.#world.plan.alarmLate) broken("WS6", `${worker.key} is silent for ${quiet} ms and still there`);
     }
     if (live !== state.workers.size) broken("I21", `${state.workers.size} workers, ${live} registered sockets`);
   }
@@ -233,6 +289,9 @@ export class Checks {
       }
       const touch = this.#touched.get(job.id);
       if (touch === undefined) continue;
+      if (phase.kind === "leased" && !phase.lease.acked && state.workers.get(phase.lease.key)?.acks && now > touch.at + TIMING.ack + late && now > touch.moment + 2 * TIMING.ack + late) {
+        broken("I15", `${job.id} is not acknowledged by ${phase.lease.key} for ${now - touch.at} ms`);
+      }
       const over = now - touch.at - executionTime(job) - TIMING.ack - late;
       // An orphan that was restored has a grace time of its own.
       if (over > (phase.kind === "orphaned" ? TIMING.grace : 0)) broken("I13", `${job.id} is held by ${phase.lease.key} ${over} ms too long (${phase.kind})`);

@@ -43,6 +43,7 @@ function play(world: World): void {
     world.hub.evict();
     world.checks.evicted(agenda.now);
   });
+  happen(world, plan.diskFails, () => world.hub.failDisk());
   happen(world, plan.breaks, () => {
     const open = workers.filter(({ socket }) => socket !== null);
     const socket = open.length > 0 ? random.pick(open).socket : null;

@@ -1,4 +1,4 @@
-import type { DispatchEvent, DispatchState, Effect, JobFacts, KeyRecord, Outcome, SavedJob } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, Effect, JobFacts, KeyRecord, Outcome, SavedJob, Snapshot } from "../../src/coordinator/dispatch/index.ts";
 import type { Row } from "./database.ts";
 import type { UpFrame } from "./frames.ts";
 import type { Socket } from "./socket.ts";
@@ -26,12 +26,17 @@ export class Hub {
   readonly sockets = new Map<string, Socket>();
   memory: DispatchState | null = null;
   booting = false;
+  /** Sockets that dispatch has given up; they are closed after the commit. */
+  readonly closing = new Set<string>();
+  /** Sockets whose registration is not committed yet. */
+  readonly #fresh = new Set<Socket>();
   #batch: Effect[] = [];
   #answers: { jobId: string; answer: (said: Answer) => void }[] = [];
   #flushing = false;
   /** The alarm whose turn is not committed yet: a crash in it has the platform try again. */
   #firing = false;
   #diesBeforeSending = false;
+  #diskFails = false;
   #lastTurn = 0;
   #lives = 0;
   #draining = false;
@@ -72,6 +77,7 @@ export class Hub {
     this.#awake();
     socket.hubOpen = false;
     this.sockets.delete(socket.conn);
+    this.closing.delete(socket.conn);
     this.#step({ type: "disconnect", conn: socket.conn });
   }
 
@@ -102,6 +108,7 @@ export class Hub {
     socket.attachment = { key, capabilities, acks, tier, draining: socket.attachment?.draining ?? false };
     this.sockets.set(conn, socket);
     if (again) return this.#step({ type: "update", conn, capabilities, acks });
+    this.#fresh.add(socket);
     this.#step({ type: "register", conn, key, capabilities, tier, acks, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
   }
 
@@ -132,7 +139,7 @@ export class Hub {
     const effects = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
     if (world.trace !== null) for (const effect of effects) world.trace(`    -> ${show(effect)}`);
     for (const effect of effects) this.#batch.push(effect);
-    for (const effect of effects) if (effect.type === "close") this.#forget(effect.conn);
+    for (const effect of effects) if (effect.type === "close") this.closing.add(effect.conn);
     checks.after(state, event, effects, now);
     if (this.#flushing) return;
     this.#flushing = true;
@@ -150,14 +157,30 @@ export class Hub {
     const world = this.#world;
     const batch = this.#batch;
     const answers = this.#answers;
+    const wasAlarm = this.#firing;
     this.#batch = [];
     this.#answers = [];
     this.#flushing = false;
     this.#firing = false;
+    if (this.#diskFails) {
+      this.#diskFails = false;
+      this.memory = null;
+      this.closing.clear();
+      for (const { answer } of answers) answer("lost");
+      world.trace?.("the commit fails");
+      world.stats.diskFailures++;
+      world.checks.evicted(world.agenda.now);
+      // What these listed in `resume` is lost with the turn; they have had no `register_ack` and must come again.
+      for (const socket of this.#fresh) this.#close(socket, 1012);
+      this.#fresh.clear();
+      if (wasAlarm) this.#setAlarm(world.agenda.now + 2_000);
+      return this.#awake();
+    }
     this.#commit(state, batch);
     this.#setAlarm(world.core.nextDue(state));
     if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
     if (this.#diesBeforeSending) return this.crash();
+    this.#fresh.clear();
     const refused = new Map<string, Answer>();
     for (const effect of batch) {
       if (effect.type === "refused") refused.set(effect.jobId, "refused");
@@ -221,6 +244,7 @@ export class Hub {
       case "completion_of_unknown":
         return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: "rejected" });
       case "close":
+        this.#forget(effect.conn);
         return this.#world.closed(effect.conn, effect.code);
       default:
     }
@@ -237,6 +261,7 @@ export class Hub {
   }
 
   #forget(conn: string): void {
+    this.closing.delete(conn);
     const socket = this.sockets.get(conn);
     if (socket === undefined) return;
     this.sockets.delete(conn);
@@ -285,6 +310,8 @@ export class Hub {
     world.stats.crashes++;
     const sockets = [...this.sockets.values()];
     this.sockets.clear();
+    this.closing.clear();
+    this.#fresh.clear();
     this.memory = null;
     this.#lives++;
     this.#draining = false;
@@ -310,6 +337,11 @@ export class Hub {
     else this.crash();
   }
 
+  /** The next commit fails: what was to be written and sent is lost, memory is rebuilt, sockets stay. */
+  failDisk(): void {
+    this.#diskFails = true;
+  }
+
   /** Memory is gone, sockets stay. The platform does it only between turns. */
   evict(): void {
     if (this.memory === null || this.#flushing) return;
@@ -328,6 +360,10 @@ export class Hub {
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     core.restore(state, saved, agenda.now);
+    for (const { facts, rev, snapshot } of saved) {
+      const job = state.jobs.get(facts.id);
+      if (job === undefined || job.rev !== rev || !isSame(core.snapshotOf(job), snapshot)) broken("JB9", `${facts.id} is restored otherwise than it was saved`);
+    }
     this.memory = state;
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
@@ -339,6 +375,8 @@ export class Hub {
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
       this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined, draining });
     }
+    // A sweep that woke this object is due now: only the memory of its time was lost.
+    if (state.workers.size > 0) state.sweepDue = agenda.now;
     this.booting = false;
     if (!this.#flushing) {
       this.#flushing = true;
@@ -346,6 +384,11 @@ export class Hub {
       agenda.after(0, () => life === this.#lives && this.#flush(state));
     }
   }
+}
+
+function isSame(one: Snapshot, other: Snapshot): boolean {
+  const text = ({ phase, ...rest }: Snapshot) => JSON.stringify([phase.kind, rest]);
+  return text(one) === text(other);
 }
 
 function show(value: DispatchEvent | Effect): string {

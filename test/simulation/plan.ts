@@ -94,6 +94,7 @@ const KINDS: readonly Personality[] = [
   { ...HONEST, name: "falling silent", goesSilent: 0.4, redial: [0, 20_000] },
   { ...HONEST, name: "draining", drains: 0.5, flaps: 0.1 },
   { ...HONEST, name: "changing", changes: 0.5 },
+  { ...HONEST, name: "endless", hangs: 1, progresses: 1 },
   { ...HONEST, name: "doubling", doubles: 0.5, run: [20, 8_000] },
 ];
 
@@ -127,6 +128,8 @@ export type Plan = {
   halfOpen: number;
   tiers: number;
   pairs: number;
+  /** Commits that the disk refuses: memory is rebuilt, sockets stay. */
+  diskFails: number;
   /** Per drain of the outbox. */
   database: number;
   /** The worst lateness of an alarm, ms. */
@@ -140,10 +143,10 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 export function planOf(seed: number): Plan {
   const random = new Random(seed);
   const some = (chance: number, high: number) => (random.chance(chance) ? random.next() * high : 0);
-  const faults = random.pick([15_000, 40_000, 40_000, 90_000]);
+  const faults = random.pick([15_000, 40_000, 90_000, 200_000]);
   const calm = random.chance(0.5);
   const kinds = random.chance(0.3) ? [random.pick(KINDS), random.pick(KINDS)] : KINDS;
-  const workers = Array.from({ length: random.between(1, random.pick([2, 5, 8])) }, (_, index): WorkerPlan => ({
+  const workers = Array.from({ length: random.between(1, random.pick([2, 5, 10])) }, (_, index): WorkerPlan => ({
     key: `w${index}`,
     personality: random.pick(kinds),
     capabilities: random.pick([["TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER"]] as const),
@@ -152,18 +155,20 @@ export function planOf(seed: number): Plan {
   }));
   const bursts = random.chance(0.4) ? [0, random.between(0, faults)] : null;
   const cancels = some(0.3, 0.3);
-  const secret = random.pick([0, 0.2, 0.5]);
-  const jobs = Array.from({ length: random.between(1, random.pick([4, 12, 24])) }, (_, index): JobPlan => ({
+  const secret = random.pick([0, 0.2, 0.5, 0.9]);
+  const users = random.pick([USERS, USERS.slice(0, 1)]);
+  const paired = random.pick([0.2, 0.5]);
+  const jobs = Array.from({ length: random.between(1, random.pick([4, 16, 50])) }, (_, index): JobPlan => ({
     id: `j${index}`,
     at: bursts === null ? random.between(0, faults) : random.pick(bursts) + random.between(0, 20),
     jobType: random.pick(["LLM_INFER", "TASK"] as const),
     policy: random.pick(["FAST", "CHEAP"] as const),
     privacyClass: random.chance(secret) ? "PRIVATE" : "PUBLIC",
-    userId: random.pick(USERS),
+    userId: random.pick(users),
     cancelAfter: random.chance(cancels) ? random.between(0, 20_000) : null,
   }));
   const pairings: Record<string, string[]> = {};
-  for (const user of USERS) pairings[user] = workers.filter(() => random.chance(0.5)).map(({ key }) => key);
+  for (const user of USERS) pairings[user] = workers.filter(() => random.chance(paired)).map(({ key }) => key);
   return {
     rules: { stake: random.chance(0.5), receiptPolicy: random.chance(0.7) ? "strict" : "record" },
     workers,
@@ -177,7 +182,8 @@ export function planOf(seed: number): Plan {
     breaks: calm ? 0 : some(0.6, 0.3),
     halfOpen: random.pick([0, 0.3, 0.8]),
     tiers: some(0.3, 0.3),
-    pairs: some(0.4, 0.2),
+    pairs: some(0.4, 0.5),
+    diskFails: calm ? 0 : some(0.3, 0.1),
     database: some(0.5, 0.6),
     alarmLate: random.pick([0, 5, 5, 400]),
   };

@@ -124,8 +124,17 @@ export class SimulatedWorker {
       });
     }
     if (habits.acks) later(ackDelay, () => this.#send({ type: "ack", jobId, attempt }));
-    if (chance(habits.hangs)) return;
-    if (chance(habits.progresses)) for (let at = 100; at < time; at += 4_000) later(at, () => this.#send({ type: "progress", jobId, attempt }));
+    const hangs = chance(habits.hangs);
+    if (chance(habits.progresses)) {
+      const until = hangs ? 240_000 : time;
+      const next = (at: number) =>
+        later(Math.min(4_000, until - at), () => {
+          this.#send({ type: "progress", jobId, attempt });
+          if (at + 4_000 < until) next(at + 4_000);
+        });
+      next(0);
+    }
+    if (hangs) return;
     later(time, () => this.#finish(jobId, attempt));
   }
 
@@ -166,7 +175,8 @@ export class SimulatedWorker {
       // It wakes up: the socket may still be there, or have been closed meanwhile.
       socket.silentAt = Infinity;
       if (!socket.hubOpen) return this.closed(socket, 4008);
-      if (this.socket === socket) this.#send({ type: "heartbeat" });
+      // Often the platform answers its heartbeats, and the hub is not told.
+      if (this.socket === socket && random.chance(0.3)) this.#send({ type: "heartbeat" });
       for (const run of socket.held.splice(0)) run();
     });
   }

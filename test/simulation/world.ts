@@ -22,6 +22,7 @@ export class Stats {
   failed = 0;
   crashes = 0;
   evictions = 0;
+  diskFailures = 0;
   breaks = 0;
   registrations = 0;
   readonly causes = new Map<string, number>();
@@ -35,7 +36,7 @@ export class Stats {
   }
 
   add(other: Stats): void {
-    for (const name of ["events", "alarms", "jobs", "accepted", "completed", "failed", "crashes", "evictions", "breaks", "registrations"] as const) {
+    for (const name of ["events", "alarms", "jobs", "accepted", "completed", "failed", "crashes", "evictions", "diskFailures", "breaks", "registrations"] as const) {
       this[name] += other[name];
     }
     for (const [cause, count] of other.causes) this.causes.set(cause, (this.causes.get(cause) ?? 0) + count);

@@ -19,19 +19,33 @@ export type DesktopWorkerProcess = {
 /** Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` gives it the embedded runtime with the tiny model. */
 export function launchDesktopWorker(socketUrl: string, options: { llm: boolean; args?: string[] }): DesktopWorkerProcess {
   const folder = temporaryFolder("worker");
-  const runtime = options.llm ? ["--runtime", "embedded"] : ["--runtime", "none"];
+  const runtime = options.llm ? ["--runtime", "embedded"] : ["--tasks-only"];
   const notes: Record<string, unknown>[] = [];
-  const child = startChild([join(ROOT, "src", "cli", "main.ts"), "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])], {
-    cwd: ROOT,
-    onLine: (line, stream) => {
-      if (stream === "stdout") notes.push(JSON.parse(line) as Record<string, unknown>);
+  const child = startChild(
+    [join(ROOT, "src", "cli", "main.ts"), "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])],
+    {
+      cwd: ROOT,
+      onLine: (line, stream) => {
+        if (stream === "stdout") notes.push(JSON.parse(line) as Record<string, unknown>);
+      },
     },
-  });
+  );
   afterAll(() => child.stop());
+  const gone = child.exited.then((exit) => {
+    throw new Error(`the worker ended (${exit})\n${child.lines.join("\n")}`);
+  });
+  gone.catch(() => {});
   return {
     child,
     folder,
     notes,
-    note: (type) => until(`note ${type}`, () => notes.find((note) => note.type === type), () => `${child.lines.join("\n")}`),
+    note: (type) => {
+      const told = until(
+        `note ${type}`,
+        () => notes.find((note) => note.type === type),
+        () => child.lines.join("\n"),
+      );
+      return Promise.race([told, gone]);
+    },
   };
 }

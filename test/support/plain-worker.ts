@@ -5,7 +5,10 @@ import { until } from "./until.ts";
 export type Frame = { type: string } & Record<string, unknown>;
 
 /** How a plain worker fills the parts of a receipt that SPEC.md leaves open. */
-export type ReceiptDialect = (fields: { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string }, key: KeyObject) => {
+export type ReceiptDialect = (
+  fields: { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string },
+  key: KeyObject,
+) => {
   receipt: Record<string, unknown>;
   receipt_signature?: string;
 };

@@ -1,5 +1,5 @@
 import { defineCommand } from "citty";
-import { readKeyFile } from "../../worker/node/index.ts";
+import { readKeyFile } from "../../worker/node/key-file.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";

@@ -40,21 +40,22 @@ export function ref(name: SchemaName): { $ref: string } {
 
 /** Every named schema as JSON Schema. All are read as input: an answer may gain members, so none is closed. */
 export function componentSchemas(): Record<string, JsonSchema> {
-  const { schemas } = z.toJSONSchema(z.globalRegistry, {
+  // Not zod's global registry: who else has been imported must not change the document.
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, {
     io: "input",
     uri: (id) => `#/components/schemas/${id}`,
     override: ({ jsonSchema }) => {
-      // The id would change what the pointers inside point at; the rest says nothing that `format` and `type` do not.
-      delete jsonSchema.$schema;
-      delete jsonSchema.$id;
       delete jsonSchema.propertyNames;
+      // `format` says it, shorter.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
     },
   });
   return Object.fromEntries(Object.keys(NAMED).map((name) => [name, plain(schemas[name])]));
 }
 
-/** Without the two members that are put on after the override ran. */
+/** Without what makes it a document of its own: inside another, `$id` would change what the pointers point at. */
 function plain(schema: unknown): JsonSchema {
   return JSON.parse(JSON.stringify(schema, (name, value: unknown) => (name === "$schema" || name === "$id" ? undefined : value)));
 }

@@ -1,13 +1,7 @@
 import { join } from "node:path";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import type { Found } from "../runtimes/probe.ts";
-import { createExecutor } from "../session/runner.ts";
-import type { Profile } from "../session/profile.ts";
-import { type Socket, WorkerSession } from "../session/session.ts";
-import type { SessionNote } from "../session/session-event.ts";
-import { seedSigner } from "../session/signer.ts";
-import type { Stop } from "../session/state.ts";
-import type { SessionTiming } from "../session/timing.ts";
+import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
 import { ENGINE } from "../tasks/index.ts";
 import { ResultFile } from "./result-file.ts";
 import { type RuntimeNote, RuntimeWatch } from "./runtime-watch.ts";

@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import * as z from "zod";
-import { type KeptResult, type ResultShelf, withinBounds } from "../session/kept-result.ts";
+import { type KeptResult, type ResultShelf, withinBounds } from "../session/index.ts";
 
 const Content = z.object({
   version: z.literal(1),

@@ -1,0 +1,80 @@
+/**
+ * Installs what `npm pack` makes into an empty folder, as a user gets it, and uses it: imports each entry, runs the program. Offline: the package's
+ * own dependencies are linked from here. Exits non-zero with what is wrong.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import * as z from "zod";
+import { ROOT } from "./instance.ts";
+
+const Package = z.object({
+  name: z.string(),
+  version: z.string(),
+  bin: z.record(z.string(), z.string()),
+  exports: z.record(z.string(), z.unknown()),
+  dependencies: z.record(z.string(), z.string()),
+});
+const Packed = z.array(z.object({ filename: z.string(), size: z.number(), entryCount: z.number(), files: z.array(z.object({ path: z.string() })) }));
+
+const { name, version, bin, exports, dependencies } = Package.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+const folder = mkdtempSync(join(tmpdir(), "compute-router-package-"));
+
+function run(command: string, args: string[], cwd: string): string {
+  return execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], shell: process.platform === "win32" });
+}
+
+try {
+  execFileSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit", shell: process.platform === "win32" });
+  const [packed] = Packed.parse(JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], ROOT)));
+  if (packed === undefined) throw new Error("npm pack made nothing");
+
+  const strays = packed.files
+    .map(({ path }) => path)
+    .filter((path) => /(^|\/)(test|scripts|\.state|\.wrangler)\/|\.tsbuildinfo$|^dist\/coordinator\//.test(path));
+  if (strays.length > 0) throw new Error(`the package holds what it should not: ${strays.slice(0, 5).join(", ")}`);
+
+  run("tar", ["-xzf", packed.filename], folder);
+  const modules = join(folder, "node_modules");
+  const installed = join(modules, name);
+  mkdirSync(modules);
+  cpSync(join(folder, "package"), installed, { recursive: true });
+  for (const dependency of Object.keys(dependencies)) {
+    mkdirSync(dirname(join(modules, dependency)), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules", dependency), join(modules, dependency), "junction");
+  }
+
+  const entries = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
+  for (const entry of entries) {
+    const specifier = name + entry.slice(1);
+    const names = run(
+      process.execPath,
+      ["--input-type=module", "-e", `console.log(Object.keys(await import(${JSON.stringify(specifier)})).length)`],
+      folder,
+    ).trim();
+    console.log(`import "${specifier}": ${names} names`);
+  }
+  const main = run(
+    process.execPath,
+    ["--input-type=module", "-e", `const { ComputeRouter } = await import(${JSON.stringify(name)}); console.log(typeof new ComputeRouter().run)`],
+    folder,
+  ).trim();
+  if (main !== "function") throw new Error("the main entry has no ComputeRouter");
+
+  for (const [command, file] of Object.entries(bin)) {
+    const program = join(installed, file);
+    if (!readFileSync(program, "utf8").startsWith("#!/usr/bin/env node\n")) throw new Error(`${file} has no shebang`);
+    const help = run(process.execPath, [program, "--help"], folder);
+    if (!help.includes(command)) throw new Error(`${command} --help does not name the program`);
+    const said = run(process.execPath, [program, "--version"], folder).trim();
+    if (!said.includes(version)) throw new Error(`${command} --version says ${said}, not ${version}`);
+    console.log(`${command} --help, --version: ${said}`);
+  }
+  for (const file of ["package.json", "package-lock.json", "server.mjs", "models/tiny-chat-q8_0.gguf"]) {
+    if (!existsSync(join(installed, "runtimes", "llama", file))) throw new Error(`runtimes/llama/${file} is missing in the package`);
+  }
+  console.log(`${packed.filename}: ${packed.entryCount} files, ${Math.round(packed.size / 1024)} kB`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,68 @@
+import {
+  ComputeRouter,
+  ComputeRouterError,
+  InvalidOptionError,
+  JobFailedError,
+  JobTimeoutError,
+  NoEligibleWorkerError,
+  NotFoundError,
+  NoTrustedWorkerError,
+  PaymentRequiredError,
+  ProtocolError,
+  ReceiptError,
+  RouterConnectionError,
+  UnavailableError,
+} from "../sdk/index.ts";
+import { configFolder } from "../worker/node/config-folder.ts";
+import { CliError } from "./cli-error.ts";
+import { EXIT } from "./exit-code.ts";
+import { coordinatorUrls, URL_ARG } from "./url-option.ts";
+import { keptUserId } from "./user-id.ts";
+
+/** The options of every command that asks a coordinator something. */
+export const SEEKER_ARGS = {
+  url: URL_ARG,
+  user: { type: "string", valueHint: "id", description: "Whose jobs and pairings; default: a random one, kept in the configuration folder. A secret" },
+  "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
+  json: { type: "boolean", description: "Print JSON" },
+} as const;
+
+type SeekerOptions = { url?: string | undefined; user?: string | undefined; "config-dir"?: string | undefined };
+
+/** A client for the coordinator and the user that the options name. `$ROUTER_USER_TOKEN` is the proof of the user, if one was set. */
+export function seeker(args: SeekerOptions): ComputeRouter {
+  const { base } = coordinatorUrls(args.url);
+  const configDir = args["config-dir"];
+  const userToken = process.env["ROUTER_USER_TOKEN"] || undefined;
+  return new ComputeRouter({
+    baseUrl: base,
+    userId: args.user ?? keptUserId(configFolder(configDir === undefined ? {} : { configDir })),
+    ...(userToken !== undefined && { userToken }),
+  });
+}
+
+/** Asks, and turns every expected failure into what a person can do about it. */
+export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter) => Promise<T>): Promise<T> {
+  try {
+    return await ask(seeker(args));
+  } catch (error) {
+    throw error instanceof ComputeRouterError ? advice(error, coordinatorUrls(args.url).base) : error;
+  }
+}
+
+function advice(error: ComputeRouterError, base: string): CliError {
+  const because = (exit: CliError["exit"], message: string) => new CliError(exit, message, { cause: error });
+  if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
+  if (error instanceof RouterConnectionError) return because(EXIT.unreachable, `no coordinator at ${base} (${error.message}); start one (npm start), or say --url`);
+  if (error instanceof NoTrustedWorkerError) {
+    return because(EXIT.job, "no_trusted_worker: none of your paired workers is online; to pair one: compute-router pair create, then on the worker's machine: compute-router pair claim CODE");
+  }
+  if (error instanceof NoEligibleWorkerError) return because(EXIT.job, "no_eligible_worker: no worker could take the job; start one: compute-router worker");
+  if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: compute-router job ${error.jobId}`);
+  if (error instanceof JobFailedError) return because(EXIT.job, error.message);
+  if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
+  if (error instanceof PaymentRequiredError) return because(EXIT.refused, `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job, and this program has no wallet: use the SDK with a \`payment\` hook`);
+  if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
+  if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
+  return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
+}

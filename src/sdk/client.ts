@@ -1,0 +1,130 @@
+import type { Health } from "../protocol/health.ts";
+import type { Job, JobType, Policy } from "../protocol/job.ts";
+import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
+import type { Quote } from "../protocol/quote.ts";
+import type { Receipt } from "../protocol/receipt.ts";
+import { type ReceiptCheck, verifyReceipt } from "../receipt/verify.ts";
+import { checkInteger, checkNames } from "./check.ts";
+import { Connection } from "./connection.ts";
+import { fallBack, mayFallBack } from "./fallback/provider.ts";
+import { checkJob, checkJobType, type JobInput } from "./job-input.ts";
+import { type Limit, untilAborted } from "./limit.ts";
+import { type ClientOptions, readOptions, type Settings } from "./options.ts";
+import { type Classification, type Extraction, isClassification, isExtraction, isSummary, isText, type Summary, withOutput } from "./output.ts";
+import { lookAt } from "./poll.ts";
+import { askQuote, RouterRun } from "./router-run.ts";
+import {
+  checkPolicy,
+  checkSignal,
+  type CommitOptions,
+  type LlmOptions,
+  OPTION_NAMES,
+  readRunOptions,
+  type RequestOptions,
+  type RunOptions,
+  type WaitOptions,
+} from "./run-options.ts";
+import type { RouterResult, RunResult } from "./run-result.ts";
+import { isHealth } from "./shapes.ts";
+import { Trust } from "./trust.ts";
+
+/** A client of one router. Holds no connection and needs no closing. Throws InvalidOptionError for an option that cannot be used. */
+export class ComputeRouter {
+  /** Address of the router, without a last slash. */
+  readonly baseUrl: string;
+  /** Owner of this client's jobs and pairings; a secret. Give it to the next client to keep the pairings. */
+  readonly userId: string;
+  /** Pairing of this client's user with workers. */
+  readonly trust: Trust;
+  readonly #connection: Connection;
+  readonly #settings: Settings;
+
+  constructor(options?: ClientOptions) {
+    this.#settings = readOptions(options);
+    this.#connection = new Connection(this.#settings.baseUrl, this.#settings.fetch);
+    this.baseUrl = this.#settings.baseUrl;
+    this.userId = this.#settings.userId;
+    this.trust = new Trust(this.#connection, this.#settings);
+  }
+
+  /**
+   * Runs a job to its end and checks the receipt of the result; `verified` says whether it holds.
+   * Throws JobFailedError (NoEligibleWorkerError, NoTrustedWorkerError), JobTimeoutError, ReceiptError (with `requireVerified`),
+   * PaymentRequiredError, PaymentLimitError, and the errors of every call: BadRequestError, ConflictError, RateLimitedError,
+   * UnavailableError, RouterConnectionError, ProtocolError, InvalidOptionError.
+   */
+  async run(job: JobInput, options?: RunOptions): Promise<RunResult> {
+    checkJob(job);
+    const plan = readRunOptions(options, OPTION_NAMES.run, job.job_type, this.#settings);
+    const run = new RouterRun(this.#connection, this.#settings, plan);
+    try {
+      return await run.run(job);
+    } catch (error) {
+      if (!mayFallBack(error, plan, run.mayCount)) throw error;
+      return fallBack(this.#settings.fallback, job, plan, error);
+    }
+  }
+
+  /** Text generation. */
+  async llm(prompt: string, options: LlmOptions = {}): Promise<RunResult<string>> {
+    const { maxTokens, ...rest } = options;
+    return withOutput(await this.run({ job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) }, rest), isText);
+  }
+
+  /** A short summary of a text, and the number of its words. */
+  async summarize(text: string, options?: RunOptions): Promise<RunResult<Summary>> {
+    return withOutput(await this.run({ job_type: "TASK", task_type: "summarize", input: text }, options), isSummary);
+  }
+
+  /** The sentiment of a text. */
+  async classify(text: string, options?: RunOptions): Promise<RunResult<Classification>> {
+    return withOutput(await this.run({ job_type: "TASK", task_type: "classify", input: text }, options), isClassification);
+  }
+
+  /** The JSON found in a text. */
+  async extractJson(text: string, options?: RunOptions): Promise<RunResult<Extraction>> {
+    return withOutput(await this.run({ job_type: "TASK", task_type: "extract_json", input: text }, options), isExtraction);
+  }
+
+  /** Commits a job and does not wait for its end. Never falls back. Throws as `run` does up to that point. */
+  async submit(job: JobInput, options?: CommitOptions): Promise<{ jobId: string }> {
+    checkJob(job);
+    const plan = readRunOptions(options, OPTION_NAMES.commit, job.job_type, this.#settings);
+    const { jobId } = await new RouterRun(this.#connection, this.#settings, plan).submit(job);
+    return { jobId };
+  }
+
+  /** Waits for the end of a job that was submitted, or whose run timed out. Resolves and throws as `run` does; never falls back. */
+  async waitFor(jobId: string, options?: WaitOptions): Promise<RouterResult> {
+    const plan = readRunOptions(options, OPTION_NAMES.wait, "LLM_INFER", this.#settings);
+    return new RouterRun(this.#connection, this.#settings, plan).resume(jobId);
+  }
+
+  /** A job as it is now, or, with `wait` (0 to 25 seconds), as soon as it has ended. Throws NotFoundError for an unknown one. */
+  async get(jobId: string, options?: RequestOptions & { wait?: number }): Promise<Job> {
+    const wait = checkInteger("wait", options?.wait, 0, MAX_WAIT_SECONDS);
+    return lookAt(this.#connection, this.#settings, jobId, this.#limit(options, OPTION_NAMES.get), wait);
+  }
+
+  /** What a job would cost, and where it would be committed. */
+  async quote(jobType: JobType, policy?: Policy, options?: RequestOptions): Promise<Quote> {
+    checkJobType("jobType", jobType);
+    return askQuote(this.#connection, this.#settings, jobType, checkPolicy(policy), this.#limit(options));
+  }
+
+  /** How the router is: its chain, and how many workers are online. */
+  async health(options?: RequestOptions): Promise<Health> {
+    const { requestTimeout, retry } = this.#settings;
+    return this.#connection.get("/v1/health", requestTimeout, retry, this.#limit(options), isHealth);
+  }
+
+  /** Checks a receipt against the `result` of its job. Works offline; does not know which job you meant, so compare `receipt.job_id`. */
+  verifyReceipt(receipt: Receipt, result: unknown): ReceiptCheck {
+    return verifyReceipt(receipt, result);
+  }
+
+  #limit(options: RequestOptions | undefined, names: readonly string[] = OPTION_NAMES.request): Limit {
+    checkNames("call options", options, names);
+    return untilAborted(checkSignal(options));
+  }
+}

@@ -1,0 +1,57 @@
+import { isJsonObject } from "../../protocol/text.ts";
+import { type ComputeRouterError, FallbackError, InvalidOptionError, RouterConnectionError, UnavailableError } from "../errors.ts";
+import type { JobInput } from "../job-input.ts";
+import { untilAborted, within } from "../limit.ts";
+import type { RunPlan } from "../run-options.ts";
+import { fallbackResult, type FallbackResult } from "../run-result.ts";
+
+/** A hosted third party that can do some jobs when the router cannot be reached. It sees the job in clear. */
+export type FallbackProvider = {
+  /** Shows as `source: "fallback:<name>"`. */
+  name: string;
+  /** Whether this provider can do the job. */
+  supports: (job: JobInput) => boolean;
+  /** The output: a text for LLM_INFER, the task's object for TASK. Must stop when the signal aborts. */
+  run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
+};
+
+/** Checks a list of providers. Throws InvalidOptionError. */
+export function checkProviders(providers: readonly FallbackProvider[]): readonly FallbackProvider[] {
+  if (!Array.isArray(providers)) throw new InvalidOptionError("fallback", "must be an array of providers");
+  providers.forEach((provider: unknown, at) => {
+    const fits = isJsonObject(provider) && typeof provider.name === "string" && typeof provider.supports === "function" && typeof provider.run === "function";
+    if (!fits) throw new InvalidOptionError(`fallback[${at}]`, "must have name, supports and run");
+  });
+  return providers;
+}
+
+/**
+ * Whether a run that ended with `error` may be given to a fallback provider. Only if the router could not be reached or failed (5xx), after
+ * the retries; never a PRIVATE job, which only paired workers may see; never if the result must be verified, which a provider's cannot be;
+ * never if the commit may count all the same (`mayCount`): a payment was sent, or a try ended without an answer that rules a job out.
+ * It certainly does not count if none was tried yet, every try failed to connect, or the router itself said that it kept nothing.
+ */
+export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPlan, mayCount: boolean): error is ComputeRouterError {
+  const outage = error instanceof RouterConnectionError || error instanceof UnavailableError;
+  return outage && !mayCount && privacy !== "PRIVATE" && !requireVerified;
+}
+
+/** Asks the providers in order, each for at most the run's timeout. If none delivers, throws `outage` with their errors in it. */
+export async function fallBack(providers: readonly FallbackProvider[], job: JobInput, plan: RunPlan, outage: ComputeRouterError): Promise<FallbackResult> {
+  const errors: unknown[] = [];
+  const outer = untilAborted(plan.signal);
+  for (const provider of providers) {
+    const expired = (): Error => new FallbackError(`${provider.name} gave no answer within ${plan.timeout} ms`, { reason: "timeout" });
+    try {
+      if (!provider.supports(job)) continue;
+      const output: unknown = await within(plan.timeout, outer, expired, async ({ signal }) => provider.run(job, signal));
+      if (typeof output === "string" || isJsonObject(output)) return fallbackResult(provider.name, output);
+      errors.push(new FallbackError(`${provider.name} gave an output that is neither text nor an object`));
+    } catch (error) {
+      outer.signal.throwIfAborted();
+      errors.push(error);
+    }
+  }
+  outage.fallbackErrors = errors;
+  throw outage;
+}

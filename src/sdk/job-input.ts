@@ -1,0 +1,65 @@
+import type { JobType, TaskType } from "../protocol/job.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";
+import { InvalidOptionError } from "./errors.ts";
+
+/** Text generation: `output` is the text. */
+export type LlmJob = {
+  job_type: "LLM_INFER";
+  /** At most 256 KiB of UTF-8. */
+  prompt: string;
+  /** The most tokens of the answer, 1 to 32,768. */
+  max_tokens?: number;
+};
+
+/** One of the built-in text tasks: `output` is the task's object. */
+export type TaskJob = {
+  job_type: "TASK";
+  task_type: TaskType;
+  /** At most 256 KiB of UTF-8. */
+  input: string;
+};
+
+/** A job to run. Members beyond these travel to the worker unchanged. */
+export type JobInput = LlmJob | TaskJob;
+
+const JOB_TYPES: readonly JobType[] = ["LLM_INFER", "TASK"];
+const TASK_TYPES: readonly TaskType[] = ["summarize", "classify", "extract_json"];
+
+/** Checks a job before anything is sent, by the rules of the router [API2]. Throws InvalidOptionError, which names the field. */
+export function checkJob(job: JobInput): JobInput {
+  if (!isJsonObject(job)) throw new InvalidOptionError("job", "must be an object");
+  checkJobType("job.job_type", job.job_type);
+  if (!isWellFormedJson(job)) throw new InvalidOptionError("job", "must hold well-formed Unicode only");
+  if (job.job_type === "TASK") {
+    if (!TASK_TYPES.includes(job.task_type)) throw new InvalidOptionError("job.task_type", `must be one of ${TASK_TYPES.join(", ")}`);
+    checkText("job.input", job.input);
+    return job;
+  }
+  checkText("job.prompt", job.prompt);
+  const tokens: unknown = job.max_tokens;
+  if (tokens !== undefined && !(Number.isInteger(tokens) && Number(tokens) >= 1 && Number(tokens) <= LIMITS.maxTokens)) {
+    throw new InvalidOptionError("job.max_tokens", `must be an integer from 1 to ${LIMITS.maxTokens}`);
+  }
+  return job;
+}
+
+/** Checks a job type; `option` is its name in the error. */
+export function checkJobType(option: string, jobType: JobType): JobType {
+  if (JOB_TYPES.includes(jobType)) return jobType;
+  throw new InvalidOptionError(option, `must be one of ${JOB_TYPES.join(", ")}`);
+}
+
+/** The text of a commit [SPEC]. */
+export function commitBody(job: JobInput, userId: string, privacyClass: "PUBLIC" | "PRIVATE"): string {
+  try {
+    return JSON.stringify({ job_type: job.job_type, user_id: userId, payload: job, privacy_class: privacyClass });
+  } catch {
+    throw new InvalidOptionError("job", "must be JSON");
+  }
+}
+
+function checkText(field: string, text: unknown): void {
+  if (typeof text !== "string" || text === "") throw new InvalidOptionError(field, "must be a non-empty string");
+  if (utf8Length(text) > LIMITS.textBytes) throw new InvalidOptionError(field, `must be at most ${LIMITS.textBytes} bytes of UTF-8`);
+}

@@ -1,0 +1,119 @@
+import { CLIENT, LIMITS } from "../protocol/limits.ts";
+import { checkBaseUrl, checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames } from "./check.ts";
+import { environmentVariable } from "./environment.ts";
+import { InvalidOptionError } from "./errors.ts";
+import { checkProviders, type FallbackProvider } from "./fallback/provider.ts";
+import type { PaymentHook } from "./payment.ts";
+import { parsePrice } from "./price.ts";
+import { random128 } from "./random.ts";
+import type { RetryRule } from "./retry.ts";
+
+/** The two coordinators of a service; they differ in chain and payment only. */
+export type Instance = "evm" | "svm";
+
+/** Options of a client. Every one may be left out. Times are in milliseconds. */
+export type ClientOptions = {
+  /** Address of the router. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
+  baseUrl?: string;
+  /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). Only chooses the default of `baseUrl`. */
+  instance?: Instance;
+  /** Owner of jobs and pairings: whoever knows it can use the pairings. Default: 128 random bits, new for every client; keep it to keep them. */
+  userId?: string;
+  /** Proof of `userId`, sent with pairing and PRIVATE jobs only (`X-User-Token`). */
+  userToken?: string;
+  /** Stands in for the global `fetch`. */
+  fetch?: typeof fetch;
+  /** Pause between two polls; default 500. */
+  pollInterval?: number;
+  /** How long a run may take; default 30,000 for TASK and 60,000 for LLM_INFER. */
+  timeout?: number;
+  /** How long one request may take; default 10,000, and 30,000 for a commit, which may wait for a payment to settle. */
+  requestTimeout?: number;
+  /** Repetitions of a request that got no answer, 429, 502, 503 or 504; default 2. */
+  maxRetries?: number;
+  /** First pause before a repetition; default 500, doubled each time up to 16 times as much. A longer `Retry-After` wins. */
+  retryDelay?: number;
+  /** Asked in order when the router cannot be reached. Never for PRIVATE jobs. */
+  fallback?: readonly FallbackProvider[];
+  /** Pays when the router asks for it; without it a 402 is a PaymentRequiredError. */
+  payment?: PaymentHook;
+  /** The most a job may cost, in US dollars: `0.01` or `"$0.01"`. Dearer quotes and offers throw PaymentLimitError. Default: no limit. */
+  maxPrice?: number | string;
+  /** Throw ReceiptError for a result without a valid receipt; also rules out fallback. Default false. */
+  requireVerified?: boolean;
+};
+
+/** The options of a client, checked and complete. */
+export type Settings = {
+  baseUrl: string;
+  userId: string;
+  userToken: string | undefined;
+  fetch: typeof fetch;
+  pollInterval: number;
+  timeout: { LLM_INFER: number; TASK: number };
+  requestTimeout: number;
+  commitTimeout: number;
+  retry: RetryRule;
+  fallback: readonly FallbackProvider[];
+  payment: PaymentHook | undefined;
+  maxPrice: number | undefined;
+  requireVerified: boolean;
+};
+
+const NAMES = Object.keys({
+  baseUrl: 0, instance: 0, userId: 0, userToken: 0, fetch: 0, pollInterval: 0, timeout: 0, requestTimeout: 0,
+  maxRetries: 0, retryDelay: 0, fallback: 0, payment: 0, maxPrice: 0, requireVerified: 0,
+} satisfies Record<keyof ClientOptions, 0>);
+
+const LOCAL = { evm: "http://127.0.0.1:4010", svm: "http://127.0.0.1:4020" } as const;
+const REQUEST_TIMEOUT = 10_000;
+const COMMIT_TIMEOUT = 30_000;
+
+/** Checks a client's options and fills in the rest. Throws InvalidOptionError. */
+export function readOptions(options: ClientOptions = {}): Settings {
+  checkNames("client options", options, NAMES);
+  checkFunction("fetch", options.fetch);
+  if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be given where there is no global one");
+  checkFunction("payment", options.payment);
+  const timeout = checkInteger("timeout", options.timeout, 1);
+  const requestTimeout = checkInteger("requestTimeout", options.requestTimeout, 1);
+  return {
+    baseUrl: readBaseUrl(options),
+    userId: readUserId(options.userId),
+    userToken: checkHeaderText("userToken", options.userToken, 1_024),
+    fetch: options.fetch ?? globalThis.fetch,
+    pollInterval: checkInteger("pollInterval", options.pollInterval, 1) ?? CLIENT.pollInterval,
+    timeout: { LLM_INFER: timeout ?? CLIENT.timeoutLlm, TASK: timeout ?? CLIENT.timeoutTask },
+    requestTimeout: requestTimeout ?? REQUEST_TIMEOUT,
+    commitTimeout: requestTimeout ?? COMMIT_TIMEOUT,
+    retry: {
+      retries: checkInteger("maxRetries", options.maxRetries, 0, 20) ?? 2,
+      delay: checkInteger("retryDelay", options.retryDelay, 0, 60_000) ?? 500,
+    },
+    fallback: checkProviders(options.fallback ?? []),
+    payment: options.payment,
+    maxPrice: readMaxPrice(options.maxPrice),
+    requireVerified: checkBoolean("requireVerified", options.requireVerified) ?? false,
+  };
+}
+
+function readBaseUrl({ baseUrl, instance }: ClientOptions): string {
+  const local = LOCAL[checkChoice("instance", instance, ["evm", "svm"]) ?? "evm"];
+  if (baseUrl !== undefined) return checkBaseUrl("baseUrl", baseUrl);
+  const variable = environmentVariable("ROUTER_BASE_URL");
+  return variable === undefined ? local : checkBaseUrl("ROUTER_BASE_URL", variable);
+}
+
+function readUserId(userId: string | undefined): string {
+  if (userId === undefined) return random128();
+  const length = typeof userId === "string" && userId.isWellFormed() && !/\p{Cc}/u.test(userId) ? [...userId].length : 0;
+  if (length >= 1 && length <= LIMITS.userIdChars) return userId;
+  throw new InvalidOptionError("userId", `must have 1 to ${LIMITS.userIdChars} characters, no control characters among them`);
+}
+
+function readMaxPrice(maxPrice: number | string | undefined): number | undefined {
+  if (maxPrice === undefined) return undefined;
+  const parsed = parsePrice(maxPrice);
+  if (parsed === null) throw new InvalidOptionError("maxPrice", 'must be US dollars, as 0.01 or "$0.01"');
+  return Number(parsed) / 1e6;
+}

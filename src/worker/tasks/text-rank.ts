@@ -1,0 +1,73 @@
+const ITERATIONS = 30;
+const DAMPING = 0.85;
+// Scores are compared as integers, so that no two engines can order a near-tie differently.
+const SCALE = 1_000_000;
+
+/** Sentences as sparse unit vectors over the terms of the text. */
+export type SentenceVectors = { readonly rows: ReadonlyArray<ReadonlyArray<readonly [term: number, weight: number]>>; readonly terms: number };
+
+/** Turns the terms of each sentence into unit vectors, a term weighing more the fewer sentences have it. */
+export function vectorsOf(sentences: readonly (readonly string[])[]): SentenceVectors {
+  const ids = new Map<string, number>();
+  const sentenceCounts: number[] = [];
+  const counted = sentences.map((terms) => {
+    const counts = new Map<number, number>();
+    for (const term of terms) {
+      let id = ids.get(term);
+      if (id === undefined) ids.set(term, (id = ids.size));
+      const count = counts.get(id) ?? 0;
+      if (count === 0) sentenceCounts[id] = (sentenceCounts[id] ?? 0) + 1;
+      counts.set(id, count + 1);
+    }
+    return counts;
+  });
+  const rows = counted.map((counts) => {
+    let squares = 0;
+    const row: [number, number][] = [];
+    for (const [id, count] of counts) {
+      // The square root stands in for the usual logarithm, which engines may round differently.
+      const weight = count * Math.sqrt(sentences.length / (sentenceCounts[id] ?? 1));
+      squares += weight * weight;
+      row.push([id, weight]);
+    }
+    const length = Math.sqrt(squares);
+    return row.map(([id, weight]) => [id, weight / length] as const);
+  });
+  return { rows, terms: ids.size };
+}
+
+/**
+ * TextRank: how much each sentence is alike to the sentences that are alike to others. Integers, mean about 1,000,000.
+ * Similarities S = A·Aᵀ are never written out: a step multiplies by Aᵀ and then by A, so it costs the words of the text and
+ * not the square of its sentences.
+ */
+export function textRank({ rows, terms }: SentenceVectors): number[] {
+  const n = rows.length;
+  const neighbours = (values: readonly number[]): number[] => {
+    const byTerm = new Float64Array(terms);
+    rows.forEach((row, i) => {
+      for (const [term, weight] of row) byTerm[term] = (byTerm[term] ?? 0) + weight * (values[i] ?? 0);
+    });
+    return rows.map((row, i) => {
+      let sum = 0;
+      for (const [term, weight] of row) sum += weight * (byTerm[term] ?? 0);
+      // A sentence is like itself by exactly 1, and that is no recommendation.
+      return row.length === 0 ? 0 : Math.max(0, sum - (values[i] ?? 0));
+    });
+  };
+  const degrees = neighbours(rows.map(() => 1));
+  let ranks = rows.map(() => 1);
+  for (let step = 0; step < ITERATIONS; step++) {
+    const shares = ranks.map((rank, i) => ((degrees[i] ?? 0) > 1e-6 ? rank / (degrees[i] ?? 1) : 0));
+    ranks = neighbours(shares).map((received) => 1 - DAMPING + DAMPING * received);
+  }
+  return ranks.map((rank) => Math.round((n === 0 ? 0 : rank) * SCALE));
+}
+
+/** Cosine of two sentence vectors, 0..1. */
+export function similarity(vectors: SentenceVectors, a: number, b: number): number {
+  const weights = new Map(vectors.rows[a] ?? []);
+  let sum = 0;
+  for (const [term, weight] of vectors.rows[b] ?? []) sum += weight * (weights.get(term) ?? 0);
+  return sum;
+}

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
+import { freePort } from "../../scripts/port.ts";
+import { temporaryFolder } from "../support/coordinator.ts";
+import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+import { descendants } from "../support/process-tree.ts";
+import { commit, ended, get, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+
+describe("a coordinator that is killed", () => {
+  let coordinator: Coordinator;
+  const stateDir = temporaryFolder("crash");
+  const settings = { TESTNET_MODE: "true" };
+  beforeAll(async () => {
+    coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings });
+  });
+  afterAll(() => coordinator.stop());
+
+  /** Kills the runtime that runs our code; wrangler starts another one on the same state. */
+  async function killRuntime(): Promise<void> {
+    const runtimes = descendants(coordinator.pid).filter(({ command }) => command.includes("workerd serve"));
+    const ours = runtimes.filter(({ command }) => !command.includes(`entry=127.0.0.1:${new URL(coordinator.url).port} `));
+    expect(ours).toHaveLength(1);
+    for (const { pid } of ours) process.kill(pid, "SIGKILL");
+    await delay(100);
+    await until("healthy coordinator", healthy);
+  }
+
+  async function healthy(): Promise<true | undefined> {
+    const answer = await get(`${coordinator.url}/v1/health`).catch(() => null);
+    return answer?.status === 200 ? true : undefined;
+  }
+
+  it("[JB9, WS10] mid-job takes the result of the worker that comes back, and a job that waited is done too", async () => {
+    const worker = new PlainWorker(coordinator.socketUrl);
+    await worker.connect();
+    const running = await commit(coordinator.url, "cheap", task("The one that runs."));
+    await worker.assigned(running);
+    const waiting = await commit(coordinator.url, "cheap", task("The one that waits."));
+
+    await killRuntime();
+    await until("end of the socket", () => worker.closed ?? undefined);
+    expect((await get(`${coordinator.url}/v1/jobs/${running}`)).body).toMatchObject({ id: running, result: null });
+    expect(await worker.connect()).toMatchObject({ status: "ok" });
+
+    worker.complete(running, { summary: "done", word_count: 1 });
+    expect(await worker.frame("job_complete_ack", (frame) => frame.job_id === running)).toMatchObject({ status: "accepted" });
+    await worker.assigned(waiting);
+    worker.complete(waiting, { summary: "done too", word_count: 2 });
+    expect(await ended(coordinator.url, running)).toMatchObject({ status: "completed", result: { summary: "done", word_count: 1 } });
+    expect(await ended(coordinator.url, waiting)).toMatchObject({ status: "completed", result: { summary: "done too", word_count: 2 } });
+    worker.close();
+  });
+
+  it("[JB9] and started again on its state knows every job, and our own workers come back by themselves", async () => {
+    const desktop: DesktopWorkerProcess = launchDesktopWorker(coordinator.socketUrl, { llm: false });
+    await desktop.note("online");
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => commit(coordinator.url, "cheap", task(`Sentence number ${index}.`, "classify"))),
+    );
+    await coordinator.kill();
+    coordinator = await startCoordinator({ instance: "evm", port: Number(new URL(coordinator.url).port), stateDir, settings });
+    for (const id of ids) expect(await ended(coordinator.url, id)).toMatchObject({ id, status: "completed", receipt: { job_id: id } });
+  });
+});

@@ -1,0 +1,74 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type Child, startChild } from "../../scripts/child.ts";
+import { ROOT } from "../../scripts/instance.ts";
+import { freePort } from "../../scripts/port.ts";
+import { temporaryFolder } from "../support/coordinator.ts";
+import { descendants, stillRunning } from "../support/process-tree.ts";
+import { get } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+
+const stateDir = temporaryFolder("dev");
+
+function dev(...args: string[]): Child {
+  return startChild([join(ROOT, "scripts", "dev.ts"), ...args], { cwd: ROOT });
+}
+
+describe("npm run dev", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "starts one coordinator with the given settings, says one ready line, and leaves no child behind after %s",
+    async (signal) => {
+      const port = await freePort();
+      const child = dev("svm", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true", "--var", "SVM_NETWORK=solana:test");
+      const ready = await until(
+        "ready line",
+        () => child.lines.find((line) => line.startsWith("ready ")),
+        () => child.lines.join("\n"),
+      );
+      expect(ready).toBe(`ready svm http://127.0.0.1:${port} ws://127.0.0.1:${port}/ state ${stateDir}`);
+      expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", network: "solana:test", workers_online: 0 });
+
+      const children = descendants(child.pid);
+      expect(children.filter(({ command }) => command.includes("workerd serve")).length).toBeGreaterThan(0);
+      process.kill(child.pid, signal);
+      expect(await child.exited).toBe(0);
+      expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
+    },
+  );
+
+  it("ends with its parent's death too: a killed one leaves no child behind", async () => {
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir);
+    await until("ready line", () => child.lines.find((line) => line.startsWith("ready ")));
+    const children = descendants(child.pid).map(({ pid }) => pid);
+    process.kill(child.pid, "SIGKILL");
+    await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
+  });
+
+  it("says which port is taken and what to do", async () => {
+    const port = await freePort();
+    const first = dev("evm", "--port", String(port), "--state", stateDir);
+    await until("ready line", () => first.lines.find((line) => line.startsWith("ready ")));
+    const second = dev("evm", "--port", String(port), "--state", temporaryFolder("second"));
+    expect(await second.exited).toBe(1);
+    expect(second.lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
+    await first.stop();
+  });
+
+  it("names the setting that is wrong", async () => {
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "TESTNET_MODE=perhaps");
+    expect(await child.exited).toBe(1);
+    expect(child.lines.join("\n")).toContain("TESTNET_MODE");
+  });
+
+  it.each([
+    [[], "which instance?"],
+    [["btc"], "unknown instance btc"],
+    [["evm", "--port", "0"], "--port must be 1 to 65535"],
+    [["evm", "--var", "SECRET"], "--var must be NAME=VALUE"],
+    [["evm", "--var", "INSTANCE=svm"], "the instance is the first argument"],
+  ])("%j is answered: %s", async (args, message) => {
+    const child = dev(...args);
+    expect(await child.exited).toBe(2);
+    expect(child.lines.join("\n")).toContain(message);
+  });
+});

@@ -1,0 +1,115 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { INSTANCES, type Instance } from "../../scripts/instance.ts";
+import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
+import { get, post } from "../support/rest.ts";
+
+const NETWORK: Record<Instance, string> = { evm: "eip155:10143", svm: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1" };
+const PROSE =
+  "The bridge was closed for two years while the arches were rebuilt. Traders on both banks lost most of their customers. " +
+  "It reopened on Sunday, and the first market in two years was wonderful: thousands came, and every stall was happy.";
+
+const coordinators = {} as Record<Instance, Coordinator>;
+const workers = {} as Record<Instance, DesktopWorkerProcess>;
+const keys = {} as Record<Instance, string>;
+
+beforeAll(async () => {
+  await Promise.all(
+    INSTANCES.map(async (instance) => {
+      const coordinator = await launchCoordinator(instance);
+      const worker = launchDesktopWorker(coordinator.socketUrl, { llm: true });
+      keys[instance] = String((await worker.note("starting")).provider_pubkey);
+      expect(await worker.note("online")).toMatchObject({ authenticated: true, tier: "Open" });
+      await worker.note("runtime_ready");
+      coordinators[instance] = coordinator;
+      workers[instance] = worker;
+    }),
+  );
+});
+
+describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance) => {
+  const client = (options: { userId?: string } = {}): ComputeRouter => new ComputeRouter({ baseUrl: coordinators[instance].url, pollInterval: 50, ...options });
+
+  it("[SPEC health, quote] shows the worker and names the price", async () => {
+    expect(await client().health()).toMatchObject({ status: "ok", workers_online: 1, network: NETWORK[instance] });
+    expect(await client().quote("TASK")).toEqual({
+      price: "$0.001",
+      endpoint: "/v1/jobs/commit/cheap",
+      policy_resolved: "CHEAP",
+      network: NETWORK[instance],
+      expires_at: null,
+    });
+  });
+
+  it("[JB7, RC1] an LLM_INFER job gives real tokens of a real model, with a receipt that holds", async () => {
+    const result = await client().run({ job_type: "LLM_INFER", prompt: "What is the capital of France?", max_tokens: 64 });
+    expect(result).toMatchObject({ source: "router", output: "The capital of France is Paris.", verified: true, price: "$0.010", status: "completed" });
+    expect(result.result).toEqual({
+      model: "tiny-chat-q8_0",
+      output: "The capital of France is Paris.",
+      usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
+    });
+    expect(result.receipt).toMatchObject({ job_id: result.jobId, provider_pubkey: keys[instance], payment_ref: null });
+  });
+
+  it.each([
+    ["summarize", PROSE, { summary: expect.stringMatching(/\S/), word_count: expect.any(Number) }],
+    ["classify", PROSE, { sentiment: "positive", confidence: expect.any(Number) }],
+    ["extract_json", "Invoice No: 17\nTotal due: EUR 12.50\nDate: 2026-03-14", { extracted: expect.any(Array), count: expect.any(Number) }],
+  ] as const)("[SPEC task outputs, RC2] %s gives its shape, with a receipt that holds", async (task_type, input, output) => {
+    const result = await client().run({ job_type: "TASK", task_type, input });
+    expect(result).toMatchObject({ verified: true, price: "$0.001", receipt: { provider_pubkey: keys[instance] } });
+    expect(result.output).toEqual(output);
+  });
+
+  it("[API6] a commit that prefers to wait is answered with its finished job", async () => {
+    const response = await fetch(`${coordinators[instance].url}/v1/jobs/commit/cheap`, {
+      method: "POST",
+      headers: { "content-type": "application/json", prefer: "wait=20" },
+      body: JSON.stringify({ job_type: "TASK", user_id: "e2e", payload: { task_type: "classify", input: "What a lovely day." } }),
+    });
+    expect(response.status).toBe(201);
+    expect(response.headers.get("preference-applied")).toBe("wait=20");
+    expect(await response.json()).toMatchObject({ job: { status: "completed", receipt: { provider_pubkey: keys[instance] } } });
+  });
+
+  it("[JB8, TR1] a PRIVATE job is refused until its user has paired with the worker, and then done by it", async () => {
+    const router = client();
+    const job = { job_type: "TASK", task_type: "classify", input: "Mine alone, and I love it." } as const;
+    const refusal = await router.run(job, { privacy: "PRIVATE" }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    expect(refusal).toBeInstanceOf(NoTrustedWorkerError);
+    expect(String(refusal)).toContain("no_trusted_worker");
+
+    const { pairing_code } = await router.trust.create();
+    const claim = await post(`${coordinators[instance].url}/v1/trust/claim`, { pairing_code, provider_pubkey: keys[instance] });
+    expect(claim).toMatchObject({ status: 200, body: { user_id: router.userId } });
+    expect((await router.trust.list()).providers).toMatchObject([{ provider_pubkey: keys[instance] }]);
+
+    expect(await router.run(job, { privacy: "PRIVATE" })).toMatchObject({ verified: true, receipt: { provider_pubkey: keys[instance] } });
+    // The pairing is one user's and one instance's.
+    await expect(client().run(job, { privacy: "PRIVATE" })).rejects.toBeInstanceOf(NoTrustedWorkerError);
+    const other = coordinators[instance === "evm" ? "svm" : "evm"];
+    expect((await get(`${other.url}/v1/trust/list?user_id=${encodeURIComponent(router.userId)}`)).body).toEqual({ providers: [] });
+  });
+
+  it("[SPEC instances] nothing is shared: a job of this instance is unknown on the other", async () => {
+    const { jobId } = await client().run({ job_type: "TASK", task_type: "classify", input: "Good." });
+    expect((await get(`${coordinators[instance].url}/v1/jobs/${jobId}`)).status).toBe(200);
+    const other = coordinators[instance === "evm" ? "svm" : "evm"];
+    expect(await get(`${other.url}/v1/jobs/${jobId}`)).toMatchObject({ status: 404, body: { error: expect.any(String) } });
+  });
+});
+
+describe("a desktop worker", () => {
+  it("[WS11] that is told to end finishes, says goodbye and is no longer counted", async () => {
+    const { child } = workers.evm;
+    process.kill(child.pid, "SIGTERM");
+    expect(await child.exited).toBe(0);
+    expect((await get(`${coordinators.evm.url}/v1/health`)).body.workers_online).toBe(0);
+  });
+});

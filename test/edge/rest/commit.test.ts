@@ -1,0 +1,367 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { NoTrustedWorker } from "../../../src/protocol/errors.ts";
+import { CommitResponse, Job } from "../../../src/protocol/job.ts";
+import { LLM, TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { FakeWorker, recorded } from "./worker.ts";
+
+vi.spyOn(console, "error").mockImplementation(() => undefined);
+beforeEach(freshInstance);
+
+const CHEAP = "/v1/jobs/commit/cheap";
+const FAST = "/v1/jobs/commit/fast";
+const OnlyId = z.strictObject({ job_id: z.uuid() });
+
+async function commit(body: unknown, headers: Record<string, string> = {}, path = CHEAP): Promise<string> {
+  const response = await post(path, body, headers);
+  expect(response.status).toBe(201);
+  return (await read(response, CommitResponse)).job_id;
+}
+
+async function poll(id: string): Promise<Job> {
+  return await read(await rest(`/v1/jobs/${id}`), z.strictObject(Job.shape));
+}
+
+/** What D1 or the hub keeps of the payload, as the worker gets it. */
+async function payloadSeen(body: unknown): Promise<unknown> {
+  const worker = await FakeWorker.connect();
+  try {
+    await commit(body);
+    const job = await worker.complete({ ok: true });
+    return job.payload;
+  } finally {
+    await worker.close();
+  }
+}
+
+describe("201", () => {
+  test.each([
+    [FAST, TASK],
+    [CHEAP, TASK],
+    [FAST, LLM],
+    [CHEAP, LLM],
+  ])("[SPEC] %s takes any job type and answers the job_id and nothing else", async (path, body) => {
+    const response = await post(path, body);
+    expect(response.status).toBe(201);
+    const { job_id } = await read(response, OnlyId);
+    expect(await poll(job_id)).toMatchObject({ id: job_id, status: "pending", result: null, receipt: null, completed_at: null });
+  });
+
+  test.each(["", "text/plain", "application/x-www-form-urlencoded"])("[API2] the content type %o does not matter", async (type) => {
+    await commit(TASK, { "content-type": type });
+  });
+
+  test("[API2] a byte order mark is skipped, unknown members are ignored", async () => {
+    const response = await post(CHEAP, `\uFEFF${JSON.stringify({ ...TASK, more: { deep: [1] } })}`);
+    expect(response.status).toBe(201);
+  });
+
+  test("[API2] of two members with one name the last counts", async () => {
+    const text = JSON.stringify(TASK).replace('"job_type":"TASK"', '"job_type":"VIDEO","job_type":"TASK"');
+    expect((await post(CHEAP, text)).status).toBe(201);
+  });
+
+  test("[WS8] the payload reaches the worker as it came, an absent job_type first", async () => {
+    const payload = JSON.parse('{"z":1,"input":"good","__proto__":{"a":1},"task_type":"classify","b":{"y":1,"x":[1.5,null]}}');
+    const seen = await payloadSeen({ ...TASK, payload });
+    expect(JSON.stringify(seen)).toBe(`{"job_type":"TASK",${JSON.stringify(payload).slice(1)}`);
+    const own = { input: "good", task_type: "classify", job_type: "TASK" };
+    expect(JSON.stringify(await payloadSeen({ ...TASK, payload: own }))).toBe(JSON.stringify(own));
+  });
+});
+
+describe("400", () => {
+  const bad: [name: string, body: unknown, names: string][] = [
+    ["no body", "", "user_id"],
+    ["broken JSON", '{"job_type":"TASK"', "user_id"],
+    ["null", "null", "user_id"],
+    ["an array", "[]", "user_id"],
+    ["a string", '"TASK"', "user_id"],
+    ["an empty object", {}, "Missing required fields: job_type, payload, user_id"],
+    ["no job_type", { ...TASK, job_type: undefined }, "Missing required fields: job_type, payload, user_id"],
+    ["no user_id", { ...TASK, user_id: undefined }, "Missing required fields: job_type, payload, user_id"],
+    ["no payload", { ...TASK, payload: null }, "Missing required fields: job_type, payload, user_id"],
+    ["an unknown job_type", { ...TASK, job_type: "VIDEO" }, "job_type"],
+    ["a payload that is a string", { ...TASK, payload: "x" }, "payload"],
+    ["a payload that is an array", { ...TASK, payload: [] }, "payload"],
+    ["payload.job_type of the other kind", { ...TASK, payload: { ...TASK.payload, job_type: "LLM_INFER" } }, "payload.job_type"],
+    ["no task_type", { ...TASK, payload: { input: "x" } }, "payload.task_type"],
+    ["an unknown task_type", { ...TASK, payload: { task_type: "translate", input: "x" } }, "payload.task_type"],
+    ["an empty input", { ...TASK, payload: { task_type: "classify", input: "" } }, "payload.input"],
+    ["an input that is a number", { ...TASK, payload: { task_type: "classify", input: 5 } }, "payload.input"],
+    ["an empty prompt", { ...LLM, payload: { prompt: "" } }, "payload.prompt"],
+    ...[0, -1, 1.5, 32_769, "5", 1e308, true].map((max): [string, unknown, string] => [
+      `max_tokens ${JSON.stringify(max)}`,
+      { ...LLM, payload: { prompt: "x", max_tokens: max } },
+      "payload.max_tokens",
+    ]),
+    ["an unknown privacy_class", { ...TASK, privacy_class: "SECRET" }, "privacy_class"],
+    ["a user_id that is a number", { ...TASK, user_id: 5 }, "user_id"],
+    ["an empty user_id", { ...TASK, user_id: "" }, "user_id"],
+    ["a user_id of 129 characters", { ...TASK, user_id: "😀".repeat(129) }, "user_id"],
+    ["a user_id with a control character", { ...TASK, user_id: "a\u0000b" }, "user_id"],
+    ["a lone surrogate in the user_id", { ...TASK, user_id: "a\ud800" }, "user_id"],
+    ["a lone surrogate in the input", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a\\ud800"}}', "payload"],
+    ["a lone surrogate elsewhere in the payload", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a","\\udc00":1}}', "payload"],
+    ["JSON nested too deeply", JSON.stringify(TASK).replace('"good"', `"good","x":${"[".repeat(40)}${"]".repeat(40)}`), "user_id"],
+    ["a million brackets", "[".repeat(500_000), "user_id"],
+  ];
+  test.each(bad)("[API2] %s", async (_name, body, names) => {
+    const error = await refusal(await post(CHEAP, body), 400);
+    expect(error).toContain(names);
+    expect(error).toContain("job_type, payload, user_id");
+  });
+
+  test("[API2] bytes that are not UTF-8", async () => {
+    const body = new Uint8Array([...new TextEncoder().encode(JSON.stringify(TASK).replace("good", "go")), 0xff]);
+    await refusal(await rest(CHEAP, { method: "POST", body }), 400);
+  });
+
+  test("[LM1] a user_id of 128 characters outside the basic plane is taken", async () => {
+    await commit({ ...TASK, user_id: "😀".repeat(128) });
+  });
+
+  test.each(["", "k".repeat(256), "a\tb"])("[API5] Idempotency-Key %o", async (key) => {
+    expect(await refusal(await post(CHEAP, TASK, { "idempotency-key": key }), 400)).toContain("Idempotency-Key");
+  });
+});
+
+describe("413 and 415", () => {
+  const withInput = (length: number) => ({ ...TASK, payload: { task_type: "classify", input: "x".repeat(length) } });
+  const streamed = (text: string) => new Blob([text]).stream();
+
+  test("[LM1] a body of more than 512 KiB, its length announced or not", async () => {
+    const text = " ".repeat(512 * 1024) + JSON.stringify(TASK);
+    expect(await refusal(await post(CHEAP, text), 413)).toBe("payload_too_large");
+    expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text) }), 413)).toBe("payload_too_large");
+    expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text), headers: { "content-length": "10" } }), 413)).toBe("payload_too_large");
+  });
+
+  test("[LM1] a body of exactly 512 KiB is read", async () => {
+    const text = JSON.stringify(TASK);
+    expect((await post(CHEAP, text + " ".repeat(512 * 1024 - text.length))).status).toBe(201);
+    await refusal(await post(CHEAP, text + " ".repeat(512 * 1024 - text.length + 1)), 413);
+  });
+
+  test("[LM1] an input of 256 KiB is taken, one byte of UTF-8 more is not", async () => {
+    await commit(withInput(256 * 1024));
+    expect(await refusal(await post(CHEAP, withInput(256 * 1024 + 1)), 413)).toBe("payload_too_large");
+    const prompt = "é".repeat(128 * 1024);
+    await commit({ ...LLM, payload: { prompt } });
+    await refusal(await post(CHEAP, { ...LLM, payload: { prompt: `${prompt}x` } }), 413);
+  });
+
+  test.each(["gzip", "br", "gzip, identity"])("[LM1] Content-Encoding %s is 415", async (encoding) => {
+    await refusal(await post(CHEAP, TASK, { "content-encoding": encoding }), 415);
+  });
+
+  test("[LM1] Content-Encoding identity is none", async () => {
+    await commit(TASK, { "content-encoding": "identity" });
+  });
+});
+
+describe("402", () => {
+  const gated = (path: string, body: unknown, headers: Record<string, string> = {}, more: Record<string, unknown> = {}) =>
+    post(path, body, headers, { TESTNET_MODE: "false", ...more });
+
+  test.each([
+    [FAST, "$0.010", "10000"],
+    [CHEAP, "$0.001", "1000"],
+  ])("[PY1, PY4] %s asks for %s before it looks at the body", async (path, price, amount) => {
+    const response = await gated(path, "{broken");
+    expect(response.status).toBe(402);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    const body: Record<string, unknown> = await response.json();
+    const url = `http://router.test${path}`;
+    const evm = env.INSTANCE === "evm";
+    const [accepts] = z.array(z.record(z.string(), z.unknown())).parse(body.accepts);
+    expect(accepts).toEqual({
+      scheme: "exact",
+      price,
+      network: evm ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+      payTo: evm ? "0x0000000000000000000000000000000000000000" : "11111111111111111111111111111111",
+      ...(evm && { asset: "0x534b2f3A21130d7a60830c2Df862319e593943A3" }),
+      amount,
+      maxTimeoutSeconds: 300,
+      extra: evm ? { name: "USDC", version: "2" } : {},
+      maxAmountRequired: amount,
+      resource: url,
+      description: expect.any(String),
+      mimeType: "application/json",
+    });
+    expect(body).toEqual({
+      error: expect.any(String),
+      accepts: [accepts],
+      x402Version: 2,
+      resource: { url, description: accepts?.description, mimeType: "application/json" },
+    });
+  });
+
+  test("[PY5] an unpaid request stores nothing, whatever payment it claims to bring", async () => {
+    const before = await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n");
+    for (const headers of [{}, { "x-payment": "e30=" }, { "payment-signature": "x" }]) expect((await gated(FAST, TASK, headers)).status).toBe(402);
+    expect(await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n")).toBe(before);
+  });
+
+  test("[PY4] the resource is on PUBLIC_HOST where one is set, whatever Host the request names", async () => {
+    const response = await gated(FAST, TASK, { "x-forwarded-host": "evil.example" }, { PUBLIC_HOST: "router.example:8443" });
+    expect(await response.json()).toMatchObject({ resource: { url: `https://router.example:8443${FAST}` } });
+  });
+
+  test.each(["", "false"])("[PY1] TESTNET_MODE %o gates", async (mode) => {
+    expect((await post(FAST, TASK, {}, { TESTNET_MODE: mode })).status).toBe(402);
+  });
+
+  test("[PY1] nothing else is gated", async () => {
+    for (const path of ["/v1/health", "/v1/quote?job_type=TASK", "/v1/trust/list?user_id=a"]) {
+      expect((await rest(path, {}, { TESTNET_MODE: "false" })).status).toBe(200);
+    }
+    expect((await post("/v1/trust/create", { user_id: "a" }, {}, { TESTNET_MODE: "false" })).status).toBe(201);
+  });
+});
+
+describe("422", () => {
+  test("[SPEC, JB8] a PRIVATE job without a trusted worker is refused, and can be polled as failed", async () => {
+    const response = await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" });
+    expect(response.status).toBe(422);
+    const { job_id } = await read(response, z.strictObject(NoTrustedWorker.shape));
+    expect(await poll(job_id)).toMatchObject({ status: "failed", result: { error: "no_trusted_worker" }, receipt: null, completed_at: null });
+  });
+
+  test("[SPEC] a PRIVATE job goes to the paired worker and to no other", async () => {
+    const stranger = await FakeWorker.connect();
+    const worker = await FakeWorker.connect();
+    const { pairing_code } = await (await post("/v1/trust/create", { user_id: "private-1" })).json<{ pairing_code: string }>();
+    expect((await post("/v1/trust/claim", { pairing_code, provider_pubkey: worker.key.publicKey })).status).toBe(200);
+    const id = await commit({ ...TASK, user_id: "private-1", privacy_class: "PRIVATE" });
+    expect(await worker.complete({ sentiment: "positive", confidence: 1 })).toMatchObject({ job_id: id, privacy_class: "PRIVATE" });
+    expect(await poll(id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: worker.key.publicKey } });
+    expect((await post(CHEAP, { ...TASK, user_id: "private-2", privacy_class: "PRIVATE" })).status).toBe(422);
+    for (const each of [stranger, worker]) await each.close();
+  });
+});
+
+describe("503", () => {
+  test("[API1] the hub out of reach: overloaded, Retry-After", async () => {
+    const response = await post(CHEAP, TASK, {}, failingHub({ retryable: true }));
+    expect(await refusal(response, 503)).toBe("overloaded");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("[API1] the store out of reach fails a PRIVATE commit only", async () => {
+    expect(await refusal(await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, {}, { DB: failingDb() }), 503)).toBe("overloaded");
+    expect((await post(CHEAP, TASK, {}, { DB: failingDb() })).status).toBe(201);
+  });
+
+  test("[JB9] a commit whose first delivery was lost is delivered again, as the same job", async () => {
+    const hub = failingHub({ retryable: true }, 1);
+    const response = await post(CHEAP, TASK, {}, hub);
+    expect(response.status).toBe(201);
+    expect(hub.calls()).toBe(2);
+  });
+
+  test("[JB9] a commit whose answer was lost starts no second job", async () => {
+    const delivered: string[] = [];
+    const getByName = (name: string) => {
+      const stub = env.HUB.getByName(name);
+      return {
+        commit: async (input: Parameters<typeof stub.commit>[0]) => {
+          const answer = await stub.commit(input);
+          delivered.push(input.id);
+          if (delivered.length === 1) throw Object.assign(new Error("lost"), { retryable: true });
+          return answer;
+        },
+      };
+    };
+    const response = await post(CHEAP, TASK, {}, { HUB: { getByName } });
+    const { job_id } = await read(response, OnlyId);
+    expect(delivered).toEqual([job_id, job_id]);
+  });
+});
+
+describe("Idempotency-Key", () => {
+  const key = () => ({ "idempotency-key": crypto.randomUUID() });
+
+  test("[API5] the same key, endpoint and fields give the same job, the order of members aside", async () => {
+    const headers = key();
+    const id = await commit(TASK, headers);
+    expect(await commit(TASK, headers)).toBe(id);
+    const { input, task_type } = TASK.payload;
+    expect(await commit({ privacy_class: "PUBLIC", payload: { input, job_type: "TASK", task_type }, user_id: TASK.user_id, job_type: "TASK" }, headers)).toBe(id);
+  });
+
+  test("[API5] at the same moment they give one job", async () => {
+    const headers = key();
+    const ids = await Promise.all(Array.from({ length: 10 }, () => commit(TASK, headers)));
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  test.each<[string, string, unknown]>([
+    ["another endpoint", FAST, TASK],
+    ["another payload", CHEAP, { ...TASK, payload: { ...TASK.payload, input: "bad" } }],
+    ["another member that only travels along", CHEAP, { ...TASK, payload: { ...TASK.payload, extra: 1 } }],
+    ["another privacy class", CHEAP, { ...TASK, privacy_class: "PRIVATE" }],
+    ["another job type", CHEAP, LLM],
+  ])("[API5] %s under the same key is 409", async (_name, path, body) => {
+    const headers = key();
+    await commit(TASK, headers);
+    expect(await refusal(await post(path, body, headers), 409)).toBe("idempotency_key_reused");
+  });
+
+  test("[API5] a key is the user's own", async () => {
+    const headers = key();
+    const id = await commit(TASK, headers);
+    expect(await commit({ ...TASK, user_id: "someone else" }, headers)).not.toBe(id);
+  });
+
+  test("[API5] only 201s are stored: a 400 and a 422 leave the key free", async () => {
+    const headers = key();
+    await refusal(await post(CHEAP, { ...TASK, job_type: "VIDEO" }, headers), 400);
+    expect((await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, headers)).status).toBe(422);
+    await commit(TASK, headers);
+  });
+
+  test("[API5] keys of 1 and of 255 characters, with spaces and signs", async () => {
+    for (const value of ["k", "~".repeat(255), 'a "b" {c}; d,e']) await commit({ ...TASK, user_id: crypto.randomUUID() }, { "idempotency-key": value });
+  });
+});
+
+describe("Prefer: wait", () => {
+  test("[API6] answers as soon as the job has ended, with the job in it", async () => {
+    const worker = await FakeWorker.connect();
+    const [response] = await Promise.all([post(CHEAP, TASK, { prefer: "wait=20" }), worker.complete({ sentiment: "positive" })]);
+    expect(response.status).toBe(201);
+    expect(response.headers.get("preference-applied")).toBe("wait=20");
+    const body = await read(response, z.strictObject({ job_id: z.uuid(), job: z.strictObject(Job.shape) }));
+    expect(body.job).toMatchObject({ id: body.job_id, status: "completed", result: { sentiment: "positive" }, receipt: { job_id: body.job_id } });
+    expect(await poll(body.job_id)).toEqual(body.job);
+    await worker.close();
+  });
+
+  test("[API6] answers the present state when the time is over", async () => {
+    const response = await post(CHEAP, { ...TASK, user_id: "nobody serves" }, { prefer: 'respond-async;q="a,b", WAIT = "1" ; x=y' });
+    expect(response.headers.get("preference-applied")).toBe("wait=1");
+    expect(await response.json()).toMatchObject({ job: { status: "pending" } });
+  });
+
+  test.each(["wait", "wait=", "wait=-1", "wait=1.5", "wait=ten", "wait=0", "respond-async", "waiting=5", 'x="wait=5, wait=6"', ";,=,"])(
+    "[API6] Prefer: %s is ignored",
+    async (prefer) => {
+      const response = await post(CHEAP, TASK, { prefer });
+      expect(response.headers.has("preference-applied")).toBe(false);
+      await read(response, OnlyId);
+    },
+  );
+
+  test("[API5, API6] a repeated commit may wait too, for a job that the hub has handed on as well", async () => {
+    const worker = await FakeWorker.connect();
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    const [id] = await Promise.all([commit({ ...TASK, user_id: "again" }, headers), worker.complete({ a: 1 })]);
+    await recorded(id);
+    const response = await post(CHEAP, { ...TASK, user_id: "again" }, { ...headers, prefer: "wait=5" });
+    expect(response.headers.get("preference-applied")).toBe("wait=5");
+    expect(await response.json()).toMatchObject({ job_id: id, job: { status: "completed", result: { a: 1 } } });
+    await worker.close();
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, test, vi } from "vitest";
+import { Health } from "../../../src/protocol/health.ts";
+import { failingHub, read, refusal, rest } from "./rest.ts";
+
+vi.spyOn(console, "error").mockImplementation(() => undefined);
+
+const upgrade = { headers: { upgrade: "websocket" } };
+
+describe("WebSocket upgrade", () => {
+  test.each(["/", "/ws", "/v1", "/v1/ws", "/v1/health/", "/any/path?x=1"])("[WS1] %s is a worker socket", async (path) => {
+    const response = await rest(path, upgrade);
+    expect(response.status).toBe(101);
+    const socket = response.webSocket ?? expect.unreachable();
+    const first = new Promise<MessageEvent>((done) => socket.addEventListener("message", done));
+    socket.accept();
+    expect(JSON.parse(String((await first).data))).toMatchObject({ type: "challenge", host: "router.test" });
+    socket.close();
+  });
+
+  test("[WS1] the header's value is read in any case", async () => {
+    const response = await rest("/", { headers: { upgrade: "WebSocket" } });
+    expect(response.status).toBe(101);
+    response.webSocket?.accept();
+    response.webSocket?.close();
+  });
+
+  test("[WS1] on a REST path the answer is the REST one", async () => {
+    expect((await read(await rest("/v1/health", upgrade), Health)).status).toBe("ok");
+    expect(await refusal(await rest("/v1/quote", upgrade), 400)).toContain("job_type");
+    expect(await refusal(await rest("/v1/jobs/commit/fast", upgrade), 405)).toBe("method_not_allowed");
+  });
+
+  test("[API1] without an upgrade, with another one, or by another method it is 404", async () => {
+    expect(await refusal(await rest("/"), 404)).toBe("not_found");
+    expect(await refusal(await rest("/", { headers: { upgrade: "h2c" } }), 404)).toBe("not_found");
+    expect(await refusal(await rest("/", { method: "POST", ...upgrade }), 404)).toBe("not_found");
+  });
+
+  test("[API1] with the hub out of reach it is 503", async () => {
+    expect(await refusal(await rest("/", upgrade, failingHub({ overloaded: true })), 503)).toBe("overloaded");
+  });
+
+  test("[LM1, API7] the hub's refusal has the headers of every answer", async () => {
+    const sockets: WebSocket[] = [];
+    let response = await rest("/", upgrade);
+    for (; response.status === 101 && sockets.length < 300; response = await rest("/", upgrade)) {
+      const socket = response.webSocket ?? expect.unreachable();
+      socket.accept();
+      sockets.push(socket);
+    }
+    expect(response.status).toBe(503);
+    expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    for (const socket of sockets) socket.close();
+  });
+});

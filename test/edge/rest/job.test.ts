@@ -1,0 +1,123 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { CommitResponse, Job } from "../../../src/protocol/job.ts";
+import { verifyReceipt } from "../../../src/receipt/index.ts";
+import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { FakeWorker, recorded } from "./worker.ts";
+
+vi.spyOn(console, "error").mockImplementation(() => undefined);
+beforeEach(freshInstance);
+
+const StrictJob = z.strictObject(Job.shape);
+const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
+const LOST = { retryable: true };
+
+async function commit(): Promise<string> {
+  return (await read(await post("/v1/jobs/commit/cheap", TASK), CommitResponse)).job_id;
+}
+
+/** A job that ended with `output` and that D1 has. */
+async function ended(output: unknown): Promise<string> {
+  const worker = await FakeWorker.connect();
+  const [id] = await Promise.all([commit(), worker.complete(output)]);
+  await worker.close();
+  await recorded(id);
+  return id;
+}
+
+describe("GET /v1/jobs/{id}", () => {
+  test("[SPEC] a pending job has null result, receipt and completed_at", async () => {
+    const id = await commit();
+    const response = await rest(`/v1/jobs/${id}`);
+    expect(response.status).toBe(200);
+    const job = await read(response, StrictJob);
+    expect(job).toEqual({ id, status: "pending", result: null, receipt: null, created_at: expect.any(String), completed_at: null });
+    expect(job.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+
+  test("[SPEC, RC1] a completed job has its result and a receipt that verifies, from the hub and from D1 the same", async () => {
+    const id = await ended({ sentiment: "positive", confidence: 0.9 });
+    const job = await read(await rest(`/v1/jobs/${id}`), StrictJob);
+    expect(job).toMatchObject({ id, status: "completed", result: { sentiment: "positive", confidence: 0.9 } });
+    expect(job.completed_at).toMatch(/\.\d{3}Z$/);
+    expect(job.receipt && verifyReceipt(job.receipt, job.result)).toEqual({ ok: true });
+    expect(Object.keys(job.receipt ?? {})).toEqual(["job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref", "signature"]);
+    // With the hub out of reach, D1 answers alone.
+    expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
+  });
+
+  test("[RC2, RC5] the result's text is the stored one, byte for byte", async () => {
+    const id = await ended({ "10": 1, "9": 2, b: "\u2028é😀", a: { __: [1e21, 0.1, -0] } });
+    const stored = await env.DB.prepare("SELECT result FROM jobs WHERE id = ?").bind(id).first<string>("result");
+    for (const overrides of [{}, failingHub(LOST)]) expect(await (await rest(`/v1/jobs/${id}`, {}, overrides)).text()).toContain(`"result":${stored},"receipt":{`);
+  });
+
+  test("[JB7] a string output is wrapped", async () => {
+    expect((await read(await rest(`/v1/jobs/${await ended("hello")}`), StrictJob)).result).toEqual({ output: "hello" });
+  });
+
+  test("[API1] an id in upper case is the same id", async () => {
+    const id = await commit();
+    expect((await read(await rest(`/v1/jobs/${id.toUpperCase()}`), StrictJob)).id).toBe(id);
+  });
+
+  test("[LM3] after retention the result is null and the receipt stays", async () => {
+    const id = await ended({ a: 1 });
+    await env.DB.prepare("UPDATE jobs SET result = NULL, payload = NULL WHERE id = ?").bind(id).run();
+    const job = await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob);
+    expect(job).toMatchObject({ status: "completed", result: null, receipt: { job_id: id } });
+  });
+});
+
+describe("404 and 503", () => {
+  test("[API1] neither hub nor D1 knows it: 404", async () => {
+    expect(await refusal(await rest(`/v1/jobs/${UNKNOWN}`), 404)).toBe("Job not found");
+  });
+
+  test.each([
+    ["the hub out of reach, no row in D1", failingHub(LOST)],
+    ["the hub overloaded, no row in D1", failingHub({ overloaded: true })],
+    ["a bug in the hub, no row in D1", failingHub({ remote: true })],
+    ["D1 out of reach, unknown to the hub", { DB: failingDb() }],
+    ["both out of reach", { ...failingHub(LOST), DB: failingDb() }],
+  ])("[API1] %s: 503", async (_name, overrides) => {
+    const response = await rest(`/v1/jobs/${UNKNOWN}`, {}, overrides);
+    expect(await refusal(response, 503)).toBe("overloaded");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("[API1] a live job needs no D1", async () => {
+    const id = await commit();
+    expect((await read(await rest(`/v1/jobs/${id}`, {}, { DB: failingDb() }), StrictJob)).status).toBe("pending");
+  });
+});
+
+describe("wait", () => {
+  let id: string;
+  beforeEach(async () => {
+    id = await commit();
+  });
+
+  test.each(["", "-1", "1.5", "ten", "1e1", " 1", "0x1"])("[API6] wait=%o is 400", async (wait) => {
+    expect(await refusal(await rest(`/v1/jobs/${id}?${new URLSearchParams({ wait })}`), 400)).toContain("wait");
+  });
+
+  test("[API6] wait=0 answers at once", async () => {
+    expect((await read(await rest(`/v1/jobs/${id}?wait=0`), StrictJob)).status).toBe("pending");
+  });
+
+  test("[API6] answers the present state after N seconds", async () => {
+    const start = Date.now();
+    expect((await read(await rest(`/v1/jobs/${id}?wait=1`), StrictJob)).status).toBe("pending");
+    expect(Date.now() - start).toBeGreaterThanOrEqual(990);
+  });
+
+  test("[API6] answers as soon as the job has ended; more than 25 counts as 25", async () => {
+    const polled = rest(`/v1/jobs/${id}?wait=99999999999999999999`);
+    const worker = await FakeWorker.connect();
+    await worker.complete({ done: true });
+    expect(await read(await polled, StrictJob)).toMatchObject({ status: "completed", result: { done: true } });
+    await worker.close();
+  });
+});

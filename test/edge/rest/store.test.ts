@@ -1,0 +1,130 @@
+import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import main from "../../../src/coordinator/main.ts";
+import { stakeSource } from "../../../src/coordinator/stake/source.ts";
+import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/d1.ts";
+import { sweep } from "../../../src/coordinator/store/retention.ts";
+import { failingDb, failingHub, freshInstance } from "./rest.ts";
+
+const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+beforeEach(async () => {
+  await freshInstance();
+  logged.mockClear();
+});
+
+const DAY = 86_400_000;
+const NOW = Date.UTC(2026, 9, 1);
+const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY };
+
+async function insertJobs(prefix: string, count: number, endedAt: number | null): Promise<void> {
+  const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
+  const insert = `INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, status, rev, attempt, result, created_at, ended_at)
+    ${numbers} SELECT ?1 || i, 'TASK', 'CHEAP', 'PUBLIC', 'u', '{}', ?2, 1, 1, ?3, 0, ?4 FROM n`;
+  await env.DB.prepare(insert).bind(prefix, endedAt === null ? "pending" : "completed", endedAt === null ? null : "{}", endedAt).run();
+  const receipts = `INSERT INTO receipts (job_id, signed_job_id, provider_pubkey, output_hash, completed_at, signature, verified)
+    ${numbers} SELECT ?1 || i, ?1 || i, 'k', 'h', 't', 's', 1 FROM n`;
+  if (endedAt !== null) await env.DB.prepare(receipts).bind(prefix).run();
+}
+
+const count = (from: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${from}`).first<number>("n");
+
+describe("retention", () => {
+  test("[LM3] payload and result go 7 days after the end, job and receipt after 30, to the millisecond", async () => {
+    await insertJobs("fresh", 1, NOW - 7 * DAY + 1);
+    await insertJobs("empty", 1, NOW - 7 * DAY);
+    await insertJobs("kept", 1, NOW - 30 * DAY + 1);
+    await insertJobs("gone", 1, NOW - 30 * DAY);
+    await insertJobs("live", 1, null);
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0 });
+    const { results } = await env.DB.prepare("SELECT id, payload, result FROM jobs ORDER BY id").all();
+    expect(results).toEqual([
+      { id: "empty1", payload: null, result: null },
+      { id: "fresh1", payload: "{}", result: "{}" },
+      { id: "kept1", payload: null, result: null },
+      { id: "live1", payload: "{}", result: null },
+    ]);
+    expect(await count("receipts")).toBe(3);
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0 });
+  });
+
+  test("[LM3] the times are settings", async () => {
+    await insertJobs("a", 1, NOW - 1_000);
+    await sweep(env.DB, { retention: { ...retention, result: 1_000 } }, NOW);
+    expect(await count("jobs WHERE result IS NULL")).toBe(1);
+    await sweep(env.DB, { retention: { ...retention, job: 1_000 } }, NOW);
+    expect([await count("jobs"), await count("receipts")]).toEqual([0, 0]);
+  });
+
+  test("[LM3] more than fit into one statement are done in several, with the receipts of the same jobs", async () => {
+    await insertJobs("old", 1_234, NOW - 40 * DAY);
+    await insertJobs("full", 1_234, NOW - 10 * DAY);
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0 });
+    expect([await count("jobs"), await count("receipts")]).toEqual([1_234, 1_234]);
+  });
+
+  test("[SPEC] expired codes nobody claimed go a day later; claimed ones are the pairings and stay", async () => {
+    const insert = env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at) VALUES (?, 'u', ?, 0, ?)");
+    await env.DB.batch([insert.bind("OPEN", 0, NOW + 1), insert.bind("LATE", 0, NOW - DAY + 1), insert.bind("DEAD", 0, NOW - DAY), insert.bind("PAIR", 1, NOW - 9 * DAY)]);
+    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1 });
+    const { results } = await env.DB.prepare("SELECT pairing_code FROM pairings ORDER BY id").all();
+    expect(results.map((row) => row.pairing_code)).toEqual(["OPEN", "LATE", "PAIR"]);
+  });
+});
+
+describe("cron", () => {
+  const run = async (overrides: Record<string, unknown> = {}) => {
+    const ctx = createExecutionContext();
+    await main.scheduled(createScheduledController(), { ...env, ...overrides }, ctx);
+    await waitOnExecutionContext(ctx);
+  };
+
+  test("[LM3] sweeps and wakes the hub", async () => {
+    await insertJobs("old", 1, Date.now() - 40 * DAY);
+    const hub = failingHub({}, 0);
+    await run(hub);
+    expect(await count("jobs")).toBe(0);
+    expect(hub.calls()).toBe(1);
+    expect(logged).not.toHaveBeenCalled();
+  });
+
+  test("[LM3] a failing store does not keep the hub asleep, a failing hub does not stop the sweep", async () => {
+    const hub = failingHub({}, 0);
+    await run({ ...hub, DB: failingDb() });
+    expect(hub.calls()).toBe(1);
+    await insertJobs("old", 1, Date.now() - 40 * DAY);
+    await run(failingHub({ remote: true }));
+    expect(await count("jobs")).toBe(0);
+    expect(logged).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("stake sources", () => {
+  test("[ST1] none is no source", () => {
+    expect(stakeSource({ stakeSource: "none" }, env.DB)).toBeNull();
+  });
+
+  test("[ST1] table reads what the operator set; a worker without a row is Open", async () => {
+    const insert = env.DB.prepare("INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES (?, ?, 0)");
+    await env.DB.batch([insert.bind("a", 99.9), insert.bind("b", 100), insert.bind("c", 1_000)]);
+    const source = stakeSource({ stakeSource: "table" }, env.DB) ?? expect.unreachable();
+    expect(await Promise.all(["a", "b", "c", "d"].map((key) => source.tierOf(key)))).toEqual(["Open", "Verified", "Sentinel", "Open"]);
+  });
+
+  test("[ST2] a table that cannot be read rejects", async () => {
+    const source = stakeSource({ stakeSource: "table" }, failingDb()) ?? expect.unreachable();
+    await expect(source.tierOf("a")).rejects.toBeInstanceOf(StoreUnavailable);
+  });
+});
+
+describe("deadline of D1", () => {
+  test("[API1] a call that never ends is StoreUnavailable when its time is over", async () => {
+    await expect(withDeadline(new Promise(() => undefined), 10)).rejects.toThrow(StoreUnavailable);
+  });
+
+  test("[API1] what drizzle says of a failed query, with its parameters, is not in the error; what D1 says is", async () => {
+    const drizzles = new Error("Failed query: select … params: user-secret", { cause: new Error("D1_ERROR: no such table: x") });
+    const error: unknown = await withDeadline(Promise.reject(drizzles)).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: "StoreUnavailable", message: "the store did not answer", reason: "D1_ERROR: no such table: x" });
+  });
+});

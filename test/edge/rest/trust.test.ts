@@ -1,0 +1,267 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { Paired, PairingCode, TrustList } from "../../../src/protocol/trust.ts";
+import { pairText } from "../../../src/protocol/worker-messages.ts";
+import { keyPair, signText } from "../../../src/receipt/index.ts";
+import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";
+import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { FakeWorker } from "./worker.ts";
+
+vi.spyOn(console, "error").mockImplementation(() => undefined);
+beforeEach(freshInstance);
+
+const CREATE = "/v1/trust/create";
+const CLAIM = "/v1/trust/claim";
+const HOUR = 3_600_000;
+const LIMITED = { RATE_LIMITS: "on" };
+const network = env.INSTANCE === "evm" ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
+const keyOf = (seed: number) => keyPair(new Uint8Array(32).fill(seed));
+const [A, B] = [keyOf(1).publicKey, keyOf(2).publicKey];
+
+async function create(user_id: string): Promise<string> {
+  const response = await post(CREATE, { user_id });
+  expect(response.status).toBe(201);
+  return (await read(response, PairingCode)).pairing_code;
+}
+
+async function pair(user_id: string, provider_pubkey: string): Promise<void> {
+  expect((await post(CLAIM, { pairing_code: await create(user_id), provider_pubkey })).status).toBe(200);
+}
+
+async function list(user: string): Promise<TrustList["providers"]> {
+  return (await read(await rest(`/v1/trust/list?${new URLSearchParams({ user_id: user })}`), z.strictObject(TrustList.shape))).providers;
+}
+
+const expire = (code: string, at: number) => env.DB.prepare("UPDATE pairings SET expires_at = ? WHERE pairing_code = ?").bind(at, code).run();
+
+describe("POST /v1/trust/create", () => {
+  test("[SPEC] answers a code of 6 upper-case hex digits that expires in an hour", async () => {
+    const response = await post(CREATE, { user_id: "u" });
+    expect(response.status).toBe(201);
+    const body = await read(response, z.strictObject(PairingCode.shape));
+    expect(body.pairing_code).toMatch(/^[0-9A-F]{6}$/);
+    expect(Math.abs(Date.parse(body.expires_at) - Date.now() - HOUR)).toBeLessThan(5_000);
+    expect(await env.DB.prepare("SELECT user_id, provider_pubkey, claimed, expires_at - created_at AS validity FROM pairings").first()).toEqual({
+      user_id: "u",
+      provider_pubkey: null,
+      claimed: 0,
+      validity: HOUR,
+    });
+  });
+
+  test.each([
+    ["", "user_id"],
+    ["[]", "user_id"],
+    ["{}", "Missing required fields: user_id"],
+    ['{"user_id":null}', "Missing required fields: user_id"],
+    ['{"user_id":""}', "user_id"],
+    ['{"user_id":7}', "user_id"],
+    [`{"user_id":"${"x".repeat(129)}"}`, "user_id"],
+    ['{"user_id":"a\\u0007"}', "user_id"],
+  ])("[API4] %s is 400 naming the field", async (body, names) => {
+    expect(await refusal(await post(CREATE, body), 400)).toContain(names);
+  });
+
+  test("[LM1] a large body is 413", async () => {
+    expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(600_000)}"}`), 413)).toBe("payload_too_large");
+  });
+
+  test("[TR3] a sixth open code of a user is 429 with Retry-After until the first expires; others go on", async () => {
+    const codes = [];
+    for (let i = 0; i < 5; i++) codes.push(await create("u"));
+    await expire(codes[0] ?? "", Date.now() + 90_000);
+    const response = await post(CREATE, { user_id: "u" }, {}, LIMITED);
+    expect(await refusal(response, 429)).toBe("rate_limited");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(80);
+    expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(90);
+    expect((await post(CREATE, { user_id: "v" }, {}, LIMITED)).status).toBe(201);
+    // A code that was claimed or has expired is not open.
+    await post(CLAIM, { pairing_code: codes[1], provider_pubkey: A });
+    expect((await post(CREATE, { user_id: "u" }, {}, LIMITED)).status).toBe(201);
+    await expire(codes[0] ?? "", Date.now() - 1);
+    expect((await post(CREATE, { user_id: "u" }, {}, LIMITED)).status).toBe(201);
+    expect((await post(CREATE, { user_id: "u" }, {}, LIMITED)).status).toBe(429);
+  });
+
+  test("[TR3] of many at once no more than five are opened", async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => post(CREATE, { user_id: "u" }, {}, LIMITED)));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(5);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(7);
+  });
+
+  test("[LM2] without rate limits a user may have any number", async () => {
+    for (let i = 0; i < 8; i++) await create("u");
+  });
+
+  test("[TR3] a code is unique among open ones, and free again once it is not open", async () => {
+    const now = Date.now();
+    const fresh = { code: "ABCDEF", userId: "u", now, openLimit: 5 };
+    expect(await storeCode(env.DB, fresh)).toEqual({ ok: true, expiresAt: now + HOUR });
+    expect(await storeCode(env.DB, { ...fresh, userId: "v" })).toEqual({ ok: false, reason: "taken" });
+    expect(await storeCode(env.DB, { ...fresh, userId: "v", openLimit: null })).toEqual({ ok: false, reason: "taken" });
+    expect(await storeCode(env.DB, { ...fresh, userId: "v", now: now + HOUR })).toMatchObject({ ok: true });
+  });
+
+  test("[API1] the store out of reach is 503", async () => {
+    expect(await refusal(await post(CREATE, { user_id: "u" }, {}, { DB: failingDb() }), 503)).toBe("overloaded");
+  });
+});
+
+describe("POST /v1/trust/claim", () => {
+  test("[SPEC] pairs the worker with the user, once", async () => {
+    const pairing_code = await create("u");
+    const response = await post(CLAIM, { pairing_code, provider_pubkey: A });
+    expect(response.status).toBe(200);
+    const body = await read(response, z.strictObject(Paired.shape));
+    expect(body.user_id).toBe("u");
+    expect(await list("u")).toEqual([{ provider_pubkey: A, paired_at: body.paired_at }]);
+    for (const key of [A, B]) expect(await refusal(await post(CLAIM, { pairing_code, provider_pubkey: key }), 400)).toBe("already_claimed");
+    expect(await list("u")).toHaveLength(1);
+  });
+
+  test("[API4] codes and keys are read in either case", async () => {
+    const code = await create("u");
+    expect((await post(CLAIM, { pairing_code: code.toLowerCase(), provider_pubkey: A.toUpperCase() })).status).toBe(200);
+    expect(await list("u")).toMatchObject([{ provider_pubkey: A }]);
+  });
+
+  test.each(["000000", "", "12345", "1234567", "GGGGGG", " A1B2C", "A1B2C3\n", "١٢٣٤٥٦", "' OR 1"])("[SPEC, API4] code %o is invalid_code", async (code) => {
+    expect(await refusal(await post(CLAIM, { pairing_code: code, provider_pubkey: A }), 400)).toBe("invalid_code");
+  });
+
+  test("[SPEC] an hour after it was made a code is expired, to the millisecond", async () => {
+    const now = Date.now();
+    await storeCode(env.DB, { code: "ABCDEF", userId: "u", now, openLimit: null });
+    expect(await claimCode(env.DB, "ABCDEF", A, now + HOUR)).toEqual({ ok: false, reason: "expired" });
+    expect(await claimCode(env.DB, "ABCDEF", A, now + HOUR - 1)).toEqual({ ok: true, userId: "u" });
+    expect(await claimCode(env.DB, "ABCDEF", A, now + 2 * HOUR)).toEqual({ ok: false, reason: "already_claimed" });
+    const code = await create("u");
+    await expire(code, Date.now() - 1);
+    expect(await refusal(await post(CLAIM, { pairing_code: code, provider_pubkey: A }), 400)).toBe("expired");
+  });
+
+  test("[API4] of two rows with one code the newest counts", async () => {
+    const now = Date.now();
+    await storeCode(env.DB, { code: "ABCDEF", userId: "old", now: now - 2 * HOUR, openLimit: null });
+    await storeCode(env.DB, { code: "ABCDEF", userId: "new", now, openLimit: null });
+    expect(await claimCode(env.DB, "ABCDEF", A, now)).toEqual({ ok: true, userId: "new" });
+    expect(await claimCode(env.DB, "ABCDEF", A, now)).toEqual({ ok: false, reason: "already_claimed" });
+  });
+
+  test("[API4] a race has one winner", async () => {
+    const pairing_code = await create("u");
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => post(CLAIM, { pairing_code, provider_pubkey: keyOf(i + 1).publicKey })));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    for (const answer of answers.filter(({ status }) => status !== 200)) expect(await refusal(answer, 400)).toBe("already_claimed");
+    expect(await list("u")).toHaveLength(1);
+  });
+
+  test.each([
+    ["[]", "pairing_code"],
+    ["{}", "Missing required fields: pairing_code, provider_pubkey"],
+    ['{"pairing_code":"ABCDEF"}', "Missing required fields: pairing_code, provider_pubkey"],
+    [`{"pairing_code":123456,"provider_pubkey":"${A}"}`, "pairing_code"],
+    ['{"pairing_code":"ABCDEF","provider_pubkey":"zz"}', "provider_pubkey"],
+    [`{"pairing_code":"ABCDEF","provider_pubkey":"0x${A}"}`, "provider_pubkey"],
+    [`{"pairing_code":"ABCDEF","provider_pubkey":"${"0".repeat(64)}"}`, "provider_pubkey"],
+    [`{"pairing_code":"ABCDEF","provider_pubkey":"01${"0".repeat(62)}"}`, "provider_pubkey"],
+    [`{"pairing_code":"ABCDEF","provider_pubkey":"${"f".repeat(64)}"}`, "provider_pubkey"],
+    [`{"pairing_code":"ABCDEF","provider_pubkey":"${A}","signature":5}`, "signature"],
+  ])("[API4] %s is 400 naming the field", async (body, names) => {
+    expect(await refusal(await post(CLAIM, body), 400)).toContain(names);
+  });
+
+  test("[TR4] a signature is not needed, but must verify where there is one", async () => {
+    const key = keyOf(3);
+    const pairing_code = await create("u");
+    const fields = { network, code: pairing_code, pubkey: key.publicKey };
+    const good = signText(pairText(fields), key.secret);
+    const wrong = {
+      "another network": signText(pairText({ ...fields, network: "eip155:1" }), key.secret),
+      "another code": signText(pairText({ ...fields, code: "000000" }), key.secret),
+      "another key's": signText(pairText(fields), keyOf(4).secret),
+      "no signature": "AAAA",
+      empty: "",
+    };
+    for (const [name, signature] of Object.entries(wrong)) {
+      expect(await refusal(await post(CLAIM, { pairing_code, provider_pubkey: key.publicKey, signature }), 400), name).toBe("invalid_signature");
+    }
+    expect(await list("u")).toEqual([]);
+    expect((await post(CLAIM, { pairing_code, provider_pubkey: key.publicKey, signature: good })).status).toBe(200);
+  });
+
+  test("[TR3] an eleventh claim in a minute is 429 with Retry-After", async () => {
+    const claim = () => post(CLAIM, { pairing_code: "000000", provider_pubkey: A }, {}, LIMITED);
+    // Should a minute begin right here, the count begins again: then twenty are enough in any case.
+    const statuses = [];
+    for (let i = 0; i < 20; i++) statuses.push(await claim());
+    const limited = statuses.filter(({ status }) => status === 429);
+    expect(limited.length).toBeGreaterThan(0);
+    expect(statuses.slice(0, 10).every(({ status }) => status === 400)).toBe(true);
+    for (const answer of limited) {
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await refusal(answer, 429)).toBe("rate_limited");
+    }
+  });
+
+  test("[TR3] after thirty failed claims in a minute all are 429, whoever asks", async () => {
+    const claim = (ip: number) => post(CLAIM, { pairing_code: "000000", provider_pubkey: A, "": "" }, { "x-real-ip": `192.0.2.${ip}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
+    const before = Math.floor(Date.now() / 60_000);
+    for (let i = 0; i < 30; i++) expect((await claim(i)).status).toBe(400);
+    const after = (await claim(99)).status;
+    if (Math.floor(Date.now() / 60_000) === before) expect(after).toBe(429);
+  });
+
+  test("[LM2] without rate limits claims are not counted", async () => {
+    for (let i = 0; i < 12; i++) await refusal(await post(CLAIM, { pairing_code: "000000", provider_pubkey: A }), 400);
+  });
+
+  test("[SPEC] a claim stands when the hub cannot be told", async () => {
+    const pairing_code = await create("u");
+    expect((await post(CLAIM, { pairing_code, provider_pubkey: A }, {}, failingHub({ remote: true }))).status).toBe(200);
+    expect(await list("u")).toHaveLength(1);
+  });
+
+  test("[SPEC] a PRIVATE job that waits goes to a worker that is paired meanwhile", async () => {
+    const [busy, late] = [await FakeWorker.connect(), await FakeWorker.connect()];
+    await pair("u", busy.key.publicKey);
+    const secret = { ...TASK, user_id: "u", privacy_class: "PRIVATE" };
+    expect((await post("/v1/jobs/commit/cheap", secret)).status).toBe(201);
+    await busy.next("job_assign");
+    expect((await post("/v1/jobs/commit/cheap", secret)).status).toBe(201);
+    await pair("u", late.key.publicKey);
+    expect(await late.next("job_assign")).toMatchObject({ privacy_class: "PRIVATE" });
+    for (const worker of [busy, late]) await worker.close();
+  });
+
+  test("[API1] the store out of reach is 503", async () => {
+    expect(await refusal(await post(CLAIM, { pairing_code: "ABCDEF", provider_pubkey: A }, {}, { DB: failingDb() }), 503)).toBe("overloaded");
+  });
+});
+
+describe("GET /v1/trust/list", () => {
+  test("[SPEC] is empty for a user without pairings, open codes do not show", async () => {
+    await create("u");
+    expect(await list("u")).toEqual([]);
+  });
+
+  test("[API4] newest first, each worker once with its latest pairing", async () => {
+    const insert = env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('X', ?, ?, 1, 0, 0, ?)");
+    await env.DB.batch([insert.bind("u", A, 1_000), insert.bind("u", B, 2_000), insert.bind("u", A, 3_000), insert.bind("w", B, 4_000)]);
+    expect(await list("u")).toEqual([
+      { provider_pubkey: A, paired_at: "1970-01-01T00:00:03.000Z" },
+      { provider_pubkey: B, paired_at: "1970-01-01T00:00:02.000Z" },
+    ]);
+  });
+
+  test("[TR1] a user_id is compared as it is: case, accents and quotes matter", async () => {
+    await pair("é'; DROP TABLE pairings; --", A);
+    expect(await list("é'; DROP TABLE pairings; --")).toHaveLength(1);
+    expect(await list("e\u0301'; DROP TABLE pairings; --")).toEqual([]);
+  });
+
+  test.each(["", "?user_id=", "?user=u", `?user_id=${"x".repeat(129)}`, "?user_id=a%00"])("[API4] /v1/trust/list%s is 400 naming user_id", async (query) => {
+    expect(await refusal(await rest(`/v1/trust/list${query}`), 400)).toContain("user_id");
+  });
+});

@@ -1,0 +1,75 @@
+import { JobAssign, RegisterAck, registerText } from "../../../src/protocol/worker-messages.ts";
+import type { Receipt } from "../../../src/protocol/receipt.ts";
+import { type KeyPair, keyPair, signReceipt, signText } from "../../../src/receipt/index.ts";
+import { type Frame, WorkerSocket } from "./worker-socket.ts";
+
+/** A new worker's key. */
+export function newKey(): KeyPair {
+  return keyPair(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+/** An honest worker written by hand, frame by frame: nothing here goes through our worker's own code. */
+export class TestWorker extends WorkerSocket {
+  readonly key: KeyPair;
+  #challenge: Frame = { type: "none" };
+
+  private constructor(ws: WebSocket, key: KeyPair) {
+    super(ws);
+    this.key = key;
+  }
+
+  /** A worker on this socket, once it has been challenged. */
+  static async greeted(ws: WebSocket, key: KeyPair = newKey()): Promise<TestWorker> {
+    const worker = new TestWorker(ws, key);
+    worker.#challenge = await worker.next("challenge");
+    return worker;
+  }
+
+  get challenge(): Frame {
+    return this.#challenge;
+  }
+
+  /** The `register` frame of this worker; `signed` signs it over the challenge. */
+  registration({ signed = false, ...fields }: { signed?: boolean; [field: string]: unknown } = {}): Frame {
+    const { network, host, nonce } = this.challenge;
+    const text = registerText({ network: String(network), host: String(host), nonce: String(nonce), pubkey: this.key.publicKey });
+    return {
+      type: "register",
+      provider_pubkey: this.key.publicKey,
+      provider_type: "DESKTOP",
+      capabilities: ["LLM_INFER", "TASK"],
+      ...(signed && { signature: signText(text, this.key.secret) }),
+      ...fields,
+    };
+  }
+
+  async register(fields: { signed?: boolean; [field: string]: unknown } = {}): Promise<Extract<Answer, { status: "ok" }>> {
+    this.send(this.registration(fields));
+    const ack = RegisterAck.parse(await this.next("register_ack"));
+    if (ack.status !== "ok") throw new Error(`refused: ${ack.error}`);
+    return ack;
+  }
+
+  async assigned(): Promise<JobAssign> {
+    return JobAssign.parse(await this.next("job_assign"));
+  }
+
+  /** The receipt that an honest worker signs for `output`. */
+  receipt(jobId: string, output: unknown, completedAt: number = Date.now()): Receipt {
+    return signReceipt(this.key, jobId, output, new Date(completedAt).toISOString());
+  }
+
+  /** A `job_complete` with an honest receipt; `fields` overrides. */
+  completion(job: Pick<JobAssign, "job_id" | "attempt">, output: unknown, fields: Record<string, unknown> = {}): Frame {
+    const { signature, ...receipt } = this.receipt(job.job_id, output);
+    return { type: "job_complete", job_id: job.job_id, attempt: job.attempt, output, receipt, receipt_signature: signature, ...fields };
+  }
+
+  /** Sends a completion and takes its answer. */
+  async complete(job: Pick<JobAssign, "job_id" | "attempt">, output: unknown = { summary: "s", word_count: 1 }, fields: Record<string, unknown> = {}): Promise<Frame> {
+    this.send(this.completion(job, output, fields));
+    return this.next("job_complete_ack");
+  }
+}
+
+type Answer = ReturnType<typeof RegisterAck.parse>;

@@ -1,0 +1,140 @@
+import type { JobType } from "../../../src/protocol/job.ts";
+import type { Tier } from "../../../src/protocol/worker-messages.ts";
+import {
+  createState,
+  type DispatchEvent,
+  type DispatchState,
+  type Effect,
+  type JobFacts,
+  nextDue,
+  reduce,
+  restore,
+  type Rules,
+  Snapshot,
+  snapshotOf,
+  statusOf,
+} from "../../../src/coordinator/dispatch/index.ts";
+
+export const START = 1_000_000;
+
+type WorkerOptions = {
+  capabilities?: readonly JobType[];
+  tier?: Tier;
+  acks?: boolean;
+  lastUsedAt?: number;
+  resume?: readonly { jobId: string; attempt: number }[];
+  strikes?: number;
+  draining?: boolean;
+};
+
+/** Dispatch on a desk: a state, a clock that is moved by hand, and short words for its events. */
+export class Desk {
+  state: DispatchState;
+  now = START;
+  readonly rules: Rules;
+  /** How each job ended: `completed w`, `failed cause`. */
+  readonly ends = new Map<string, string>();
+  readonly #seen = new Map<string, number>();
+  readonly #sockets = new Map<string, number>();
+
+  constructor(rules: Partial<Rules> = {}) {
+    this.rules = { stake: false, receiptPolicy: "strict", ...rules };
+    this.state = createState(this.rules);
+  }
+
+  tell(event: DispatchEvent): Effect[] {
+    const effects = reduce(this.state, event, { now: this.now, lastSeen: (conn) => this.#seen.get(conn) ?? this.now });
+    for (const effect of effects) {
+      if (effect.type !== "ended") continue;
+      const { outcome } = effect;
+      this.ends.set(effect.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}`);
+    }
+    return effects;
+  }
+
+  /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
+  register(key: string, { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining }: WorkerOptions = {}): Effect[] {
+    const number = (this.#sockets.get(key) ?? 0) + 1;
+    this.#sockets.set(key, number);
+    const record = { strikes, parks: 0, parkedUntil: 0 };
+    const more = draining === undefined ? {} : { draining };
+    return this.tell({ type: "register", conn: `${key}#${number}`, key, capabilities: new Set(capabilities), tier, acks, record, lastUsedAt, resume, ...more });
+  }
+
+  submit(id: string, facts: Partial<JobFacts> = {}): Effect[] {
+    const base = { id, jobType: "TASK", policy: "CHEAP", privacyClass: "PUBLIC", userId: "ann", trustedKeys: [], payloadBytes: 10, createdAt: this.now } as const;
+    return this.tell({ type: "submit", job: { ...base, ...facts } });
+  }
+
+  /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all effects. */
+  pass(ms: number): Effect[] {
+    const effects: Effect[] = [];
+    const end = this.now + ms;
+    for (let due = nextDue(this.state); due !== null && due <= end; due = nextDue(this.state)) {
+      this.now = Math.max(this.now, due);
+      effects.push(...this.tell({ type: "time" }));
+    }
+    this.now = end;
+    return effects;
+  }
+
+  /** From now on this socket is not heard any more. */
+  silence(conn: string): void {
+    this.#seen.set(conn, this.now);
+  }
+
+  hear(conn: string): void {
+    this.#seen.delete(conn);
+  }
+
+  /** The hub's memory is gone; `live` are the workers whose sockets are still there. */
+  forget(live: readonly string[] = []): void {
+    const saved = [...this.state.jobs.values()].map((job) => {
+      const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, rev } = job;
+      const facts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt };
+      return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
+    });
+    this.state = createState(this.rules);
+    restore(this.state, saved, this.now);
+    for (const key of live) this.register(key);
+  }
+
+  /** Where a job is: `pending`, `assigned w 1`, `running w 1`, `… gone` without a socket, or how it ended. */
+  where(id: string): string {
+    const job = this.state.jobs.get(id);
+    if (job === undefined) return this.ends.get(id) ?? "unknown";
+    if (job.phase.kind === "waiting") return "pending";
+    const { lease, kind } = job.phase;
+    return `${statusOf(job)} ${lease.key} ${lease.attempt}${kind === "orphaned" ? " gone" : ""}`;
+  }
+}
+
+/** Effects in short words, without those that only save. */
+export function words(effects: readonly Effect[]): string {
+  return effects.flatMap(word).join(", ");
+}
+
+function word(effect: Effect): string[] {
+  switch (effect.type) {
+    case "save":
+    case "ended":
+    case "record":
+      return [];
+    case "assign":
+      return [`assign ${effect.jobId} ${effect.attempt} to ${effect.conn}`];
+    case "cancel_attempt":
+      return [`cancel ${effect.jobId} ${effect.attempt} on ${effect.conn}: ${effect.reason}`];
+    case "completion_ack":
+      return [effect.answer.status === "accepted" ? "accepted" : `rejected: ${effect.answer.error}`];
+    case "completion_of_unknown":
+      return ["not live"];
+    case "drained":
+      return [`drained ${effect.conn}`];
+    case "close":
+      return [`close ${effect.conn} ${effect.code}`];
+    case "refused":
+      return [effect.reason];
+    default:
+      return effect satisfies never;
+  }
+}

@@ -1,0 +1,113 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Found } from "../../../src/worker/runtimes/probe.ts";
+import { type Runtime, RuntimeError } from "../../../src/worker/runtimes/runtime.ts";
+import { type RuntimeNote, RuntimeWatch } from "../../../src/worker/node/runtime-watch.ts";
+
+type Scripted = Runtime & { closed: number; warm: number; failWith: RuntimeError | null };
+
+function runtime(model: string): Scripted {
+  return {
+    name: "ollama",
+    model,
+    models: [model],
+    closed: 0,
+    warm: 0,
+    failWith: null,
+    async generate() {
+      if (this.failWith !== null) throw this.failWith;
+      return { text: "t", model, usage: { prompt_tokens: 1, completion_tokens: 1 }, finishReason: "stop" };
+    },
+    async warmUp() {
+      this.warm++;
+      if (this.failWith !== null) throw this.failWith;
+    },
+    async close() {
+      this.closed++;
+    },
+  };
+}
+
+const missing: Found = { ok: false, tried: [], hint: "run: ollama pull x" };
+
+function watch(script: Found[], isBusy = () => false): { watch: RuntimeWatch; notes: RuntimeNote[] } {
+  const notes: RuntimeNote[] = [];
+  const find = () => Promise.resolve(script.shift() ?? missing);
+  const made = new RuntimeWatch({ find, isBusy, onNote: (note) => notes.push(note), intervalMs: 3_600_000 });
+  onTestFinished(() => made.close());
+  return { watch: made, notes };
+}
+
+describe("the watch over the LLM runtime", () => {
+  it("announces a runtime only after it has answered once", async () => {
+    const tiny = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }]);
+    await watched.start();
+    expect(tiny.warm).toBe(1);
+    expect(notes).toEqual([{ type: "runtime_ready", runtime: "ollama", model: "tiny" }]);
+  });
+
+  it("one that does not answer is missing, said once; it is announced when it does", async () => {
+    const tiny = runtime("tiny");
+    tiny.failWith = new RuntimeError("runtime_error", "out of memory");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }, { ok: true, runtime: tiny }, { ok: true, runtime: tiny }]);
+    await watched.start();
+    await watched.start();
+    tiny.failWith = null;
+    await watched.start();
+    expect(notes.map((note) => note.type)).toEqual(["runtime_missing", "runtime_ready"]);
+  });
+
+  it("the same runtime found again changes nothing and is not warmed again", async () => {
+    const first = runtime("tiny");
+    const again = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: first }, { ok: true, runtime: again }, { ok: true, runtime: first }]);
+    await watched.start();
+    await watched.start();
+    await watched.start();
+    expect(watched.runtime).toBe(first);
+    expect([first.closed, again.closed, again.warm, notes.length]).toEqual([0, 1, 0, 1]);
+  });
+
+  it("another model takes over and the old runtime is closed", async () => {
+    const small = runtime("small");
+    const large = runtime("large");
+    const { watch: watched } = watch([{ ok: true, runtime: small }, { ok: true, runtime: large }]);
+    await watched.start();
+    await watched.start();
+    expect([watched.runtime, small.closed]).toEqual([large, 1]);
+  });
+
+  it("one miss is forgiven, two in a row are not", async () => {
+    const { watch: watched, notes } = watch([{ ok: true, runtime: runtime("tiny") }, missing, { ok: true, runtime: runtime("tiny") }, missing, missing]);
+    for (let i = 0; i < 4; i++) await watched.start();
+    expect(watched.runtime).toBeDefined();
+    await watched.start();
+    expect(watched.runtime).toBeUndefined();
+    expect(notes.at(-1)).toMatchObject({ type: "runtime_lost" });
+  });
+
+  it("leaves a runtime in peace while a job runs", async () => {
+    let busy = false;
+    const { watch: watched } = watch([{ ok: true, runtime: runtime("tiny") }, missing, missing], () => busy);
+    await watched.start();
+    busy = true;
+    await watched.start();
+    await watched.start();
+    expect(watched.runtime).toBeDefined();
+  });
+
+  it("a job that finds the runtime gone takes the announcement back, any other failure does not", async () => {
+    const tiny = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }]);
+    await watched.start();
+    const options = { signal: new AbortController().signal };
+    tiny.failWith = new RuntimeError("runtime_error", "bad");
+    await expect(watched.generate("p", options)).rejects.toBe(tiny.failWith);
+    expect(watched.runtime).toBe(tiny);
+    tiny.failWith = new RuntimeError("runtime_unreachable", "gone");
+    await expect(watched.generate("p", options)).rejects.toBe(tiny.failWith);
+    expect(watched.runtime).toBeUndefined();
+    expect(notes.at(-1)).toMatchObject({ type: "runtime_lost", model: "tiny" });
+    await expect(watched.generate("p", options)).rejects.toMatchObject({ code: "runtime_unreachable" });
+  });
+});

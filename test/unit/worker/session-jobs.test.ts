@@ -1,0 +1,349 @@
+import { describe, expect, it } from "vitest";
+import { deeds, notes, PROFILE, sent, SessionBench } from "./support/session-bench.ts";
+
+function online(options?: ConstructorParameters<typeof SessionBench>[0]): SessionBench {
+  const bench = new SessionBench(options);
+  bench.goOnline();
+  return bench;
+}
+
+function progress(bench: SessionBench, delta: string, attempt = 1) {
+  return bench.apply({ type: "progress", jobId: "job-1", attempt, delta });
+}
+
+describe("taking jobs", () => {
+  it("[WS9] acknowledges at once, then runs", () => {
+    const effects = online().assign();
+    expect(sent(effects)).toEqual([{ type: "job_ack", job_id: "job-1", attempt: 1 }]);
+    expect(effects.findIndex((effect) => effect.type === "send")).toBeLessThan(effects.findIndex((effect) => effect.type === "run"));
+  });
+
+  it("[WS8] takes a job_assign with nothing but the five fields of SPEC.md, as attempt 1", () => {
+    expect(sent(online().assign("j", { attempt: undefined, deadline: undefined }))).toEqual([{ type: "job_ack", job_id: "j", attempt: 1 }]);
+  });
+
+  it("[WS9] the same assignment again is acknowledged again and not run again", () => {
+    const bench = online();
+    bench.assign();
+    const effects = bench.assign();
+    expect(sent(effects)).toEqual([{ type: "job_ack", job_id: "job-1", attempt: 1 }]);
+    expect(deeds(effects)).toEqual([]);
+  });
+
+  it("[JB6] a newer attempt of the running job replaces it, an older one changes nothing", () => {
+    const bench = online();
+    bench.assign("job-1", { attempt: 2 });
+    expect(bench.assign("job-1", { attempt: 1 })).toEqual([]);
+    expect(deeds(bench.assign("job-1", { attempt: 3 }))).toEqual(["abort", "run"]);
+    expect(bench.state.job?.attempt).toBe(3);
+  });
+
+  it.each([
+    ["busy", {}, true],
+    ["unsupported_job_type", { job_type: "RENDER" }, false],
+    ["invalid_payload", { payload: { task_type: "classify" } }, false],
+    ["invalid_payload", { job_type: "LLM_INFER", payload: { input: "x" } }, false],
+    ["unsupported_task_type", { payload: { task_type: "translate", input: "x" } }, false],
+  ])("[WS9] rejects what it cannot do: %s", (reason, over, busy) => {
+    const bench = online();
+    if (busy) bench.assign("other");
+    expect(sent(bench.assign("job-1", over))).toEqual([{ type: "job_reject", job_id: "job-1", reason }]);
+  });
+
+  it("[WS9] a worker for tasks rejects an LLM job", () => {
+    const bench = online({ profile: { ...PROFILE, capabilities: ["TASK"] } });
+    expect(sent(bench.assignLlm())).toEqual([{ type: "job_reject", job_id: "job-1", reason: "unsupported_job_type" }]);
+  });
+
+  it("[WS9] rejects an assignment that crossed its drain", () => {
+    const bench = online();
+    bench.apply({ type: "drain" });
+    expect(sent(bench.assign())).toEqual([{ type: "job_reject", job_id: "job-1", reason: "draining" }]);
+  });
+});
+
+describe("cancelling", () => {
+  it("[WS11] stops and forgets; what the run still says changes nothing", () => {
+    const bench = online();
+    bench.assign();
+    expect(deeds(bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "completed" }))).toEqual(["abort"]);
+    expect(bench.complete()).toEqual([]);
+    expect(progress(bench, "x")).toEqual([]);
+    expect(deeds(bench.assign("job-2"))).toEqual(["run"]);
+  });
+
+  it("[WS11] a cancel of an older attempt or of another job leaves the run alone", () => {
+    const bench = online();
+    bench.assign("job-1", { attempt: 2 });
+    bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "r" });
+    bench.receive({ type: "job_cancel", job_id: "job-9", attempt: 9, reason: "r" });
+    expect(bench.state.job).toMatchObject({ jobId: "job-1", attempt: 2 });
+  });
+
+  it("[WS10] a cancel forgets a kept result and takes it from the shelf", () => {
+    const bench = online();
+    bench.assign();
+    bench.complete();
+    expect(bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "not_assigned" })).toContainEqual({ type: "keep", results: [] });
+    expect(sent(bench.pass(20_000))).not.toContainEqual(expect.objectContaining({ type: "job_complete" }));
+  });
+});
+
+describe("times", () => {
+  it.each([
+    ["TASK", 30_000],
+    ["LLM_INFER", 60_000],
+  ])("[JB4] a %s without progress is given up after %i ms", (type, limit) => {
+    const bench = online();
+    if (type === "TASK") bench.assign();
+    else bench.assignLlm();
+    expect(sent(bench.pass(limit - 1))).not.toContainEqual(expect.objectContaining({ type: "job_failed" }));
+    const effects = bench.pass(1);
+    expect(deeds(effects)).toContain("abort");
+    expect(sent(effects)).toContainEqual(expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, error: "execution_timeout", retryable: true }));
+  });
+
+  it("[JB4] progress renews the limit, up to the deadline of the job", () => {
+    const bench = online();
+    bench.assignLlm("job-1", { deadline: bench.deadline(100_000) });
+    bench.pass(50_000);
+    progress(bench, "a");
+    bench.pass(49_999);
+    expect(bench.state.job).not.toBeNull();
+    expect(sent(bench.pass(1))).toContainEqual(expect.objectContaining({ type: "job_failed", error: "deadline_exceeded", retryable: false }));
+  });
+
+  it.each([
+    ["past", -60_000],
+    ["hours away", 7_200_000],
+  ])("[JB4] a deadline that is %s shows a wrong clock: the total counts from now", (_, ms) => {
+    const bench = online();
+    bench.assign("job-1", { deadline: bench.deadline(ms) });
+    expect(bench.state.job?.totalDue).toBe(180_000);
+  });
+});
+
+describe("progress", () => {
+  it("[WS9] joins deltas to at most 20 frames a second, seq from 0", () => {
+    const bench = online();
+    bench.assignLlm();
+    bench.pass(50);
+    for (let i = 0; i < 1_000; i++) {
+      progress(bench, String(i % 10));
+      bench.pass(1);
+    }
+    bench.pass(50);
+    const frames = sent(bench.effects).filter((frame) => frame["type"] === "job_progress");
+    expect(frames.length).toBeLessThanOrEqual(22);
+    expect(frames.map((frame) => frame["seq"])).toEqual(frames.map((_, i) => i));
+    expect(frames.map((frame) => frame["delta"]).join("")).toBe("0123456789".repeat(100));
+  });
+
+  it("[WS9] a new attempt counts from 0 again", () => {
+    const bench = online();
+    bench.assignLlm();
+    bench.pass(50);
+    progress(bench, "a");
+    bench.assignLlm("job-1", { attempt: 2 });
+    bench.pass(50);
+    expect(sent(progress(bench, "b", 2))).toEqual([{ type: "job_progress", job_id: "job-1", attempt: 2, seq: 0, delta: "b" }]);
+  });
+
+  it("[WS9] a run whose text is still hidden renews its lease with an empty delta every 10 s", () => {
+    const bench = online();
+    bench.assignLlm();
+    for (let i = 0; i < 30; i++) {
+      bench.pass(1_000);
+      progress(bench, "");
+    }
+    expect(sent(bench.effects).filter((frame) => frame["type"] === "job_progress")).toEqual(
+      [0, 1, 2].map((seq) => ({ type: "job_progress", job_id: "job-1", attempt: 1, seq, delta: "" })),
+    );
+  });
+
+  it("[WS9] the text that waits goes out before the result", () => {
+    const bench = online();
+    bench.assignLlm();
+    progress(bench, "late");
+    expect(sent(bench.complete()).map((frame) => frame["type"])).toEqual(["job_progress", "job_complete"]);
+  });
+
+  it("[WS9] never cuts a surrogate pair, nor makes a frame too long", () => {
+    const bench = online();
+    bench.assignLlm();
+    bench.pass(50);
+    progress(bench, `x${"😀".repeat(40_000)}`);
+    bench.pass(1_000);
+    const deltas = sent(bench.effects).flatMap((frame) => (frame["type"] === "job_progress" ? [String(frame["delta"])] : []));
+    expect(deltas.every((delta) => delta.isWellFormed() && delta.length <= 32_768)).toBe(true);
+    expect(deltas.join("")).toBe(`x${"😀".repeat(40_000)}`);
+  });
+
+  it("[WS9] text produced without a socket is sent after the reconnect, and what may have been lost is repeated", () => {
+    const bench = online();
+    bench.assignLlm();
+    bench.pass(50);
+    progress(bench, "a");
+    bench.close(1006);
+    progress(bench, "b");
+    bench.pass(2_500);
+    const frames = [...sent(bench.goOnline()), ...sent(bench.pass(50))].filter((frame) => frame["type"] === "job_progress");
+    expect(frames.map(({ seq, delta }) => [seq, delta])).toEqual([[0, "a"], [1, "b"]]);
+  });
+});
+
+describe("delivering", () => {
+  it("[WS10] a result goes on the shelf before it goes on the wire", () => {
+    const bench = online();
+    bench.assign();
+    const effects = bench.complete();
+    const kinds = effects.map((effect) => effect.type);
+    expect(kinds.indexOf("keep")).toBeLessThan(kinds.indexOf("send"));
+  });
+
+  it("[WS10] is sent every 10 s until it is acknowledged", () => {
+    const bench = online();
+    bench.assign();
+    bench.complete();
+    const count = () => sent(bench.effects).filter((frame) => frame["type"] === "job_complete").length;
+    bench.pass(30_000);
+    expect(count()).toBe(4);
+    bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
+    bench.pass(30_000);
+    expect(count()).toBe(4);
+  });
+
+  it.each([["accepted"], ["duplicate"], ["rejected"], ["a status of the future"]])("[WS10] any acknowledgement ends the resending: %s", (status) => {
+    const bench = online();
+    bench.assign();
+    bench.complete();
+    expect(bench.receive({ type: "job_complete_ack", job_id: "job-1", status })).toContainEqual({ type: "keep", results: [] });
+    expect(bench.state.held).toEqual([]);
+  });
+
+  it("[WS10] resume lists what runs and what is not acknowledged, and the result is sent again after the reconnect", () => {
+    const bench = online();
+    bench.assign("job-1");
+    bench.complete("job-1");
+    bench.assign("job-2", { attempt: 2 });
+    bench.close(1006);
+    bench.pass(2_500);
+    const effects = bench.goOnline();
+    expect(sent(bench.effects).findLast((frame) => frame["type"] === "register")).toMatchObject({
+      resume: [
+        { job_id: "job-2", attempt: 2 },
+        { job_id: "job-1", attempt: 1 },
+      ],
+    });
+    expect(sent(effects)).toContainEqual({ type: "job_complete", job_id: "job-1", attempt: 1 });
+  });
+
+  it("[WS10] a result that was finished without a socket is delivered after the reconnect", () => {
+    const bench = online();
+    bench.assign();
+    bench.close(1006);
+    expect(sent(bench.complete())).toEqual([]);
+    bench.pass(2_500);
+    expect(sent(bench.goOnline())).toEqual([{ type: "job_complete", job_id: "job-1", attempt: 1 }]);
+  });
+
+  it("[WS10] a failure without a socket is said after the reconnect, once, and its job is on the resume list", () => {
+    const bench = online();
+    bench.assign();
+    bench.close(1006);
+    bench.apply({ type: "failed", jobId: "job-1", attempt: 1, error: "runtime_error", message: "m", retryable: true });
+    bench.pass(2_500);
+    const effects = bench.goOnline();
+    expect(sent(bench.effects).findLast((frame) => frame["type"] === "register")).toMatchObject({ resume: [{ job_id: "job-1", attempt: 1 }] });
+    expect(sent(effects)).toEqual([{ type: "job_failed", job_id: "job-1", attempt: 1, error: "runtime_error", message: "m", retryable: true }]);
+    bench.close(1006);
+    bench.pass(10_000);
+    expect(sent(bench.goOnline())).toEqual([]);
+  });
+
+  it("[RC3] a result is dropped when its receipt is too old to be valid", () => {
+    const bench = online();
+    bench.assign();
+    bench.complete();
+    const effects = bench.pass(300_000);
+    expect(notes(effects)).toContainEqual({ type: "result_dropped", job_id: "job-1", attempt: 1, reason: "expired" });
+    expect(effects).toContainEqual({ type: "keep", results: [] });
+  });
+
+  it("[WS10] results of an earlier process are resumed and sent; those too old are not", () => {
+    const fresh = new SessionBench().result("fresh");
+    const old = { ...new SessionBench().result("old"), completedAt: fresh.completedAt - 300_000 };
+    const bench = new SessionBench({ kept: [old, fresh] });
+    const effects = bench.goOnline();
+    expect(sent(bench.effects).find((frame) => frame["type"] === "register")).toMatchObject({ resume: [{ job_id: "fresh", attempt: 1 }] });
+    expect(sent(effects)).toEqual([{ type: "job_complete", job_id: "fresh", attempt: 1 }]);
+  });
+
+  it("[WS10] keeps at most 16 results, the newest", () => {
+    const bench = online();
+    for (let i = 0; i < 20; i++) {
+      bench.assign(`job-${i}`);
+      bench.complete(`job-${i}`);
+    }
+    expect(bench.state.held.map((held) => held.jobId)).toEqual(Array.from({ length: 16 }, (_, i) => `job-${i + 4}`));
+    expect(notes(bench.effects).filter((note) => note.type === "result_dropped")).toHaveLength(4);
+  });
+});
+
+describe("draining", () => {
+  it("[WS11] idle: says drain, waits for drained, closes with 1000", () => {
+    const bench = online();
+    expect(sent(bench.apply({ type: "drain" }))).toEqual([{ type: "drain" }]);
+    expect(bench.receive({ type: "drained" })).toContainEqual({ type: "close", conn: 1, code: 1000, reason: "drained" });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
+  });
+
+  it("[WS11] working: finishes, delivers, waits for the acknowledgement, then leaves", () => {
+    const bench = online();
+    bench.assign();
+    bench.apply({ type: "drain" });
+    bench.pass(5_000);
+    bench.complete();
+    bench.receive({ type: "drained" });
+    expect(bench.state.link.kind).toBe("online");
+    bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
+  });
+
+  it("[WS11] a coordinator that answers nothing is left 10 s after the last job; what is not acknowledged stays kept", () => {
+    const bench = online();
+    bench.assign();
+    bench.apply({ type: "drain" });
+    bench.pass(20_000);
+    bench.complete();
+    bench.pass(10_000);
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { message: expect.stringContaining("kept") } });
+    expect(bench.effects.findLast((effect) => effect.type === "keep")).toMatchObject({ results: [{ jobId: "job-1" }] });
+  });
+
+  it("[WS11] without a socket and with nothing to do: leaves at once", () => {
+    const bench = online();
+    bench.close(1006);
+    bench.apply({ type: "drain" });
+    expect(bench.state.link.kind).toBe("stopped");
+  });
+
+  it("[WS11] without a socket but with a result: comes back, delivers, says drain again", () => {
+    const bench = online();
+    bench.assign();
+    bench.apply({ type: "drain" });
+    bench.close(1006);
+    bench.complete();
+    bench.pass(2_500);
+    expect(sent(bench.goOnline()).map((frame) => frame["type"])).toEqual(["job_complete", "drain"]);
+    bench.receive({ type: "drained" });
+    bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
+    expect(bench.state.link.kind).toBe("stopped");
+  });
+
+  it("[WS11] a second drain changes nothing", () => {
+    const bench = online();
+    bench.apply({ type: "drain" });
+    expect(bench.apply({ type: "drain" })).toEqual([]);
+  });
+});

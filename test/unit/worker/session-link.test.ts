@@ -1,0 +1,260 @@
+import { describe, expect, it } from "vitest";
+import { registerText } from "../../../src/protocol/worker-messages.ts";
+import { deeds, HOST, KEY, NETWORK, notes, PROFILE, sent, SessionBench } from "./support/session-bench.ts";
+
+function started(options?: ConstructorParameters<typeof SessionBench>[0]): SessionBench {
+  const bench = new SessionBench(options);
+  bench.apply({ type: "start" });
+  bench.open();
+  return bench;
+}
+
+describe("challenge and registration", () => {
+  it("[WS3] signs exactly the text of the protocol for the host that was dialled", () => {
+    const effects = started().challenge();
+    const text = registerText({ network: NETWORK, host: HOST, nonce: "ab".repeat(32), pubkey: KEY.publicKey });
+    expect(effects).toContainEqual({ type: "sign", conn: 1, text });
+  });
+
+  it("[WS3] registers with key, kind, capabilities, models, ack and resume", () => {
+    const bench = started();
+    bench.challenge();
+    const [frame] = sent(bench.apply({ type: "signed", conn: 1, signature: "sig" }));
+    expect(frame).toEqual({
+      type: "register",
+      provider_pubkey: KEY.publicKey,
+      provider_type: "DESKTOP",
+      capabilities: PROFILE.capabilities,
+      models: ["tiny"],
+      features: ["ack"],
+      signature: "sig",
+      resume: [],
+    });
+  });
+
+  it("[WS3] never signs for another host: it warns and registers without a signature", () => {
+    const effects = started().challenge("evil.example");
+    expect(deeds(effects)).not.toContain("sign");
+    expect(sent(effects)[0]).toMatchObject({ type: "register" });
+    expect(sent(effects)[0]).not.toHaveProperty("signature");
+    expect(notes(effects)[0]).toMatchObject({ type: "warning", code: "other_host" });
+  });
+
+  it("[WS3] reads the host of a challenge without regard to case", () => {
+    const bench = started();
+    expect(deeds(bench.challenge(HOST.toUpperCase()))).toEqual(["sign"]);
+  });
+
+  it("[WS3] leaves a coordinator of another network than the configured one without registering", () => {
+    const effects = started({ network: "eip155:1" }).challenge();
+    expect(sent(effects)).toEqual([]);
+    expect(notes(effects)).toContainEqual(expect.objectContaining({ type: "stopped", reason: "other_network" }));
+  });
+
+  it("[WS2] a coordinator without a challenge gets a registration without a signature after 2 s", () => {
+    const bench = started();
+    expect(sent(bench.pass(1_999))).toEqual([]);
+    expect(sent(bench.pass(1))[0]).toMatchObject({ type: "register", resume: [] });
+  });
+
+  it("[WS2] a challenge that comes late is still signed", () => {
+    const bench = started();
+    bench.pass(2_000);
+    expect(deeds(bench.challenge())).toEqual(["sign"]);
+  });
+
+  it("[WS4] a refusal for want of a signature, no challenge having come: comes back and waits longer for one, then stops", () => {
+    const bench = started();
+    bench.pass(2_000);
+    bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
+    expect(bench.state.link.kind).toBe("waiting");
+    bench.pass(5_000);
+    bench.open();
+    expect(sent(bench.pass(7_999))).toEqual([]);
+    bench.pass(1);
+    bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "refused" } });
+  });
+
+  it.each([["invalid_signature"], ["invalid_key"], ["invalid_register"]])("[WS4] a registration refused with %s is not tried again", (error) => {
+    const bench = started();
+    bench.challenge();
+    bench.apply({ type: "signed", conn: 1, signature: "sig" });
+    bench.receive({ type: "register_ack", status: "error", error });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "refused" } });
+  });
+
+  it("[WS4] refused because the signature was withheld from another host: says which host to dial", () => {
+    const bench = started();
+    bench.challenge("router.example");
+    bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { message: expect.stringContaining("dial router.example") } });
+  });
+
+  it("[WS3] a change of what it can do is announced on the registered socket without resume, so that its lease stays", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    const [frame] = sent(bench.apply({ type: "announce", profile: { ...PROFILE, capabilities: ["TASK"], models: [] } }));
+    expect(frame).toMatchObject({ type: "register", capabilities: ["TASK"] });
+    expect(frame).not.toHaveProperty("resume");
+  });
+
+  it("[WS3] what it can do is not announced before it is registered, and then is what it registers with", () => {
+    const bench = started();
+    expect(sent(bench.apply({ type: "announce", profile: { ...PROFILE, models: ["other"] } }))).toEqual([]);
+    bench.challenge();
+    expect(sent(bench.apply({ type: "signed", conn: 1, signature: "sig" }))[0]).toMatchObject({ models: ["other"] });
+  });
+});
+
+describe("close codes", () => {
+  it.each([
+    [4001, "replaced"],
+    [4400, "refused"],
+    [4401, "refused"],
+  ])("[WS4] %i ends the session: %s", (code, reason) => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.close(code);
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason } });
+    expect(bench.pass(3_600_000)).toEqual([]);
+  });
+
+  it("[WS4] 4001 gives up the job that runs", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.assign();
+    expect(deeds(bench.close(4001))).toContain("abort");
+  });
+
+  it.each([[1006], [1012], [4008], [1000], [1009]])("[WS4] after %i it comes back", (code) => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.close(code);
+    expect(deeds(bench.pass(5_000))).toEqual(["dial"]);
+  });
+
+  it("[WS4] parked: away for as long as the coordinator says", () => {
+    const bench = started({ random: 0 });
+    bench.challenge();
+    bench.apply({ type: "signed", conn: 1, signature: "sig" });
+    bench.receive({ type: "register_ack", status: "error", error: "parked", retry_after_s: 120 });
+    expect(deeds(bench.pass(119_999))).toEqual([]);
+    expect(deeds(bench.pass(1))).toEqual(["dial"]);
+  });
+
+  it("[WS4] closed with 4003: away for a minute; never for more than an hour and a little", () => {
+    const bench = new SessionBench({ random: 0 });
+    bench.goOnline();
+    bench.close(4003);
+    expect(bench.state.link).toMatchObject({ kind: "waiting", due: 60_000 });
+    bench.pass(60_000);
+    bench.open();
+    bench.challenge();
+    bench.apply({ type: "signed", conn: bench.conn, signature: "sig" });
+    bench.receive({ type: "register_ack", status: "error", error: "parked", retry_after_s: 1e9 });
+    expect(bench.state.link).toMatchObject({ kind: "waiting", due: bench.now + 3_600_000 });
+  });
+
+  it("[WS4] full jitter: 0–5 s first, then a bound that doubles to 30 s", () => {
+    const bench = new SessionBench({ random: 0.999 });
+    bench.apply({ type: "start" });
+    const delays: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      bench.close(1006);
+      if (bench.state.link.kind !== "waiting") throw new Error("not waiting");
+      delays.push(bench.state.link.due - bench.now);
+      bench.pass(delays.at(-1) ?? 0);
+    }
+    expect(delays).toEqual([4_995, 9_990, 19_980, 29_970, 29_970]);
+  });
+
+  it("[WS4] a link that lasted begins at 0–5 s again; one that broke at once does not", () => {
+    const bench = new SessionBench({ random: 0.999 });
+    bench.goOnline();
+    bench.pass(10_000);
+    bench.close(1006);
+    expect(bench.state.tries).toBe(1);
+    bench.pass(5_000);
+    bench.goOnline();
+    bench.close(1006);
+    expect(bench.state.tries).toBe(2);
+  });
+
+  it("[WS7] what an older socket still says changes nothing", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.close(1006);
+    bench.pass(5_000);
+    const before = structuredClone(bench.state);
+    bench.apply({ type: "closed", conn: 1, code: 4001, reason: "" });
+    bench.apply({ type: "frame", conn: 1, text: '{"type":"drained"}' });
+    bench.apply({ type: "opened", conn: 1 });
+    expect(bench.state).toEqual(before);
+  });
+
+  it("[WS4] a dial, a signature or a registration that is never answered is given up", () => {
+    const bench = new SessionBench();
+    bench.apply({ type: "start" });
+    expect(deeds(bench.pass(15_000))).toContain("close");
+    bench.pass(5_000);
+    bench.open();
+    bench.challenge();
+    bench.pass(10_000);
+    expect(bench.state.link.kind).not.toBe("signing");
+  });
+});
+
+describe("heartbeat", () => {
+  it("[WS6] is the exact text every 10 s", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    const beats = bench.pass(60_000).filter((effect) => effect.type === "send");
+    expect(beats).toEqual(Array.from({ length: 6 }, () => ({ type: "send", conn: 1, text: '{"type":"heartbeat"}' })));
+  });
+
+  it("[WS6] not acknowledged for 30 s: closes the socket and comes back", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.pass(29_999, { acks: false });
+    expect(bench.state.link.kind).toBe("online");
+    const effects = bench.pass(1, { acks: false });
+    expect(deeds(effects)).toEqual(["close"]);
+    expect(notes(effects)).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
+  });
+
+  it("[WS6] any frame is a sign of life, one that is not understood too", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.pass(25_000, { acks: false });
+    bench.receive("what?");
+    bench.pass(25_000, { acks: false });
+    expect(bench.state.link.kind).toBe("online");
+  });
+
+  it("[WS6] a coordinator that knows neither challenge nor acks is not left for its silence", () => {
+    const bench = started();
+    bench.pass(2_000);
+    bench.receive({ type: "register_ack", status: "ok" });
+    bench.pass(600_000, { acks: false });
+    expect(bench.state.link.kind).toBe("online");
+  });
+
+  it("[WS4] a coordinator may ask for more heartbeats, not for fewer", () => {
+    const bench = started();
+    bench.challenge();
+    bench.apply({ type: "signed", conn: 1, signature: "sig" });
+    bench.receive({ type: "register_ack", status: "ok", heartbeat_interval_ms: 60_000 });
+    expect(sent(bench.pass(10_000))).toContainEqual({ type: "heartbeat" });
+  });
+});
+
+it("[WS1] frames that make no sense are ignored", () => {
+  const bench = new SessionBench();
+  bench.goOnline();
+  const before = structuredClone(bench.state);
+  for (const text of ["", "[]", "null", "1", "{", '{"type":5}', '{"type":"news"}', '{"type":"job_assign"}', `${"[".repeat(99)}${"]".repeat(99)}`, '{"type":"job_assign","job_id":"","job_type":"TASK","payload":{}}']) {
+    expect(bench.receive(text)).toEqual([]);
+  }
+  expect(bench.state).toEqual(before);
+});

@@ -1,0 +1,140 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { onTestFinished } from "vitest";
+import { HEARTBEAT, HEARTBEAT_ACK } from "../../../../src/protocol/worker-messages.ts";
+
+type Frame = Record<string, unknown>;
+
+/** A real WebSocket server on loopback that speaks the coordinator's side of the protocol as a test tells it to. */
+export class FakeCoordinator {
+  readonly #server: WebSocketServer;
+  readonly #dialled = queue<Connection>();
+  readonly url: string;
+  readonly host: string;
+  readonly network: string;
+  /** Off: heartbeats are not answered. */
+  heartbeats = true;
+
+  private constructor(server: WebSocketServer, port: number, network: string) {
+    this.#server = server;
+    this.host = `127.0.0.1:${port}`;
+    this.url = `ws://${this.host}/`;
+    this.network = network;
+    server.on("connection", (socket) => this.#dialled.put(new Connection(socket, this)));
+  }
+
+  static async start(network = "eip155:10143"): Promise<FakeCoordinator> {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(server, "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    onTestFinished(() => {
+      for (const client of server.clients) client.terminate();
+      server.close();
+    });
+    return new FakeCoordinator(server, address.port, network);
+  }
+
+  /** The next worker that dials; none has said a word yet. */
+  dialled(): Promise<Connection> {
+    return this.#dialled.take();
+  }
+
+  /** The next worker that dials, challenged and registered; `register` is what it said. */
+  async registered(): Promise<{ worker: Connection; register: Frame; nonce: string }> {
+    const worker = await this.dialled();
+    const nonce = worker.challenge();
+    const register = await worker.receive("register");
+    worker.acknowledgeRegistration();
+    return { worker, register, nonce };
+  }
+}
+
+/** One worker's socket, seen from the coordinator. */
+export class Connection {
+  readonly #socket: WebSocket;
+  readonly #coordinator: FakeCoordinator;
+  readonly #frames = queue<Frame>();
+  readonly closed: Promise<number>;
+  heartbeats = 0;
+
+  constructor(socket: WebSocket, coordinator: FakeCoordinator) {
+    this.#socket = socket;
+    this.#coordinator = coordinator;
+    const closed = Promise.withResolvers<number>();
+    this.closed = closed.promise;
+    socket.on("close", (code) => closed.resolve(code));
+    socket.on("message", (data: RawData) => this.#heard(String(data)));
+  }
+
+  send(frame: Frame | string): void {
+    this.#socket.send(typeof frame === "string" ? frame : JSON.stringify(frame));
+  }
+
+  challenge(host = this.#coordinator.host): string {
+    const nonce = randomBytes(32).toString("hex");
+    this.send({ type: "challenge", nonce, network: this.#coordinator.network, host });
+    return nonce;
+  }
+
+  acknowledgeRegistration(): void {
+    this.send({ type: "register_ack", status: "ok", worker_id: randomUUID(), authenticated: true, tier: "Open", heartbeat_interval_ms: 10_000 });
+  }
+
+  assign(over: Frame = {}): { job_id: string; attempt: number } {
+    const job = {
+      type: "job_assign",
+      job_id: randomUUID(),
+      job_type: "TASK",
+      payload: { job_type: "TASK", task_type: "classify", input: "What a wonderful day" },
+      policy: "CHEAP",
+      privacy_class: "PUBLIC",
+      attempt: 1,
+      deadline: new Date(Date.now() + 170_000).toISOString(),
+      ...over,
+    };
+    this.send(job);
+    return job;
+  }
+
+  /** The next frame of this type; others on the way to it are an error unless they are of a `skip` type. */
+  async receive(type: string, ...skip: string[]): Promise<Frame> {
+    for (;;) {
+      const frame = await this.#frames.take();
+      if (frame["type"] === type) return frame;
+      if (!skip.includes(String(frame["type"]))) throw new Error(`expected ${type}, got ${JSON.stringify(frame)}`);
+    }
+  }
+
+  close(code: number): void {
+    this.#socket.close(code);
+  }
+
+  /** The network fails: no close frame. */
+  cut(): void {
+    this.#socket.terminate();
+  }
+
+  #heard(text: string): void {
+    if (text !== HEARTBEAT) return this.#frames.put(JSON.parse(text));
+    this.heartbeats++;
+    if (this.#coordinator.heartbeats) this.send(HEARTBEAT_ACK);
+  }
+}
+
+function queue<T>(): { put: (item: T) => void; take: () => Promise<T> } {
+  const items: T[] = [];
+  const takers: ((item: T) => void)[] = [];
+  return {
+    put: (item) => {
+      const taker = takers.shift();
+      if (taker === undefined) items.push(item);
+      else taker(item);
+    },
+    take: () => {
+      const item = items.shift();
+      return item === undefined ? new Promise((resolve) => takers.push(resolve)) : Promise.resolve(item);
+    },
+  };
+}

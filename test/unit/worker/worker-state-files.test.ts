@@ -1,0 +1,88 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ResultFile } from "../../../src/worker/node/result-file.ts";
+import { lockWorker, workerId } from "../../../src/worker/node/worker-lock.ts";
+import { temporaryFolder } from "./support/folder.ts";
+
+describe("the lock of a worker", () => {
+  it("keeps a second one out until it is released", () => {
+    const folder = temporaryFolder();
+    const first = lockWorker(folder, "id");
+    expect(lockWorker(folder, "id")).toEqual({ ok: false, message: expect.stringContaining(`process ${process.pid} is already this worker`) });
+    if (first.ok) first.release();
+    expect(lockWorker(folder, "id").ok).toBe(true);
+  });
+
+  it("does not keep another key or another coordinator out", () => {
+    const folder = temporaryFolder();
+    const ids = [workerId("ws://a/", "k1"), workerId("ws://a/", "k2"), workerId("ws://b/", "k1")];
+    expect(new Set(ids).size).toBe(3);
+    expect(ids.map((id) => lockWorker(folder, id).ok)).toEqual([true, true, true]);
+    expect(workerId("ws://A:80", "k1")).toBe(workerId("ws://a/", "k1"));
+  });
+
+  it("of a process that was killed is taken over", async () => {
+    const folder = temporaryFolder();
+    const source = join(import.meta.dirname, "../../../src/worker/node/worker-lock.ts");
+    const script = `import { lockWorker } from ${JSON.stringify(source)}; console.log(lockWorker(${JSON.stringify(folder)}, "id").ok); setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "ignore"] });
+    await once(holder.stdout, "data");
+    expect(lockWorker(folder, "id").ok).toBe(false);
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    expect(lockWorker(folder, "id").ok).toBe(true);
+  });
+
+  it.runIf(process.platform === "linux")("of a process whose number another one has now is taken over", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "worker-id.lock"), JSON.stringify({ pid: process.pid, started: "1" }));
+    expect(lockWorker(folder, "id").ok).toBe(true);
+  });
+
+  it("that cannot be read is taken over, and no other file is left", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "worker-id.lock"), "");
+    expect(lockWorker(folder, "id").ok).toBe(true);
+    expect(readdirSync(folder)).toEqual(["worker-id.lock"]);
+  });
+
+  it("released by its first holder, taken over meanwhile: stays", () => {
+    const folder = temporaryFolder();
+    const first = lockWorker(folder, "id");
+    writeFileSync(join(folder, "worker-id.lock"), "somebody else's");
+    if (first.ok) first.release();
+    expect(existsSync(join(folder, "worker-id.lock"))).toBe(true);
+  });
+});
+
+describe("the file of kept results", () => {
+  const result = { jobId: "j", attempt: 1, frame: '{"type":"job_complete"}', completedAt: 5 };
+
+  it("[WS10] gives back what was saved, is for its owner only, and leaves no draft", () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "r.json");
+    new ResultFile(file).save([result]);
+    expect(new ResultFile(file).load()).toEqual([result]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(["r.json"]);
+  });
+
+  it("[WS10] is gone when nothing is kept", () => {
+    const file = join(temporaryFolder(), "r.json");
+    const results = new ResultFile(file);
+    results.save([result]);
+    results.save([]);
+    results.save([]);
+    expect(existsSync(file)).toBe(false);
+    expect(results.load()).toEqual([]);
+  });
+
+  it.each([["{"], ["[]"], ['{"version":2,"results":[]}'], ['{"version":1,"results":[{}]}']])("[WS10] cut or of another kind is as good as none: %s", (content) => {
+    const file = join(temporaryFolder(), "r.json");
+    writeFileSync(file, content);
+    expect(new ResultFile(file).load()).toEqual([]);
+  });
+});
