@@ -25,7 +25,7 @@ function shape(schema: JsonSchema): string {
 
 function rows(direction: string, frames: Record<string, z.ZodType>): string[] {
   return Object.values(frames).flatMap((frame) => {
-    const root: JsonSchema = z.toJSONSchema(frame, { io: "input", unrepresentable: "any", reused: "inline" });
+    const root: JsonSchema = JSON.parse(JSON.stringify(z.toJSONSchema(frame, { io: "input", unrepresentable: "any", reused: "inline" })));
     // A schema with an id becomes a reference to its own definition.
     const schema = root.$defs?.[root.$ref?.split("/").at(-1) ?? ""] ?? root;
     return (schema.oneOf ?? [schema]).map((variant) => {

@@ -13,7 +13,8 @@ import { isPortFree } from "./port.ts";
 import { stopSignal } from "./stop-signal.ts";
 
 const USAGE = "npm start -- [--once] [--evm-port N] [--svm-port N] [--state DIR]";
-const DEFAULT_WIDTH = 160;
+/** Results are cut to the terminal's width, but not shorter than this. */
+const LEAST_WIDTH = 140;
 
 type Options = { once: boolean; ports: Record<Instance, number>; stateDir: string };
 
@@ -74,7 +75,7 @@ const STEPS = { migrating: "making the database", starting: "starting the coordi
 
 /** Whether every job of every kind on every instance gave a verified result. */
 async function runJobs(coordinators: readonly Coordinator[], signal: AbortSignal): Promise<boolean> {
-  const width = (process.stdout.columns ?? DEFAULT_WIDTH) - 2;
+  const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
   let good = 0;
   for (const { instance, url } of coordinators) {
     console.log(`\n${instance}`);

@@ -1,11 +1,11 @@
-import { defineCommand, renderUsage, runCommand, runMain } from "citty";
+import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
 import { CliError } from "./cli-error.ts";
 import { EXIT, EXIT_HELP } from "./exit-code.ts";
 import { print } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
 const main = defineCommand({
-  meta: { name: "compute-router", version: packageVersion(), description: `Work for a compute router, give it jobs, check its receipts. ${EXIT_HELP}.` },
+  meta: { name: "compute-router", version: packageVersion(), description: "Work for a compute router, give it jobs, check its receipts" },
   subCommands: {
     worker: async () => (await import("./commands/worker.ts")).worker,
     verify: async () => (await import("./commands/verify.ts")).verify,
@@ -30,8 +30,9 @@ export async function runCli(rawArgs: string[]): Promise<void> {
 }
 
 /** Prints the help of a command. The names are whole, so citty must not put the parent's before them. */
-async function showUsage(asked: Parameters<typeof renderUsage>[0]): Promise<void> {
+async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void> {
   print(await renderUsage(asked));
+  if (Object.is(asked, main)) print(`\n${EXIT_HELP}`);
 }
 
 /** Says what went wrong and returns the exit code. */

@@ -29,6 +29,8 @@ Every error is \`{"error": "<string>"}\`, unknown paths (404 \`not_found\`) and 
 
 Workers connect by WebSocket on \`/\` of the same address; that protocol is described in docs/protocol.md.
 
+Limits and times:
+
 ${LIMIT_LINES.map((line) => `- ${line}`).join("\n")}
 `;
 

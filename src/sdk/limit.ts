@@ -49,12 +49,16 @@ export async function sleep(ms: number, { signal }: Limit): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const onAbort = (): void => {
       clearTimeout(timer);
-      reject(signal.reason);
+      const reason: unknown = signal.reason;
+      reject(reason);
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    }, Math.min(ms, MAX_DELAY));
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      },
+      Math.min(ms, MAX_DELAY),
+    );
     signal.addEventListener("abort", onAbort, { once: true });
   });
 }

@@ -61,8 +61,20 @@ export type Settings = {
 };
 
 const NAMES = Object.keys({
-  baseUrl: 0, instance: 0, userId: 0, userToken: 0, fetch: 0, pollInterval: 0, timeout: 0, requestTimeout: 0,
-  maxRetries: 0, retryDelay: 0, fallback: 0, payment: 0, maxPrice: 0, requireVerified: 0,
+  baseUrl: 0,
+  instance: 0,
+  userId: 0,
+  userToken: 0,
+  fetch: 0,
+  pollInterval: 0,
+  timeout: 0,
+  requestTimeout: 0,
+  maxRetries: 0,
+  retryDelay: 0,
+  fallback: 0,
+  payment: 0,
+  maxPrice: 0,
+  requireVerified: 0,
 } satisfies Record<keyof ClientOptions, 0>);
 
 const LOCAL = { evm: "http://127.0.0.1:4010", svm: "http://127.0.0.1:4020" } as const;

@@ -24,9 +24,7 @@ export function refusalOf(answer: Answer): ComputeRouterError {
   if (status >= 500) return new UnavailableError(message, retryAfter(answer), details);
   switch (status) {
     case 402:
-      return isPaymentRequired(body)
-        ? new PaymentRequiredError(message, body.accepts, details)
-        : new ProtocolError(`${message}, without ways to pay`, details);
+      return isPaymentRequired(body) ? new PaymentRequiredError(message, body.accepts, details) : new ProtocolError(`${message}, without ways to pay`, details);
     case 404:
       return new NotFoundError(message, details);
     case 409:

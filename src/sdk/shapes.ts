@@ -15,12 +15,7 @@ export function isUuid(value: unknown): value is string {
 
 /** Shape of `GET /v1/health`. */
 export function isHealth(value: unknown): value is Health {
-  return (
-    isJsonObject(value) &&
-    value.status === "ok" &&
-    Number.isSafeInteger(value.workers_online) &&
-    hasTexts(value, "network", "timestamp")
-  );
+  return isJsonObject(value) && value.status === "ok" && Number.isSafeInteger(value.workers_online) && hasTexts(value, "network", "timestamp");
 }
 
 /** Shape of `GET /v1/quote`. The endpoint must be one of the two: it is where job and payment go. */
@@ -54,12 +49,8 @@ export function isJob(value: unknown): value is Job {
 }
 
 /** Shape of a receipt as REST returns it. */
-export function isReceipt(value: unknown): value is Receipt {
-  return (
-    isJsonObject(value) &&
-    hasTexts(value, "job_id", "provider_pubkey", "output_hash", "completed_at", "signature") &&
-    isTextOrNull(value.payment_ref)
-  );
+function isReceipt(value: unknown): value is Receipt {
+  return isJsonObject(value) && hasTexts(value, "job_id", "provider_pubkey", "output_hash", "completed_at", "signature") && isTextOrNull(value.payment_ref);
 }
 
 /** Shape of a 402 body. Only SPEC.md's fields are asked for. */

@@ -1,10 +1,13 @@
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { startChild } from "../../scripts/child.ts";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { INSTANCES, type Instance } from "../../scripts/instance.ts";
+import { INSTANCES, type Instance, ROOT } from "../../scripts/instance.ts";
 import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
-import { get, post } from "../support/rest.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+import { commit, ended, get, task } from "../support/rest.ts";
 
 const NETWORK: Record<Instance, string> = { evm: "eip155:10143", svm: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1" };
 const PROSE =
@@ -86,8 +89,18 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
     expect(String(refusal)).toContain("no_trusted_worker");
 
     const { pairing_code } = await router.trust.create();
-    const claim = await post(`${coordinators[instance].url}/v1/trust/claim`, { pairing_code, provider_pubkey: keys[instance] });
-    expect(claim).toMatchObject({ status: 200, body: { user_id: router.userId } });
+    // As the worker's owner would: with the worker's key, which signs the claim [TR4].
+    const claim = startChild([
+      join(ROOT, "src", "cli", "main.ts"),
+      "pair",
+      "claim",
+      pairing_code,
+      "--url",
+      coordinators[instance].url,
+      "--config-dir",
+      workers[instance].folder,
+    ]);
+    expect(await claim.exited, claim.lines.join("\n")).toBe(0);
     expect((await router.trust.list()).providers).toMatchObject([{ provider_pubkey: keys[instance] }]);
 
     expect(await router.run(job, { privacy: "PRIVATE" })).toMatchObject({ verified: true, receipt: { provider_pubkey: keys[instance] } });
@@ -106,6 +119,18 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
 });
 
 describe("a desktop worker", () => {
+  it("[JB4] takes over the job of a worker that vanished, once the grace to come back is over", async () => {
+    const { url, socketUrl } = coordinators.svm;
+    const lost = new PlainWorker(socketUrl);
+    await lost.connect();
+    // Least recently used first [JB3]: the worker that never had a job gets the next one.
+    const id = await commit(url, "cheap", task("Who will do this?", "classify"));
+    await lost.assigned(id);
+    lost.close();
+    const job = await ended(url, id);
+    expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: keys.svm } });
+  });
+
   it("[WS11] that is told to end finishes, says goodbye and is no longer counted", async () => {
     const { child } = workers.evm;
     process.kill(child.pid, "SIGTERM");

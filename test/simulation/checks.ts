@@ -71,7 +71,7 @@ export class Checks {
     const { hub } = this.#world;
     if (!this.#wasKnown && effects.length > 0) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
-    checkNoneWaitsBesideAFreeWorker(state, (worker) => this.#isSilent(worker, now));
+    checkNoneWaitsBesideAFreeWorker(state, now, (worker) => this.#isSilent(worker, now));
     for (const effect of effects) {
       switch (effect.type) {
         case "assign":
@@ -79,6 +79,9 @@ export class Checks {
           break;
         case "ended":
           this.#checkEnded(event, effect, now);
+          break;
+        case "completion_ack":
+          this.#checkAnswer(state, effect);
           break;
         case "cancel_attempt": {
           const phase = state.jobs.get(effect.jobId)?.phase;
@@ -97,6 +100,9 @@ export class Checks {
     if (event.type === "register") {
       this.#failures.delete(event.key);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
+      const firstAssign = effects.findIndex(({ type }) => type === "assign");
+      const lastCancel = effects.findLastIndex((effect) => effect.type === "cancel_attempt" && effect.conn === event.conn);
+      if (firstAssign >= 0 && lastCancel > firstAssign) broken("WS10", `${event.key} is given a job before what it lists is cancelled`);
       // What was rebound from a list runs afresh; a socket that was there all along gets nothing new.
       if (job !== undefined && !hub.booting) this.#touch(job, now);
     }
@@ -139,7 +145,13 @@ export class Checks {
   #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, effects: readonly Effect[], now: number): void {
     const job = state.jobs.get(effect.jobId);
     const worker = state.workers.get(state.keyByConn.get(effect.conn) ?? "");
-    if (job === undefined || worker === undefined || job.phase.kind !== "leased" || job.phase.conn !== effect.conn || job.phase.lease.attempt !== effect.attempt) {
+    if (
+      job === undefined ||
+      worker === undefined ||
+      job.phase.kind !== "leased" ||
+      job.phase.conn !== effect.conn ||
+      job.phase.lease.attempt !== effect.attempt
+    ) {
       return broken("I10", `${effect.jobId} was assigned to ${effect.conn} and taken away in one turn`);
     }
     this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
@@ -155,7 +167,8 @@ export class Checks {
     if (again || job.tried.has(worker.key)) {
       if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
       for (const other of state.workers.values()) {
-        if (other !== worker && !other.silent && !job.tried.has(other.key) && suits(state, job, other)) broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
+        if (other !== worker && !other.silent && !job.tried.has(other.key) && suits(state, job, other))
+          broken("JB4", `${worker.key} gets ${job.id} again though ${other.key} has not tried it`);
       }
     }
     // A pairing saves what waited already; otherwise, what was saved in this turn may have come to wait after the claim.
@@ -172,8 +185,16 @@ export class Checks {
       const its = this.#usedAt.get(other.key);
       if (other === worker || mine === undefined || its === undefined || other.jobId !== null || other.silent || other.resting) continue;
       if (this.#isSilent(other, now) || !suits(state, job, other)) continue;
-      if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
+      if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq))
+        broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
     }
+  }
+
+  /** WS12: who does only what it should is never taken for a stranger, and so never struck. */
+  #checkAnswer(state: DispatchState, { conn, jobId, answer }: Extract<Effect, { type: "completion_ack" }>): void {
+    if (answer.status !== "rejected" || answer.error !== "not_assigned") return;
+    const worker = this.#world.workers.find(({ key }) => key === state.keyByConn.get(conn));
+    if (worker !== undefined && worker.personality.intrudes === 0) broken("WS12", `${worker.key} held ${jobId} and is told not_assigned`);
   }
 
   /** JB4: who fails job after job rests until the tick. */
@@ -196,7 +217,8 @@ export class Checks {
     if (other === null) return;
     const phase = state.jobs.get(other.jobId)?.phase;
     // A strike may park the holder's other socket; its own lease is then another matter.
-    if (phase !== undefined && phase !== other.phase && !effects.some(({ type }) => type === "close")) broken("JB6", `a result of another attempt moved attempt ${other.attempt} of ${other.jobId}`);
+    if (phase !== undefined && phase !== other.phase && !effects.some(({ type }) => type === "close"))
+      broken("JB6", `a result of another attempt moved attempt ${other.attempt} of ${other.jobId}`);
     if (phase !== undefined) return;
     const told = effects.some((effect) => effect.type === "cancel_attempt" && effect.conn === other.conn && effect.attempt === other.attempt);
     if (effects.some((effect) => effect.type === "close" && effect.conn === other.conn)) return;
@@ -215,10 +237,14 @@ export class Checks {
       if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);
       if (!holders.includes(outcome.key)) broken("I5", `${jobId} completed by ${outcome.key}, which never held it`);
       if (outcome.verified !== (event.verdict === "valid")) broken("I5", `${jobId} is verified: ${outcome.verified}, verdict ${event.verdict}`);
-      if (event.verdict !== "valid" && (event.verdict !== "invalid_receipt" || world.plan.rules.receiptPolicy === "strict")) broken("I5", `${jobId} completed by a result that is ${event.verdict}`);
+      if (event.verdict !== "valid" && (event.verdict !== "invalid_receipt" || world.plan.rules.receiptPolicy === "strict"))
+        broken("I5", `${jobId} completed by a result that is ${event.verdict}`);
       return;
     }
     const facts = world.jobFacts(jobId);
+    const overall = facts !== undefined && now >= facts.createdAt + TIMING.total;
+    if (event.type === "time" && overall && outcome.cause !== "deadline_exceeded")
+      broken("JB4", `${jobId} reaches its total deadline and fails with ${outcome.cause}`);
     switch (outcome.cause) {
       case "no_eligible_worker":
         if (holders.length > 0) broken("I7", `${jobId} was leased and fails with no_eligible_worker`);
@@ -244,10 +270,12 @@ export class Checks {
       live++;
       const worker = state.workers.get(state.keyByConn.get(socket.conn) ?? "");
       if (worker === undefined) broken("I21", `${socket.conn} is registered and not in the state`);
-      if (worker.draining !== socket.attachment.draining) broken("WS11", `${worker.key} asked to drain: ${socket.attachment.draining}, kept is ${worker.draining}`);
+      if (worker.draining !== socket.attachment.draining)
+        broken("WS11", `${worker.key} asked to drain: ${socket.attachment.draining}, kept is ${worker.draining}`);
       if (worker.draining && worker.jobId === null) broken("WS11", `${worker.key} has drained and is still there`);
       const quiet = now - hub.lastSeen(socket.conn);
-      if (quiet > TIMING.silentClosed + TIMING.sweep + LATE + this.#world.plan.alarmLate) broken("WS6", `${worker.key} is silent for ${quiet} ms and still there`);
+      if (quiet > TIMING.silentClosed + TIMING.sweep + LATE + this.#world.plan.alarmLate)
+        broken("WS6", `${worker.key} is silent for ${quiet} ms and still there`);
     }
     if (live !== state.workers.size) broken("I21", `${state.workers.size} workers, ${live} registered sockets`);
   }
@@ -271,7 +299,8 @@ export class Checks {
     for (const job of state.jobs.values()) {
       if (job.phase.kind !== "waiting" || job.tried.size === 0 || this.#hasUntried(state, job)) continue;
       for (const worker of state.workers.values()) {
-        if (worker.jobId === null && !worker.silent && suits(state, job, worker)) broken("JB4", `${job.id} waits after the tick beside ${worker.key}, the only one left`);
+        if (worker.jobId === null && !worker.silent && suits(state, job, worker))
+          broken("JB4", `${job.id} waits after the tick beside ${worker.key}, the only one left`);
       }
     }
   }
@@ -284,12 +313,19 @@ export class Checks {
       if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
       if (phase.kind === "waiting") {
         if (now > phase.claimDue + late) broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
-        if (job.holders.length === 0 && job.cause === null && now > job.createdAt + TIMING.claimWindow + late) broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
+        if (job.holders.length === 0 && job.cause === null && now > job.createdAt + TIMING.claimWindow + late)
+          broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
         continue;
       }
       const touch = this.#touched.get(job.id);
       if (touch === undefined) continue;
-      if (phase.kind === "leased" && !phase.lease.acked && state.workers.get(phase.lease.key)?.acks && now > touch.at + TIMING.ack + late && now > touch.moment + 2 * TIMING.ack + late) {
+      if (
+        phase.kind === "leased" &&
+        !phase.lease.acked &&
+        state.workers.get(phase.lease.key)?.acks &&
+        now > touch.at + TIMING.ack + late &&
+        now > touch.moment + 2 * TIMING.ack + late
+      ) {
         broken("I15", `${job.id} is not acknowledged by ${phase.lease.key} for ${now - touch.at} ms`);
       }
       const over = now - touch.at - executionTime(job) - TIMING.ack - late;

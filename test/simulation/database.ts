@@ -31,7 +31,8 @@ export class Database {
     const stored = this.rows.get(row.id);
     if (stored !== undefined && (stored.terminal || stored.rev >= row.rev)) {
       // The same revision must always say the same.
-      if (stored.rev === row.rev && stored.status !== row.status) broken("I8", `${row.id} has two contents at revision ${row.rev}: ${stored.status}, ${row.status}`);
+      if (stored.rev === row.rev && stored.status !== row.status)
+        broken("I8", `${row.id} has two contents at revision ${row.rev}: ${stored.status}, ${row.status}`);
       if (stored.terminal && row.terminal && stored.status !== row.status) broken("I4", `${row.id} ended twice: ${stored.status}, ${row.status}`);
       return;
     }

@@ -5,13 +5,16 @@ import { broken, Violation } from "./violation.ts";
 import { type Core, START, type Stats, World } from "./world.ts";
 
 /** What one seed gave: the invariant that broke, if one did, and the last events when they were traced. */
-export type History = { seed: number; stats: Stats; violation: Violation | null; trace: string[] };
+type History = { seed: number; stats: Stats; violation: Violation | null; trace: string[] };
 
 const TRACED = 400;
 const SECOND = 1_000;
 
 /** Runs the history of one seed: the same core and seed give the same history, with or without a trace. */
-export function runHistory(seed: number, { core = dispatch as Core, traced = false, plan = planOf(seed) }: { core?: Core; traced?: boolean; plan?: Plan } = {}): History {
+export function runHistory(
+  seed: number,
+  { core = dispatch as Core, traced = false, plan = planOf(seed) }: { core?: Core; traced?: boolean; plan?: Plan } = {},
+): History {
   const trace: string[] = [];
   let world: World | null = null;
   const note = (line: string) => {
@@ -60,7 +63,7 @@ function play(world: World): void {
   world.calm = true;
   world.trace?.("faults stop");
   // The last job's whole life, and the grace time and a few ticks on top.
-  agenda.runUntil(agenda.now + TIMING.total + TIMING.grace + 6 * TIMING.retryTick);
+  agenda.runUntil(agenda.now + TIMING.total + TIMING.grace + 6 * TIMING.retryTick + 3 * plan.alarmLate);
   checkRest(world);
 }
 

@@ -184,7 +184,8 @@ export class Hub {
     const refused = new Map<string, Answer>();
     for (const effect of batch) {
       if (effect.type === "refused") refused.set(effect.jobId, "refused");
-      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "no_trusted_worker") refused.set(effect.jobId, "no_trusted_worker");
+      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "no_trusted_worker")
+        refused.set(effect.jobId, "no_trusted_worker");
     }
     for (const { jobId, answer } of answers) answer(refused.get(jobId) ?? "accepted");
     for (const effect of batch) this.#send(effect);
@@ -257,7 +258,8 @@ export class Hub {
       if (!this.storedEnded.has(effect.jobId)) broken("I10", `${effect.jobId} is assigned and not stored`);
       return;
     }
-    if (!row.snapshot.includes(`"attempt":${effect.attempt},`)) broken("I10", `${effect.jobId} attempt ${effect.attempt} is assigned, stored is ${row.snapshot}`);
+    if (!row.snapshot.includes(`"attempt":${effect.attempt},`))
+      broken("I10", `${effect.jobId} attempt ${effect.attempt} is assigned, stored is ${row.snapshot}`);
   }
 
   #forget(conn: string): void {

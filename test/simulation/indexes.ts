@@ -104,7 +104,8 @@ function checkJobs(state: DispatchState): void {
         checkFirst(state.waiting[name], placeOf(job), job.seq, name);
       } else {
         own += job.trustedKeys.length;
-        for (const key of job.trustedKeys) if (!state.waitingFor.get(`${poolNameOf(state, job)} ${key}`)?.has(id)) broken("index", `waitingFor ${key} misses ${id}`);
+        for (const key of job.trustedKeys)
+          if (!state.waitingFor.get(`${poolNameOf(state, job)} ${key}`)?.has(id)) broken("index", `waitingFor ${key} misses ${id}`);
       }
       if (state.retrying.has(id) !== job.tried.size > 0) broken("index", `retrying is wrong about ${id}`);
       if (job.tried.size > 0) retrying++;
@@ -151,12 +152,12 @@ function dueOf({ phase, totalDue }: LiveJob): number {
 }
 
 /** JB2: no waiting job beside a free, not silent worker that may take it and has not tried it. */
-export function checkNoneWaitsBesideAFreeWorker(state: DispatchState, isSilent: (worker: Worker) => boolean): void {
+export function checkNoneWaitsBesideAFreeWorker(state: DispatchState, now: number, isSilent: (worker: Worker) => boolean): void {
   if (state.queued === 0) return;
   for (const worker of state.workers.values()) {
     if (!isFree(worker) || isSilent(worker)) continue;
     for (const job of state.jobs.values()) {
-      if (job.phase.kind === "waiting" && !job.tried.has(worker.key) && suits(state, job, worker)) {
+      if (job.phase.kind === "waiting" && job.totalDue > now && !job.tried.has(worker.key) && suits(state, job, worker)) {
         broken("JB2", `${job.id} waits beside ${worker.key}, which is free and has not tried it`);
       }
     }

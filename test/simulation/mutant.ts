@@ -10,7 +10,7 @@ const FOLDERS = ["src/protocol", "src/coordinator/dispatch"] as const;
 
 /** A copy of the dispatch core with one bug planted, so that the code that ships needs no seam for it. */
 export async function mutantOf(bug: PlantedBug): Promise<Core> {
-  const home = join(ROOT, "node_modules/.cache/planted-bugs", String(process.pid), bug.name.replaceAll(/\W+/g, "-"));
+  const home = join(ROOT, "node_modules/.cache/planted-bugs", `${process.pid}-${bug.name.replaceAll(/\W+/g, "-")}`);
   rmSync(home, { recursive: true, force: true });
   const left = new Set(bug.edits);
   for (const folder of FOLDERS) {

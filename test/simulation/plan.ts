@@ -99,7 +99,7 @@ const KINDS: readonly Personality[] = [
 ];
 
 export type WorkerPlan = { key: string; personality: Personality; capabilities: readonly JobType[]; tier: Tier; arrives: number };
-export type JobPlan = {
+type JobPlan = {
   id: string;
   at: number;
   jobType: JobType;

@@ -8,4 +8,5 @@ export const REGRESSION_SEEDS: readonly { rule: string; seed: number; found: str
   { rule: "[RC4]", seed: 115, found: "the third strike came after the requeue: the worker got a job and lost it in one turn, and the job an attempt" },
   { rule: "[JB3]", seed: 697, found: "a newly paired worker took the first job by arrival and not by order" },
   { rule: "[JB4]", seed: 930, found: "failures that are not retryable did not make a worker rest, so that one broken worker could end a whole queue" },
+  { rule: "[JB4]", seed: 129_408, found: "a late alarm gave a freed worker a job whose total deadline had passed, and took it away in the same turn" },
 ];

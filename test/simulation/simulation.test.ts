@@ -11,7 +11,7 @@ function expectHolds(seed: number): Stats {
   return expect.fail(`seed ${seed} breaks ${violation.message}\n${trace.slice(-40).join("\n")}`);
 }
 
-const BLOCKS = 16;
+const BLOCKS = 8;
 const SEEDS_PER_BLOCK = 500;
 
 describe("every history of the simulation keeps the invariants", () => {

@@ -36,7 +36,19 @@ export class Stats {
   }
 
   add(other: Stats): void {
-    for (const name of ["events", "alarms", "jobs", "accepted", "completed", "failed", "crashes", "evictions", "diskFailures", "breaks", "registrations"] as const) {
+    for (const name of [
+      "events",
+      "alarms",
+      "jobs",
+      "accepted",
+      "completed",
+      "failed",
+      "crashes",
+      "evictions",
+      "diskFailures",
+      "breaks",
+      "registrations",
+    ] as const) {
       this[name] += other[name];
     }
     for (const [cause, count] of other.causes) this.causes.set(cause, (this.causes.get(cause) ?? 0) + count);

@@ -12,14 +12,14 @@ export function executionTime(job: LiveJob): number {
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.phase.kind !== "waiting") return;
+  if (!isOnOffer(job, turn)) return;
   const worker = findWorker(state, job, turn, (key) => !job.tried.has(key)) ?? findAfterSilence(state, job, turn);
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
 /** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
 export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.phase.kind !== "waiting") return;
+  if (!isOnOffer(job, turn)) return;
   const untried = findWorker(state, job, turn, (key) => !job.tried.has(key));
   const worker = untried ?? (hasUntriedWorker(state, job) ? undefined : findWorker(state, job, turn, () => true));
   if (worker !== undefined) assign(state, job, worker, turn);
@@ -30,7 +30,7 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
   if (!isIdle(worker) || isFoundSilent(state, worker, turn)) return;
   const untried = (id: string) => {
     const job = state.jobs.get(id);
-    return job !== undefined && !job.tried.has(worker.key) && isEligible(state, job, worker);
+    return job !== undefined && isOnOffer(job, turn) && !job.tried.has(worker.key) && isEligible(state, job, worker);
   };
   const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], state.waitingFor.get(ownPool(worker.key, name))]);
   let best: { id: string; order: number; seq: number } | undefined;
@@ -41,6 +41,11 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
   }
   const job = best && state.jobs.get(best.id);
   if (job !== undefined) assign(state, job, worker, turn);
+}
+
+/** Whether a job waits and has time left: when the alarm is late, its end may come later in this very turn. */
+function isOnOffer(job: LiveJob, turn: Turn): boolean {
+  return job.phase.kind === "waiting" && job.totalDue > turn.now;
 }
 
 /** Looks again at workers that were found silent; those that have been heard since can be claimed. */

@@ -43,7 +43,7 @@ export const SHARED = {
   }),
   Overloaded: json("The service cannot answer just now.", "Error", { busy: { error: "overloaded", request_id } }, "Retry-After"),
   Full: json(
-    "Too much is waiting already, or the service cannot answer just now. No job was stored, nothing is charged.",
+    "`queue_full`: too much is waiting already, no job was stored. `overloaded`: the answer was lost, and perhaps a job was stored; the same `Idempotency-Key` again finds out.",
     "Error",
     { "too much is waiting": { error: "queue_full", request_id }, "out of reach": { error: "overloaded", request_id } },
     "Retry-After",

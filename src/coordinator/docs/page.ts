@@ -117,7 +117,7 @@ function curl({ path, operation }: Endpoint): string {
     if (place === "path") url = url.replace(`{${name}}`, String(value));
     if (place === "query") query.set(name, String(value));
   }
-  const address = `"$BASE_URL${url}${query.size > 0 ? `?${query}` : ""}"`;
+  const address = `"$BASE_URL${url}${query.size > 0 ? `?${query.toString()}` : ""}"`;
   const [first] = Object.values(operation.requestBody?.content["application/json"].examples ?? {});
   if (first === undefined) return `curl ${address}`;
   const json = JSON.stringify(first.value, null, 2).replaceAll("'", String.raw`'\''`);

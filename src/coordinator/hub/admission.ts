@@ -37,25 +37,20 @@ export class Admission {
     if (conn.registering) return;
     const key = frame.provider_pubkey;
     if (!isPublicKey(key)) return this.refuse(conn, "invalid_key");
-    const known = this.#journal.key(key);
-    const now = this.#clock();
     const authenticated = typeof frame.signature === "string";
     if (typeof frame.signature === "string") {
       const { nonce, host } = conn.attachment;
       const signature = parseSignature(frame.signature);
       const text = registerText({ network: this.#settings.network, host, nonce, pubkey: key });
       if (signature === null || !verifySync(text, signature, key)) return this.refuse(conn, "invalid_signature");
-    } else if (this.#settings.workerAuth === "required" || typeof known?.authenticatedAt === "number") {
-      return this.refuse(conn, "auth_required");
     }
-    const record = known?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
-    if (record.parkedUntil > now) return this.refuse(conn, "parked", Math.ceil((record.parkedUntil - now) / 1_000));
+    if (!this.#admits(conn, key, authenticated)) return;
 
     conn.registering = true;
     const tier = await this.#tierOf(key);
     conn.registering = false;
-    // The tier may have taken a while: the socket may be gone.
-    if (this.#sockets.get(conn.attachment.conn) !== conn) return;
+    // The tier may have taken a while: the socket may be gone, the key parked or authenticated elsewhere.
+    if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
     const registered: Registered = {
       key,
       id: crypto.randomUUID(),
@@ -65,6 +60,7 @@ export class Admission {
       tier,
       acks: frame.features?.includes("ack") ?? false,
       lastUsedAt: 0,
+      draining: false,
     };
     this.#journal.keySeen(key, authenticated, this.#clock());
     this.#sockets.identify(conn, registered);
@@ -76,15 +72,16 @@ export class Admission {
       capabilities: new Set(registered.capabilities),
       tier,
       acks: registered.acks,
-      record,
+      record: this.#dispatcher.recordOf(key),
       lastUsedAt: 0,
       resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
     });
   }
 
-  /** Refuses a registration and closes the socket [WS4]. */
+  /** Refuses a registration and closes the socket [WS4]; its worker, if it has one by an earlier register, is disconnected. */
   refuse(conn: Conn, error: RegisterRefusal, retryAfter?: number): void {
     const id = conn.attachment.conn;
+    this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
     this.#dispatcher.close(id, CLOSE_OF[error], error);
   }
@@ -100,6 +97,19 @@ export class Admission {
       this.#sockets.identify(conn, { ...conn.attachment.worker, tier });
       this.#dispatcher.apply({ type: "tier", key, tier });
     }
+  }
+
+  /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
+  #admits(conn: Conn, key: string, authenticated: boolean): boolean {
+    const older = this.#dispatcher.state.workers.get(key);
+    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number" || (older !== undefined && this.#sockets.get(older.conn)?.attachment.worker?.authenticated === true);
+    if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
+      this.refuse(conn, "auth_required");
+      return false;
+    }
+    const left = this.#dispatcher.recordOf(key).parkedUntil - this.#clock();
+    if (left > 0) this.refuse(conn, "parked", Math.ceil(left / 1_000));
+    return left <= 0;
   }
 
   #update(conn: Conn, worker: Registered, frame: Register): void {

@@ -11,6 +11,9 @@ type Cargo = { payload?: string; completion?: CheckedCompletion };
 type Post = Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }> | { type: "frame"; conn: string; frame: CoordinatorFrame };
 type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 
+/** What could not be written is not tried again at once: rebuilding makes the same change, and both would go round and round. */
+const PAUSE = 500;
+
 /** Everything that happened since the last commit: what to write, then what to send. */
 class Batch {
   readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
@@ -54,6 +57,8 @@ export class Dispatcher {
   readonly #clock: () => number;
   #state: DispatchState;
   #batch: Batch | null = null;
+  /** How long a batch gathers, ms. */
+  #pause = 0;
 
   constructor(parts: { journal: Journal; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
     this.#journal = parts.journal;
@@ -88,8 +93,9 @@ export class Dispatcher {
     for (const conn of this.#sockets.reload()) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const record = this.#journal.key(worker.key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
-      this.apply({ type: "register", conn: conn.attachment.conn, key: worker.key, capabilities: new Set(worker.capabilities), tier: worker.tier, acks: worker.acks, record, lastUsedAt: worker.lastUsedAt, resume: undefined });
+      const { key, tier, acks, lastUsedAt, draining } = worker;
+      const capabilities = new Set(worker.capabilities);
+      this.apply({ type: "register", conn: conn.attachment.conn, key, capabilities, tier, acks, record: this.recordOf(key), lastUsedAt, resume: undefined, draining });
     }
     // The sweep that woke this object is due now: only the memory of its time was lost.
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
@@ -112,6 +118,7 @@ export class Dispatcher {
 
   /** Closes a socket after everything that was to be sent before. */
   close(conn: string, code: number, reason: string): void {
+    this.#sockets.leave(conn);
     this.#turn().posts.push({ type: "close", conn, code, reason });
   }
 
@@ -123,6 +130,11 @@ export class Dispatcher {
   /** An idempotency key that is about to be written. */
   pendingIdempotent(userId: string, key: string): Idempotent | undefined {
     return this.#batch?.idempotent.get(idempotencyId(userId, key));
+  }
+
+  /** What is remembered of a key, newer than the journal where that is about to be written. */
+  recordOf(key: string): KeyRecord {
+    return this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
   }
 
   /** Whether something about this job is not durable yet. */
@@ -144,12 +156,19 @@ export class Dispatcher {
       this.#journal.transaction(() => this.#write(batch));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
+      this.#pause = PAUSE;
       batch.done.reject(error);
       this.#recover();
       return;
     }
+    this.#pause = 0;
     const lost = batch.posts.filter((post) => !this.#deliver(post, batch)).map((post) => post.conn);
-    this.#events.committed(new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]), batch.ends);
+    try {
+      this.#events.committed(new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]), batch.ends);
+    } catch (error) {
+      // It is written all the same, and those who wait must be told.
+      logError("committed_failed", errorFacts(error));
+    }
     batch.done.resolve();
     for (const conn of lost) this.apply({ type: "disconnect", conn });
   }
@@ -165,7 +184,7 @@ export class Dispatcher {
   #turn(): Batch {
     if (this.#batch === null) {
       this.#batch = new Batch();
-      setTimeout(() => this.flush(), 0);
+      setTimeout(() => this.flush(), this.#pause);
     }
     return this.#batch;
   }
@@ -199,7 +218,10 @@ export class Dispatcher {
       case "cancel_attempt":
       case "completion_ack":
       case "drained":
+        batch.posts.push(effect);
+        return;
       case "close":
+        this.#sockets.leave(effect.conn);
         batch.posts.push(effect);
         return;
       default:

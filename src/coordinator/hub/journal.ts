@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
 `;
 
-const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass });
+const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
 /**
  * The hub's own SQLite: the commit journal of every job that D1 does not have the end of yet.
@@ -233,10 +233,10 @@ export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof Stor
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {
-    const facts = Facts.parse({ jobType: row.job_type, policy: row.policy, privacyClass: row.privacy_class });
+    const facts = Facts.parse({ jobType: row.job_type, policy: row.policy, privacyClass: row.privacy_class, payloadBytes: row.payload_bytes, createdAt: row.created_at });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
     return {
-      facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys, payloadBytes: row.payload_bytes, createdAt: row.created_at },
+      facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
       rev: row.rev,
       snapshot,
     };

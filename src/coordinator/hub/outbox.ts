@@ -65,10 +65,11 @@ export class Outbox {
   async #run(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
     for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore; ) {
-      const batch = this.#nextBatch();
-      if (batch.length === 0) return;
-      left -= batch.length;
+      let batch: JournalRow[] = [];
       try {
+        batch = this.#nextBatch();
+        if (batch.length === 0) return;
+        left -= batch.length;
         await withDeadline(this.#db().batch(recordStatements(this.#db(), batch)));
         this.#succeeded(batch);
       } catch (error) {
@@ -105,7 +106,7 @@ export class Outbox {
   #failed(batch: readonly JournalRow[], error: unknown): void {
     const [only] = batch;
     if (batch.length === 1 && only !== undefined) this.#behind.set(only.id, (this.#behind.get(only.id) ?? 0) + 1);
-    else this.#most = Math.max(1, Math.floor(batch.length / 2));
+    else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
     this.#failures++;
     this.#notBefore = Date.now() + Math.min(BACKOFF_MAX, BACKOFF * 2 ** Math.min(this.#failures - 1, 10));
     if (this.#failures >= REPORT_AFTER) {

@@ -20,6 +20,7 @@ const Attachment = z.object({
       tier: Tier,
       acks: z.boolean(),
       lastUsedAt: z.number(),
+      draining: z.boolean().default(false),
     })
     .nullable(),
 });
@@ -28,7 +29,15 @@ export type Attachment = z.infer<typeof Attachment>;
 export type Registered = NonNullable<Attachment["worker"]>;
 
 /** One live worker socket. */
-export type Conn = { ws: WebSocket; attachment: Attachment; seenAt: number; badFrames: number; registering: boolean };
+export type Conn = {
+  ws: WebSocket;
+  attachment: Attachment;
+  seenAt: number;
+  badFrames: number;
+  registering: boolean;
+  /** Its close is about to be sent: what it still delivers counts for nothing. */
+  leaving: boolean;
+};
 
 /** An attachment is written again when it is older than this, so that a hub that slept knows who was silent. */
 const SEEN_RESOLUTION = 5_000;
@@ -77,7 +86,12 @@ export class Sockets {
 
   of(ws: WebSocket): Conn | undefined {
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
-    return conn !== undefined && this.#conns.get(conn.attachment.conn) === conn ? conn : undefined;
+    return conn !== undefined && this.isHere(conn) ? conn : undefined;
+  }
+
+  /** Whether this socket is still one of the hub's and is to stay so. */
+  isHere(conn: Conn): boolean {
+    return this.#conns.get(conn.attachment.conn) === conn && !conn.leaving;
   }
 
   get(id: string): Conn | undefined {
@@ -110,12 +124,23 @@ export class Sockets {
     if (conn?.attachment.worker) this.identify(conn, { ...conn.attachment.worker, lastUsedAt: now });
   }
 
+  /** Notes that its worker takes no more jobs, for after a sleep. */
+  drain(conn: Conn): void {
+    if (conn.attachment.worker) this.identify(conn, { ...conn.attachment.worker, draining: true });
+  }
+
   /** When a socket was last heard, heartbeats that the platform answered included. */
   lastSeen(id: string): number {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
     const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
     return Math.max(conn.seenAt, beat);
+  }
+
+  /** Hears nothing more from a socket that is to be closed at the end of this turn. */
+  leave(id: string): void {
+    const conn = this.#conns.get(id);
+    if (conn !== undefined) conn.leaving = true;
   }
 
   /** Sends a frame; false when the socket is not there any more. */
@@ -148,7 +173,7 @@ export class Sockets {
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
-    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, registering: false };
+    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, registering: false, leaving: false };
     this.#conns.set(attachment.conn, conn);
     this.#bySocket.set(ws, conn);
     if (attachment.worker === null) this.#strangers.set(attachment.conn, conn);

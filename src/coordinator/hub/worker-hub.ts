@@ -19,6 +19,9 @@ import type { CommitAnswer, CommitInput, HubRpc } from "./rpc.ts";
 import { type Conn, Sockets } from "./sockets.ts";
 import { Waits } from "./waits.ts";
 
+/** The result of a job that was refused at commit [JB8]. */
+const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
+
 /** Jobs that D1 does not have yet, at most: past that commits are refused until it catches up. */
 const MOST_BEHIND = 20_000;
 
@@ -95,7 +98,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
     if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
     // A commit whose answer was lost may come again: it is the same job.
-    if (this.#dispatcher.state.jobs.has(id) || this.#journal.row(id) !== null) return this.#accepted(id, input.wait);
+    const known = this.#journal.row(id);
+    if (known?.result === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: id };
+    if (known !== null || this.#dispatcher.state.jobs.has(id)) return this.#accepted(id, input.wait);
 
     const { jobType, policy, privacyClass, trustedKeys, payload } = input;
     const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
@@ -237,6 +242,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       case "job_reject":
         return void this.#dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id });
       case "drain":
+        this.#sockets.drain(conn);
         return void this.#dispatcher.apply({ type: "drain", conn: id });
       case "job_complete": {
         const key = conn.attachment.worker?.key ?? "";
@@ -281,9 +287,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (conn === undefined) return;
     this.#sockets.forget(conn);
     const { worker, conn: id } = conn.attachment;
-    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, this.#now());
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();
+    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, this.#now());
   }
 
   #closeStrangers(): void {

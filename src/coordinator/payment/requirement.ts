@@ -50,6 +50,6 @@ export function paymentRequired(
 export function resourceUrl(endpoint: string, requestUrl: string, publicHost: string | null): string {
   if (publicHost === null) return new URL(endpoint, requestUrl).href;
   const { hostname } = new URL(`https://${publicHost}`);
-  const local = hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
+  const local = hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
   return new URL(endpoint, `${local ? "http" : "https"}://${publicHost}`).href;
 }

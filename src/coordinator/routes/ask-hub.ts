@@ -25,7 +25,8 @@ export async function askHub<T>(env: Env, ask: (hub: Hub) => Promise<T>): Promis
   try {
     return await ask(env.HUB.getByName(HUB_NAME));
   } catch (error) {
-    if (faultOf(error) !== "lost") throw known(error);
+    const fault = faultOf(error);
+    if (fault === "overloaded" || fault === "thrown") throw known(error);
   }
   await scheduler.wait(Math.random() * RETRY_PAUSE);
   try {
@@ -35,16 +36,17 @@ export async function askHub<T>(env: Env, ask: (hub: Hub) => Promise<T>): Promis
   }
 }
 
-/** What the platform says about a failed call: properties of the error that it sets. */
-function faultOf(error: unknown): "overloaded" | "lost" | "thrown" {
+/** What the platform's marks on the error of a call say; some ways in which an object ends leave none. */
+function faultOf(error: unknown): "overloaded" | "lost" | "thrown" | "unmarked" {
   if (typeof error !== "object" || error === null) return "thrown";
-  const is = (flag: string) => flag in error && Reflect.get(error, flag) === true;
+  const is = (mark: string) => Reflect.get(error, mark) === true;
   if (is("overloaded")) return "overloaded";
-  // A reset object (a deploy, an abort) carries neither flag but this one.
-  return is("retryable") || is("durableObjectReset") ? "lost" : "thrown";
+  // An object that was reset (a deploy, an abort) is marked so, and `remote` perhaps too.
+  if (is("retryable") || is("durableObjectReset")) return "lost";
+  return is("remote") ? "thrown" : "unmarked";
 }
 
 function known(error: unknown): unknown {
   const fault = faultOf(error);
-  return fault === "thrown" ? error : new HubUnavailable(`hub ${fault}`, { cause: error });
+  return fault === "overloaded" || fault === "lost" ? new HubUnavailable(`hub ${fault}`, { cause: error }) : error;
 }

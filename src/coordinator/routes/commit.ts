@@ -9,7 +9,7 @@ import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { readJsonBody, refuseBody } from "./body.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { preferredWait } from "./prefer.ts";
+import { preferredWait, waitLeft } from "./prefer.ts";
 import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
@@ -39,9 +39,9 @@ export const commit =
       trustedKeys: request.privacy_class === "PRIVATE" ? await trustedKeys(c.env.DB, request.user_id) : [],
       payload: JSON.stringify(payload),
       idempotency: key === undefined ? null : { key, fingerprint: await fingerprint(policy, request, payload) },
-      wait,
     };
-    const answer = await askHub(c.env, (hub) => hub.commit(input));
+    const left = waitLeft(wait);
+    const answer = await askHub(c.env, (hub) => hub.commit({ ...input, wait: left() }));
     return answer.ok ? accepted(c, answer, wait) : refused(c, answer);
   };
 

@@ -4,7 +4,7 @@ import { findJob } from "../store/jobs.ts";
 import { jobJson } from "../store/job-view.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
-import { waitParameter } from "./prefer.ts";
+import { waitLeft, waitParameter } from "./prefer.ts";
 import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -16,8 +16,9 @@ export async function job(c: AppContext): Promise<Response> {
   const wait = waitParameter(c.req.query("wait"));
   if (wait === null) return refuseWith(c, 400, `Invalid wait: must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 
+  const left = waitLeft(wait);
   // In this order: a job leaves the hub only once D1 has it.
-  const live = await askHub(c.env, (hub) => hub.job(id, wait)).catch((error: unknown) => {
+  const live = await askHub(c.env, (hub) => hub.job(id, left())).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
     return undefined;
   });

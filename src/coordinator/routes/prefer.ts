@@ -40,3 +40,9 @@ export function waitParameter(value: string | undefined): number | null {
   if (value === undefined) return 0;
   return /^\d+$/.test(value) ? Math.min(Number(value), MAX_WAIT_SECONDS) : null;
 }
+
+/** What is left of a wait whenever it is asked, in whole seconds: a second try after a lost one must not wait anew. */
+export function waitLeft(seconds: number, clock: () => number = Date.now): () => number {
+  const end = clock() + seconds * 1_000;
+  return () => Math.max(0, Math.ceil((end - clock()) / 1_000));
+}

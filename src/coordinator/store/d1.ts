@@ -1,5 +1,5 @@
 /** How long D1 may take, ms. D1 has been seen to stall for 30 s and more. */
-export const D1_DEADLINE = 5_000;
+const D1_DEADLINE = 5_000;
 
 /** D1 did not answer in time or failed; what a write did is unknown. */
 export class StoreUnavailable extends Error {
@@ -19,7 +19,7 @@ function rootMessage(error: unknown): string {
   return root instanceof Error ? root.message : typeof root;
 }
 
-/** Awaits one D1 call for at most {@link D1_DEADLINE}. @throws {StoreUnavailable} when it is late or fails */
+/** Awaits one D1 call for at most 5 s. @throws {StoreUnavailable} when it is late or fails */
 export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = D1_DEADLINE): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -13,13 +13,10 @@ export class ThreadedTasks {
 
   /** The output of a task. Rejects when the task does, when the thread dies, and when it is aborted. One at a time. */
   readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
-    const thread = (this.#thread ??= spawn());
+    const thread = (this.#thread ??= this.#spawn());
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
     const onAnswer = (answer: TaskAnswer) => (answer.ok ? resolve(answer.output) : reject(Object.assign(new Error("the task failed"), { name: answer.name })));
-    const onDeath = (cause: unknown) => {
-      this.#forget(thread);
-      reject(new Error("the task thread died", { cause }));
-    };
+    const onDeath = (cause: unknown) => reject(new Error("the task thread died", { cause }));
     const onAbort = () => {
       this.#forget(thread);
       void thread.terminate();
@@ -30,8 +27,6 @@ export class ThreadedTasks {
     thread.postMessage({ taskType, input });
     return promise.finally(() => {
       thread.off("message", onAnswer).off("error", onDeath).off("exit", onDeath);
-      // An `error` without a listener would end the process.
-      thread.on("error", () => this.#forget(thread));
       signal.removeEventListener("abort", onAbort);
     });
   };
@@ -43,13 +38,14 @@ export class ThreadedTasks {
     await thread?.terminate();
   }
 
+  #spawn(): Worker {
+    const thread = new Worker(THREAD);
+    thread.unref();
+    // Between two tasks too: an `error` without a listener would end the process.
+    return thread.on("error", () => this.#forget(thread)).on("exit", () => this.#forget(thread));
+  }
+
   #forget(thread: Worker): void {
     if (this.#thread === thread) this.#thread = null;
   }
-}
-
-function spawn(): Worker {
-  const thread = new Worker(THREAD);
-  thread.unref();
-  return thread;
 }

@@ -3,7 +3,7 @@ import { parkDelay, reconnectDelay } from "./backoff.ts";
 import type { RegisterAck } from "./coordinator-frame.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { leaveIfDone } from "./leaving.ts";
-import { presentConn, tell } from "./outgoing.ts";
+import { presentConn, sendFrame, tell } from "./outgoing.ts";
 import { registerFrame } from "./profile.ts";
 import type { Turn } from "./session-event.ts";
 import type { Proof, SessionState, Stop } from "./state.ts";
@@ -48,7 +48,7 @@ export function challenged(state: SessionState, challenge: { nonce: string; netw
 export function register(state: SessionState, proof: Proof, signature: string | undefined, turn: Turn): void {
   const conn = presentConn(state);
   if (conn === null) return;
-  state.link = { kind: "registering", conn, due: turn.now + state.timing.register, proof };
+  state.link = { kind: "registering", conn, due: turn.now + state.timing.register, proof, profile: state.profile };
   const text = registerFrame({ publicKey: state.publicKey, profile: state.profile, resume: resumeList(state), ...(signature !== undefined && { signature }) });
   turn.effects.push({ type: "send", conn, text });
 }
@@ -75,8 +75,14 @@ export function registered(state: SessionState, ack: RegisterAck, turn: Turn): v
   const network = state.challenged?.network ?? null;
   const authenticated = ack.authenticated ?? false;
   tell({ type: "online", worker_id: ack.worker_id ?? null, authenticated, proof: link.proof, tier: ack.tier ?? null, network }, turn);
+  if (state.profile !== link.profile) announce(state, turn);
   resendAll(state, turn);
   leaveIfDone(state, turn);
+}
+
+/** Says on the registered socket what the worker can do now. No `resume`: what it holds stays its own [WS10]. */
+export function announce(state: SessionState, turn: Turn): void {
+  sendFrame(state, registerFrame({ publicKey: state.publicKey, profile: state.profile }), turn);
 }
 
 function refused(state: SessionState, proof: Proof, ack: RegisterAck, turn: Turn): void {

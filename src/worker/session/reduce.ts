@@ -1,9 +1,8 @@
 import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
-import { challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession } from "./link.ts";
-import { presentConn, sendFrame, tell } from "./outgoing.ts";
-import { registerFrame } from "./profile.ts";
+import { announce, challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession } from "./link.ts";
+import { presentConn, tell } from "./outgoing.ts";
 import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue } from "./running.ts";
 import type { SessionEvent, Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
@@ -35,9 +34,7 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
       return failed(state, event, turn);
     case "announce":
       state.profile = event.profile;
-      // No `resume`: what this worker holds stays its own [WS10].
-      sendFrame(state, registerFrame({ publicKey: state.publicKey, profile: state.profile }), turn);
-      return;
+      return announce(state, turn);
     case "drain":
       if (state.leaving !== null) return;
       state.leaving = { due: null, toldConn: null };

@@ -20,7 +20,8 @@ export type Link =
   /** Open; waits for the challenge. */
   | { kind: "greeting"; conn: number; due: number }
   | { kind: "signing"; conn: number; due: number }
-  | { kind: "registering"; conn: number; due: number; proof: Proof }
+  /** `profile` is what was announced: the worker may change while it waits. */
+  | { kind: "registering"; conn: number; due: number; proof: Proof; profile: Profile }
   | { kind: "online"; conn: number; since: number; heartbeatDue: number; silentDue: number; heartbeat: number; drained: boolean }
   /** No socket until `due`. */
   | { kind: "waiting"; due: number }

@@ -1,3 +1,4 @@
+import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
@@ -114,7 +115,8 @@ describe("400", () => {
   });
 
   test("[API2] bytes that are not UTF-8", async () => {
-    const body = new Uint8Array([...new TextEncoder().encode(JSON.stringify(TASK).replace("good", "go")), 0xff]);
+    const body = new TextEncoder().encode(JSON.stringify(TASK));
+    body[body.indexOf("g".charCodeAt(0))] = 0xff;
     await refusal(await rest(CHEAP, { method: "POST", body }), 400);
   });
 
@@ -261,7 +263,8 @@ describe("503", () => {
     expect(hub.calls()).toBe(2);
   });
 
-  test("[JB9] a commit whose answer was lost starts no second job", async () => {
+  /** A hub whose first answer to a commit gets lost on the way back; the ids of all commits that it got. */
+  function forgetfulHub(): { HUB: unknown; delivered: string[] } {
     const delivered: string[] = [];
     const getByName = (name: string) => {
       const stub = env.HUB.getByName(name);
@@ -274,9 +277,20 @@ describe("503", () => {
         },
       };
     };
-    const response = await post(CHEAP, TASK, {}, { HUB: { getByName } });
-    const { job_id } = await read(response, OnlyId);
-    expect(delivered).toEqual([job_id, job_id]);
+    return { HUB: { getByName }, delivered };
+  }
+
+  test("[JB9] a commit whose answer was lost starts no second job", async () => {
+    const hub = forgetfulHub();
+    const { job_id } = await read(await post(CHEAP, TASK, {}, hub), OnlyId);
+    expect(hub.delivered).toEqual([job_id, job_id]);
+  });
+
+  test("[JB8] a refusal whose answer was lost stays a refusal", async () => {
+    const hub = forgetfulHub();
+    const response = await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, {}, hub);
+    expect(response.status).toBe(422);
+    expect((await read(response, NoTrustedWorker)).job_id).toBe(hub.delivered[0]);
   });
 });
 
@@ -288,7 +302,9 @@ describe("Idempotency-Key", () => {
     const id = await commit(TASK, headers);
     expect(await commit(TASK, headers)).toBe(id);
     const { input, task_type } = TASK.payload;
-    expect(await commit({ privacy_class: "PUBLIC", payload: { input, job_type: "TASK", task_type }, user_id: TASK.user_id, job_type: "TASK" }, headers)).toBe(id);
+    expect(await commit({ privacy_class: "PUBLIC", payload: { input, job_type: "TASK", task_type }, user_id: TASK.user_id, job_type: "TASK" }, headers)).toBe(
+      id,
+    );
   });
 
   test("[API5] at the same moment they give one job", async () => {
@@ -359,9 +375,11 @@ describe("Prefer: wait", () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const [id] = await Promise.all([commit({ ...TASK, user_id: "again" }, headers), worker.complete({ a: 1 })]);
     await recorded(id);
+    await worker.close();
+    // What it still had in memory is gone too.
+    await abortAllDurableObjects();
     const response = await post(CHEAP, { ...TASK, user_id: "again" }, { ...headers, prefer: "wait=5" });
     expect(response.headers.get("preference-applied")).toBe("wait=5");
     expect(await response.json()).toMatchObject({ job_id: id, job: { status: "completed", result: { a: 1 } } });
-    await worker.close();
   });
 });

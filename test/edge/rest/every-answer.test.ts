@@ -1,4 +1,7 @@
+import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import main from "../../../src/coordinator/main.ts";
 import { Health } from "../../../src/protocol/health.ts";
 import { ORIGIN, TASK, failingDb, failingHub, post, read, refusal, rest } from "./rest.ts";
 
@@ -129,6 +132,20 @@ describe("faults", () => {
     expect(hub.calls()).toBe(2);
   });
 
+  test("[API1] an error without marks is tried again, then it is 500", async () => {
+    const once = failingHub({}, 1);
+    await read(await rest("/v1/health", {}, once), Health);
+    const ever = failingHub({});
+    expect(await refusal(await rest("/v1/health", {}, ever), 500)).toBe("internal_error");
+    expect([once.calls(), ever.calls()]).toEqual([2, 2]);
+  });
+
+  test("[API1] what the hub's own code throws is not tried again", async () => {
+    const hub = failingHub({ remote: true });
+    await refusal(await rest("/v1/health", {}, hub), 500);
+    expect(hub.calls()).toBe(1);
+  });
+
   test("[API1] a hub that is lost twice is 503 overloaded", async () => {
     const hub = failingHub({ retryable: true });
     expect(await refusal(await rest("/v1/health", {}, hub), 503)).toBe("overloaded");
@@ -148,8 +165,7 @@ describe("faults", () => {
   });
 });
 
-test("[API1] the deployed entry answers too", async () => {
-  const { exports } = await import("cloudflare:workers");
-  const response = await exports.default.fetch(new Request(new URL("/v1/health", ORIGIN)));
+test("[API1] the deployed entry answers with the same app", async () => {
+  const response = await main.fetch(new Request(new URL("/v1/health", ORIGIN)), { ...env }, createExecutionContext());
   expect((await read(response, Health)).status).toBe("ok");
 });

@@ -1,3 +1,4 @@
+import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
@@ -50,7 +51,8 @@ describe("GET /v1/jobs/{id}", () => {
   test("[RC2, RC5] the result's text is the stored one, byte for byte", async () => {
     const id = await ended({ "10": 1, "9": 2, b: "\u2028é😀", a: { __: [1e21, 0.1, -0] } });
     const stored = await env.DB.prepare("SELECT result FROM jobs WHERE id = ?").bind(id).first<string>("result");
-    for (const overrides of [{}, failingHub(LOST)]) expect(await (await rest(`/v1/jobs/${id}`, {}, overrides)).text()).toContain(`"result":${stored},"receipt":{`);
+    for (const overrides of [{}, failingHub(LOST)])
+      expect(await (await rest(`/v1/jobs/${id}`, {}, overrides)).text()).toContain(`"result":${stored},"receipt":{`);
   });
 
   test("[JB7] a string output is wrapped", async () => {
@@ -119,5 +121,16 @@ describe("wait", () => {
     await worker.complete({ done: true });
     expect(await read(await polled, StrictJob)).toMatchObject({ status: "completed", result: { done: true } });
     await worker.close();
+  });
+
+  test("[API6, JB9] a hub that restarts during a wait is asked again for the rest of it", async () => {
+    const polled = rest(`/v1/jobs/${id}?wait=2`);
+    const committed = post("/v1/jobs/commit/cheap", TASK, { prefer: "wait=2" });
+    // Both calls have arrived once the hub, which takes them in order, answers this one.
+    await rest("/v1/health");
+    await abortAllDurableObjects();
+    expect((await read(await polled, StrictJob)).status).toBe("pending");
+    const { job_id } = await read(await committed, CommitResponse);
+    expect((await read(await rest(`/v1/jobs/${job_id}`), StrictJob)).status).toBe("pending");
   });
 });

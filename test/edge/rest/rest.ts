@@ -63,11 +63,13 @@ export function failingHub(flags: Record<string, boolean>, times = Number.POSITI
   const getByName = (name: string): unknown => {
     const real: object = env.HUB.getByName(name);
     return new Proxy(real, {
-      get: (target, property) => async (...args: unknown[]) => {
-        calls++;
-        if (calls <= times) throw Object.assign(new Error("secret internals of the platform"), flags);
-        return await Reflect.get(target, property)(...args);
-      },
+      get:
+        (target, property) =>
+        async (...args: unknown[]) => {
+          calls++;
+          if (calls <= times) throw Object.assign(new Error("secret internals of the platform"), flags);
+          return await Reflect.get(target, property)(...args);
+        },
     });
   };
   return { HUB: { getByName }, calls: () => calls };

@@ -1,4 +1,4 @@
-import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
+import { createScheduledController } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
@@ -21,7 +21,9 @@ async function insertJobs(prefix: string, count: number, endedAt: number | null)
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
   const insert = `INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, status, rev, attempt, result, created_at, ended_at)
     ${numbers} SELECT ?1 || i, 'TASK', 'CHEAP', 'PUBLIC', 'u', '{}', ?2, 1, 1, ?3, 0, ?4 FROM n`;
-  await env.DB.prepare(insert).bind(prefix, endedAt === null ? "pending" : "completed", endedAt === null ? null : "{}", endedAt).run();
+  await env.DB.prepare(insert)
+    .bind(prefix, endedAt === null ? "pending" : "completed", endedAt === null ? null : "{}", endedAt)
+    .run();
   const receipts = `INSERT INTO receipts (job_id, signed_job_id, provider_pubkey, output_hash, completed_at, signature, verified)
     ${numbers} SELECT ?1 || i, ?1 || i, 'k', 'h', 't', 's', 1 FROM n`;
   if (endedAt !== null) await env.DB.prepare(receipts).bind(prefix).run();
@@ -65,7 +67,12 @@ describe("retention", () => {
 
   test("[SPEC] expired codes nobody claimed go a day later; claimed ones are the pairings and stay", async () => {
     const insert = env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at) VALUES (?, 'u', ?, 0, ?)");
-    await env.DB.batch([insert.bind("OPEN", 0, NOW + 1), insert.bind("LATE", 0, NOW - DAY + 1), insert.bind("DEAD", 0, NOW - DAY), insert.bind("PAIR", 1, NOW - 9 * DAY)]);
+    await env.DB.batch([
+      insert.bind("OPEN", 0, NOW + 1),
+      insert.bind("LATE", 0, NOW - DAY + 1),
+      insert.bind("DEAD", 0, NOW - DAY),
+      insert.bind("PAIR", 1, NOW - 9 * DAY),
+    ]);
     expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1 });
     const { results } = await env.DB.prepare("SELECT pairing_code FROM pairings ORDER BY id").all();
     expect(results.map((row) => row.pairing_code)).toEqual(["OPEN", "LATE", "PAIR"]);
@@ -73,11 +80,7 @@ describe("retention", () => {
 });
 
 describe("cron", () => {
-  const run = async (overrides: Record<string, unknown> = {}) => {
-    const ctx = createExecutionContext();
-    await main.scheduled(createScheduledController(), { ...env, ...overrides }, ctx);
-    await waitOnExecutionContext(ctx);
-  };
+  const run = (overrides: Record<string, unknown>) => main.scheduled(createScheduledController(), { ...env, ...overrides });
 
   test("[LM3] sweeps and wakes the hub", async () => {
     await insertJobs("old", 1, Date.now() - 40 * DAY);

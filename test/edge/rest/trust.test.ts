@@ -206,7 +206,8 @@ describe("POST /v1/trust/claim", () => {
   });
 
   test("[TR3] after thirty failed claims in a minute all are 429, whoever asks", async () => {
-    const claim = (ip: number) => post(CLAIM, { pairing_code: "000000", provider_pubkey: A, "": "" }, { "x-real-ip": `192.0.2.${ip}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
+    const claim = (ip: number) =>
+      post(CLAIM, { pairing_code: "000000", provider_pubkey: A, "": "" }, { "x-real-ip": `192.0.2.${ip}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
     const before = Math.floor(Date.now() / 60_000);
     for (let i = 0; i < 30; i++) expect((await claim(i)).status).toBe(400);
     const after = (await claim(99)).status;
@@ -247,7 +248,9 @@ describe("GET /v1/trust/list", () => {
   });
 
   test("[API4] newest first, each worker once with its latest pairing", async () => {
-    const insert = env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('X', ?, ?, 1, 0, 0, ?)");
+    const insert = env.DB.prepare(
+      "INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('X', ?, ?, 1, 0, 0, ?)",
+    );
     await env.DB.batch([insert.bind("u", A, 1_000), insert.bind("u", B, 2_000), insert.bind("u", A, 3_000), insert.bind("w", B, 4_000)]);
     expect(await list("u")).toEqual([
       { provider_pubkey: A, paired_at: "1970-01-01T00:00:03.000Z" },

@@ -101,6 +101,11 @@ export class TestHub {
     return body.workers_online;
   }
 
+  /** Resolves once so many workers are registered: a close is not answered, so it has to be looked for. */
+  async online(count: number): Promise<void> {
+    await until(async () => (await this.stub.workersOnline()) === count, `${count} workers online`);
+  }
+
   /** Pairs a user with a worker, as a claimed code leaves them. */
   async pair(userId: string, key: string): Promise<void> {
     const now = Date.now();
@@ -173,12 +178,12 @@ export class TestHub {
 
   /** Resolves with the job's row in D1 once its state there is this one. */
   async recorded(id: string, status: string): Promise<Record<string, unknown>> {
-    for (let tries = 0; tries < 400; tries++) {
-      const row = await env.DB.prepare("SELECT * FROM jobs WHERE id = ?").bind(id).first();
-      if (row?.status === status) return row;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    throw new Error(`never ${status} in D1`);
+    let row: Record<string, unknown> | null = null;
+    await until(async () => {
+      row = await env.DB.prepare("SELECT * FROM jobs WHERE id = ?").bind(id).first();
+      return row?.status === status;
+    }, `${status} in D1`);
+    return row ?? {};
   }
 
   async #end(): Promise<void> {
@@ -187,6 +192,15 @@ export class TestHub {
     await this.inside((_, state) => state.storage.deleteAlarm()).catch(() => {});
     await this.evict("close").catch(() => {});
   }
+}
+
+/** Asks again and again, because nothing tells. */
+export async function until(met: () => Promise<boolean>, what: string): Promise<void> {
+  for (let tries = 0; tries < 600; tries++) {
+    if (await met()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`never ${what}`);
 }
 
 function unreadable(read: () => Promise<void>): { bind(): { first(): Promise<null> } } {

@@ -53,7 +53,10 @@ export class Desk {
   }
 
   /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
-  register(key: string, { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining }: WorkerOptions = {}): Effect[] {
+  register(
+    key: string,
+    { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining }: WorkerOptions = {},
+  ): Effect[] {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
     const record = { strikes, parks: 0, parkedUntil: 0 };
@@ -62,7 +65,16 @@ export class Desk {
   }
 
   submit(id: string, facts: Partial<JobFacts> = {}): Effect[] {
-    const base = { id, jobType: "TASK", policy: "CHEAP", privacyClass: "PUBLIC", userId: "ann", trustedKeys: [], payloadBytes: 10, createdAt: this.now } as const;
+    const base = {
+      id,
+      jobType: "TASK",
+      policy: "CHEAP",
+      privacyClass: "PUBLIC",
+      userId: "ann",
+      trustedKeys: [],
+      payloadBytes: 10,
+      createdAt: this.now,
+    } as const;
     return this.tell({ type: "submit", job: { ...base, ...facts } });
   }
 
@@ -85,6 +97,10 @@ export class Desk {
 
   hear(conn: string): void {
     this.#seen.delete(conn);
+  }
+
+  isSilent(conn: string): boolean {
+    return this.now - (this.#seen.get(conn) ?? this.now) > 25_000;
   }
 
   /** The hub's memory is gone; `live` are the workers whose sockets are still there. */

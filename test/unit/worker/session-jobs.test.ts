@@ -72,6 +72,15 @@ describe("cancelling", () => {
     expect(deeds(bench.assign("job-2"))).toEqual(["run"]);
   });
 
+  it("[JB6] a late end of an older attempt of the same job is not taken for the newer one's", () => {
+    const bench = online();
+    bench.assign("job-1", { attempt: 1 });
+    bench.assign("job-1", { attempt: 2 });
+    expect(bench.complete("job-1", 1)).toEqual([]);
+    expect(bench.apply({ type: "failed", jobId: "job-1", attempt: 1, error: "e", message: "m", retryable: true })).toEqual([]);
+    expect(bench.state.job).toMatchObject({ attempt: 2 });
+  });
+
   it("[WS11] a cancel of an older attempt or of another job leaves the run alone", () => {
     const bench = online();
     bench.assign("job-1", { attempt: 2 });

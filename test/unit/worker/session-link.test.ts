@@ -99,6 +99,14 @@ describe("challenge and registration", () => {
     expect(frame).not.toHaveProperty("resume");
   });
 
+  it("[WS3] a change while the registration is on its way is announced when it is answered", () => {
+    const bench = started();
+    bench.challenge();
+    bench.apply({ type: "signed", conn: 1, signature: "sig" });
+    expect(sent(bench.apply({ type: "announce", profile: { ...PROFILE, models: ["other"] } }))).toEqual([]);
+    expect(sent(bench.receive({ type: "register_ack", status: "ok" }))).toEqual([expect.objectContaining({ type: "register", models: ["other"] })]);
+  });
+
   it("[WS3] what it can do is not announced before it is registered, and then is what it registers with", () => {
     const bench = started();
     expect(sent(bench.apply({ type: "announce", profile: { ...PROFILE, models: ["other"] } }))).toEqual([]);

@@ -1,0 +1,88 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll } from "vitest";
+import { isPortFree } from "../../../scripts/port.ts";
+import { Api } from "./api.ts";
+
+const ROOT = process.env.CONFORMANCE_ROOT ?? join(import.meta.dirname, "../../..");
+const FIRST_PORT = 4600;
+const PORTS_PER_FILE = 10;
+
+/** A running coordinator under test. */
+export type Subject = {
+  /** Its REST API. */
+  api: Api;
+  /** http://127.0.0.1:port */
+  url: string;
+  /** ws://127.0.0.1:port/ */
+  socketUrl: string;
+  /** 127.0.0.1:port */
+  host: string;
+  port: number;
+  stateDir: string;
+  /** What its process printed. */
+  log: string[];
+  stop: () => Promise<void>;
+  kill: () => Promise<void>;
+};
+
+/** The launcher of the copy, whose coordinator is the copy's. */
+const { startCoordinator } = (await import(/* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href)) as typeof import("../../../scripts/coordinator-process.ts");
+
+const running: (() => Promise<void>)[] = [];
+afterAll(() => Promise.all(running.map((end) => end())));
+
+/** Starts a coordinator on an empty state (or on `stateDir`), ended after the tests of this file. */
+export async function start(instance: "evm" | "svm", settings: Record<string, string> = { TESTNET_MODE: "true" }, reuse?: Subject): Promise<Subject> {
+  const stateDir = reuse?.stateDir ?? mkdtempSync(join(tmpdir(), `conformance-${instance}-`));
+  const port = reuse?.port ?? (await pickPort());
+  const log: string[] = [];
+  const coordinator = await startCoordinator({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
+  running.push(async () => {
+    await coordinator.stop();
+    rmSync(stateDir, { recursive: true, force: true });
+    if (process.env.CONFORMANCE_LOG) console.log(log.join("\n"));
+  });
+  return {
+    api: new Api(coordinator.url),
+    url: coordinator.url,
+    socketUrl: `ws://127.0.0.1:${port}/`,
+    host: `127.0.0.1:${port}`,
+    port,
+    stateDir,
+    log,
+    stop: () => coordinator.stop(),
+    kill: () => coordinator.kill(),
+  };
+}
+
+const taken = new Set<number>();
+
+async function pickPort(): Promise<number> {
+  const first = FIRST_PORT + ((Number(process.env.VITEST_POOL_ID ?? 1) - 1) % 10) * PORTS_PER_FILE;
+  for (let port = first; port < first + PORTS_PER_FILE; port += 1) {
+    if (taken.has(port) || !(await isPortFree(port))) continue;
+    taken.add(port);
+    return port;
+  }
+  throw new Error(`no free port from ${first}`);
+}
+
+/** Runs SQL on the coordinator's database as its operator would. */
+export async function sql(subject: { stateDir: string }, instance: "evm" | "svm", command: string): Promise<void> {
+  const args = ["d1", "execute", "DB", "-c", `wrangler.${instance}.toml`, "--local", "--persist-to", subject.stateDir, "--command", command, "--yes"];
+  const child = spawn(join(ROOT, "node_modules/.bin/wrangler"), args, {
+    cwd: ROOT,
+    env: { ...process.env, PATH: `${join(ROOT, "node_modules/.bin")}:${process.env.PATH}`, CI: "1", WRANGLER_SEND_METRICS: "false" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const said: string[] = [];
+  child.stdout.on("data", (data) => said.push(String(data)));
+  child.stderr.on("data", (data) => said.push(String(data)));
+  const [code] = (await once(child, "exit")) as [number];
+  if (code !== 0) throw new Error(`wrangler d1 execute ended with ${code}: ${said.join("")}`);
+}

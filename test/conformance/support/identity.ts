@@ -1,0 +1,54 @@
+import { createHash, generateKeyPairSync, type KeyObject, createPublicKey, sign, verify } from "node:crypto";
+import type { Fields } from "./api.ts";
+
+/** A worker's ed25519 key. */
+export type Identity = { pubkey: string; key: KeyObject };
+
+export function newIdentity(): Identity {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  return { pubkey: publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex"), key: privateKey };
+}
+
+/** ed25519 over the UTF-8 of `text`, base64. */
+export function signText({ key }: Identity, text: string): string {
+  return sign(null, Buffer.from(text, "utf8"), key).toString("base64");
+}
+
+/** Whether a base64 signature over `text` is by this key. */
+export function verifyText(pubkey: string, text: string, signature: string): boolean {
+  const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(pubkey, "hex")]);
+  return verify(null, Buffer.from(text, "utf8"), createPublicKey({ key: der, format: "der", type: "spki" }), Buffer.from(signature, "base64"));
+}
+
+export function sha256(text: string): string {
+  return createHash("sha256").update(Buffer.from(text, "utf8")).digest("hex");
+}
+
+/** [RC2] */
+export function outputHash(output: unknown): string {
+  return `sha256:${sha256(JSON.stringify(output))}`;
+}
+
+/** The bytes that a receipt's signature is over [RC1]. */
+export function receiptText(receipt: Fields): string {
+  const { job_id, provider_pubkey, output_hash, completed_at, payment_ref } = receipt;
+  return JSON.stringify({ job_id, provider_pubkey, output_hash, completed_at, payment_ref });
+}
+
+/** A receipt with its signature [RC1]; `changes` are signed too. */
+export function receiptFor(identity: Identity, jobId: string, output: unknown, changes: Fields = {}): { receipt: Fields; receipt_signature: string } {
+  const receipt = {
+    job_id: jobId,
+    provider_pubkey: identity.pubkey,
+    output_hash: outputHash(output),
+    completed_at: new Date().toISOString(),
+    payment_ref: null,
+    ...changes,
+  };
+  return { receipt, receipt_signature: signText(identity, receiptText(receipt)) };
+}
+
+/** What a worker signs to register [WS3]. */
+export function registerText(challenge: Fields, pubkey: string): string {
+  return `compute-router/register/v1\n${String(challenge.network)}\n${String(challenge.host)}\n${String(challenge.nonce)}\n${pubkey}`;
+}

@@ -1,0 +1,214 @@
+import { afterAll, onTestFinished } from "vitest";
+import type { Fields } from "./api.ts";
+import { type Identity, newIdentity, receiptFor, registerText, signText } from "./identity.ts";
+
+/** A frame, as parsed. */
+export type Frame = { type: string } & Fields;
+/** How a socket ended. */
+export type Closed = { code: number; reason: string };
+type Waiter = { look: () => boolean };
+
+const WAIT_MS = 10_000;
+const HEARTBEAT = '{"type":"heartbeat"}';
+
+let perTest = true;
+const afterFile: { close: () => void }[] = [];
+afterAll(() => {
+  for (const socket of afterFile) socket.close();
+});
+
+/** For files whose tests run side by side: sockets are closed after the file, not after the test. */
+export function keepSocketsOpen(): void {
+  perTest = false;
+}
+
+/** One WebSocket of a worker, with everything it received. */
+export class WorkerSocket {
+  readonly identity: Identity;
+  readonly frames: Frame[] = [];
+  closed: Closed | undefined;
+  /** Performance time of each frame. */
+  readonly times: number[] = [];
+  readonly #socket: WebSocket;
+  readonly #waiters = new Set<Waiter>();
+  #beat: NodeJS.Timeout | undefined;
+
+  private constructor(url: string, identity: Identity) {
+    this.identity = identity;
+    this.#socket = new WebSocket(url);
+    this.#socket.addEventListener("message", ({ data }) => {
+      this.frames.push(JSON.parse(String(data)) as Frame);
+      this.times.push(performance.now());
+      this.#wake();
+    });
+    this.#socket.addEventListener("close", ({ code, reason }) => {
+      clearInterval(this.#beat);
+      this.closed = { code, reason };
+      this.#wake();
+    });
+  }
+
+  /** Opens a socket; closed when the test that opened it ends. */
+  static async open(url: string, identity: Identity = newIdentity()): Promise<WorkerSocket> {
+    const worker = new WorkerSocket(url, identity);
+    if (perTest) onTestFinished(() => worker.close());
+    else afterFile.push(worker);
+    await new Promise<void>((resolve, reject) => {
+      worker.#socket.addEventListener("open", () => resolve());
+      worker.#socket.addEventListener("error", () => reject(new Error(`cannot connect to ${url}`)));
+    });
+    return worker;
+  }
+
+  get pubkey(): string {
+    return this.identity.pubkey;
+  }
+
+  send(frame: object | string | Uint8Array): void {
+    this.#socket.send(typeof frame === "string" ? frame : frame instanceof Uint8Array ? new Uint8Array(frame) : JSON.stringify(frame));
+  }
+
+  /** Leaves. */
+  close(code?: number): void {
+    clearInterval(this.#beat);
+    this.#socket.close(code);
+  }
+
+  /** Sends the platform's heartbeat from now on. */
+  beat(ms = 10_000, text = HEARTBEAT): void {
+    clearInterval(this.#beat);
+    this.#beat = setInterval(() => {
+      if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text);
+    }, ms);
+  }
+
+  stopBeat(): void {
+    clearInterval(this.#beat);
+  }
+
+  /** The first frame from index `from` on that matches, waited for. */
+  frame(matches: string | ((frame: Frame) => boolean), { from = 0, ms = WAIT_MS }: { from?: number; ms?: number } = {}): Promise<Frame> {
+    const test = typeof matches === "string" ? (frame: Frame) => frame.type === matches : matches;
+    return this.#until(
+      () => this.frames.slice(from).find(test),
+      ms,
+      () => `frame ${String(matches)}`,
+    );
+  }
+
+  /** Sends and returns the first matching answer after it. */
+  ask(frame: object | string | Uint8Array, matches: string | ((frame: Frame) => boolean), ms?: number): Promise<Frame> {
+    const from = this.frames.length;
+    this.send(frame);
+    return this.frame(matches, { from, ...(ms !== undefined && { ms }) });
+  }
+
+  /** How the coordinator closed it, waited for. */
+  ended(ms = WAIT_MS): Promise<Closed> {
+    return this.#until(
+      () => this.closed,
+      ms,
+      () => "close",
+    );
+  }
+
+  /** Everything sent before has been handled once this resolves: frames are handled in order. */
+  async settled(): Promise<void> {
+    await this.ask({ type: "heartbeat", mark: true }, (frame) => frame.type === "heartbeat_ack" && frame.status === "ok");
+  }
+
+  challenge(): Promise<Frame> {
+    return this.frame("challenge");
+  }
+
+  /** Sends `register` as SPEC.md's reader would, without a signature; resolves with the ack. */
+  registerPlain(changes: Fields = {}): Promise<Frame> {
+    return this.ask({ type: "register", ...this.registration(), ...changes }, "register_ack");
+  }
+
+  /** Sends a signed `register`. */
+  async registerSigned(changes: Fields = {}): Promise<Frame> {
+    const challenge = await this.challenge();
+    const signature = signText(this.identity, registerText(challenge, this.pubkey));
+    return this.ask({ type: "register", ...this.registration(), signature, ...changes }, "register_ack");
+  }
+
+  registration(): Fields {
+    return { provider_pubkey: this.pubkey, provider_type: "DESKTOP", capabilities: ["LLM_INFER", "TASK"] };
+  }
+
+  assigned(jobId: string, ms?: number): Promise<Frame> {
+    return this.frame((frame) => frame.type === "job_assign" && frame.job_id === jobId, ms === undefined ? {} : { ms });
+  }
+
+  /** Whether it was ever given this job. */
+  had(jobId: string): boolean {
+    return this.frames.some((frame) => frame.type === "job_assign" && frame.job_id === jobId);
+  }
+
+  ack(assign: Frame): void {
+    this.send({ type: "job_ack", job_id: assign.job_id, attempt: assign.attempt });
+  }
+
+  progress(assign: Frame, seq: number, delta = "x"): void {
+    this.send({ type: "job_progress", job_id: assign.job_id, attempt: assign.attempt, seq, delta });
+  }
+
+  fail(assign: Frame, retryable: boolean, error = "boom"): void {
+    this.send({ type: "job_failed", job_id: assign.job_id, attempt: assign.attempt, error, retryable });
+  }
+
+  /** The job_complete frame of this output; `changes` replace members. */
+  completion(jobId: string, output: unknown, changes: Fields = {}): Fields {
+    return { type: "job_complete", job_id: jobId, output, ...receiptFor(this.identity, jobId, output), ...changes };
+  }
+
+  /** Completes; resolves with the job_complete_ack. */
+  complete(jobId: string, output: unknown, changes: Fields = {}): Promise<Frame> {
+    return this.ask(this.completion(jobId, output, changes), (frame) => frame.type === "job_complete_ack" && frame.job_id === jobId);
+  }
+
+  #wake(): void {
+    for (const waiter of this.#waiters) if (waiter.look()) this.#waiters.delete(waiter);
+  }
+
+  #until<T>(look: () => T | undefined, ms: number, what: () => string): Promise<T> {
+    const now = look();
+    if (now !== undefined) return Promise.resolve(now);
+    return new Promise<T>((resolve, reject) => {
+      const state = (): string => `got ${JSON.stringify(this.frames).slice(-2000)}, closed ${JSON.stringify(this.closed)}`;
+      const timer = setTimeout(() => {
+        this.#waiters.delete(waiter);
+        reject(new Error(`waited ${ms} ms for ${what()}; ${state()}`));
+      }, ms);
+      const waiter: Waiter = {
+        look: () => {
+          const value = look();
+          if (value === undefined) return false;
+          clearTimeout(timer);
+          resolve(value);
+          return true;
+        },
+      };
+      this.#waiters.add(waiter);
+    });
+  }
+}
+
+/** A worker written from SPEC.md alone: no signature, no acks; heartbeats. */
+export async function specWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
+  const worker = await WorkerSocket.open(url, identity);
+  const ack = await worker.registerPlain(changes);
+  if (ack.status !== "ok") throw new Error(`register answered ${JSON.stringify(ack)}`);
+  worker.beat(10_000, JSON.stringify({ type: "heartbeat", provider_pubkey: worker.pubkey }));
+  return worker;
+}
+
+/** A worker that does all that DECISIONS.md offers: signs, acks. */
+export async function fullWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
+  const worker = await WorkerSocket.open(url, identity);
+  const ack = await worker.registerSigned({ features: ["ack"], ...changes });
+  if (ack.status !== "ok" || ack.authenticated !== true) throw new Error(`register answered ${JSON.stringify(ack)}`);
+  worker.beat();
+  return worker;
+}

@@ -1,0 +1,285 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TestHub, commitInput, until } from "../support/worker-hub.ts";
+
+const OUTPUT = { summary: "s" };
+
+/** Makes every write of this kind to the hub's own jobs fail, as a full disk would. */
+function breakJournal(hub: TestHub, what: "INSERT" | "UPDATE", when = "1"): Promise<unknown> {
+  return hub.sql(`CREATE TRIGGER broken BEFORE ${what} ON jobs WHEN ${when} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
+}
+
+const healJournal = (hub: TestHub): Promise<unknown> => hub.sql("DROP TRIGGER broken");
+
+function muteErrors(): { events(): string[] } {
+  const log = vi.spyOn(console, "error").mockImplementation(() => {});
+  return { events: () => log.mock.calls.map(([line]) => String(JSON.parse(String(line)).event)) };
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("memory lost", () => {
+  test("[JB9] in the middle of a job: the socket is kept, the job goes on, and its result is taken", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ features: ["ack"] });
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    await hub.evict();
+    expect((await hub.job(id)).status).toBe("assigned");
+    worker.send({ type: "job_ack", job_id: id, attempt: 1 });
+    await worker.quiet();
+    await hub.evict();
+    expect((await hub.job(id)).status).toBe("running");
+    await worker.quiet();
+    expect((await worker.complete(job)).status).toBe("accepted");
+    await hub.evict();
+    expect((await hub.job(id)).status).toBe("completed");
+  });
+
+  test("[JB9] a job that waits is still there, with its claim window and its place", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const [cheap, fast] = [await hub.commit("cheap"), await hub.commit("fast")];
+    await hub.evict();
+    hub.skip(20_000);
+    const worker = await hub.worker();
+    const job = await worker.assigned();
+    expect(job.job_id).toBe(fast);
+    await hub.evict();
+    await hub.pass(10_000);
+    expect(await hub.job(cheap)).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" } });
+  });
+
+  test("[JB4] again and again: the execution time still passes", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    for (let seconds = 0; seconds < 30; seconds += 10) {
+      await hub.evict();
+      hub.skip(10_000);
+      await worker.quiet();
+    }
+    await hub.pass(0);
+    expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "execution_timeout" });
+  });
+
+  test("[JB4] again and again: the grace time still passes", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    worker.close();
+    await hub.online(0);
+    for (let seconds = 0; seconds < 15; seconds += 5) {
+      await hub.evict();
+      await hub.pass(5_000);
+    }
+    expect((await hub.job(id)).status).toBe("pending");
+  });
+
+  test("[WS9] the acknowledgement is still waited for", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker({ features: ["ack"] });
+    const id = await hub.commit();
+    await worker.assigned();
+    await hub.evict();
+    await hub.pass(5_000);
+    expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "ack_timeout" });
+  });
+
+  test("[JB4] with the sockets: the lease has the grace time, then the job waits again", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    await hub.evict("close");
+    expect(await worker.closed()).toBe(1006);
+    expect((await hub.job(id)).status).toBe("assigned");
+    expect(await hub.workersOnline()).toBe(0);
+    await hub.pass(15_000);
+    expect((await hub.job(id)).status).toBe("pending");
+  });
+
+  test("[JB9] by a crash: every commit that was answered is there, every other is not half there", async () => {
+    const hub = new TestHub();
+    const inputs = Array.from({ length: 30 }, () => commitInput());
+    const commits = inputs.map((input) => hub.stub.commit(input));
+    await Promise.race(commits);
+    await hub.abort();
+    const answers = await Promise.allSettled(commits);
+    for (const [i, { status }] of answers.entries()) {
+      const job = await hub.stub.job(inputs[i]?.id ?? "", 0);
+      if (status === "fulfilled") expect(job).toContain('"pending"');
+    }
+    expect(answers.some(({ status }) => status === "fulfilled")).toBe(true);
+    const worker = await hub.worker();
+    await worker.assigned();
+  });
+
+  test("[WS7] a worker that comes back by a new socket after a crash is one worker", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.abort();
+    const again = await hub.worker({ key: worker.key });
+    expect(await hub.workersOnline()).toBe(1);
+    await hub.commit();
+    await again.assigned();
+  });
+});
+
+describe("the alarm", () => {
+  test("[JB2] [WS6] is armed while anything waits for a time, after it rang and after memory was lost", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const now = Date.now();
+    const socket = await hub.connect();
+    expect(await hub.alarmAt()).toBe(now + 10_000);
+    await hub.commit("cheap", { job_type: "LLM_INFER" });
+    await hub.recorded(await hub.commit(), "pending");
+    expect(await hub.alarmAt()).toBe(now + 2_000);
+    await hub.pass(2_000);
+    expect(await hub.alarmAt()).toBe(now + 4_000);
+    await hub.evict();
+    await hub.inside((_, state) => state.storage.deleteAlarm());
+    await hub.evict();
+    expect(await hub.alarmAt()).toBeLessThanOrEqual(now + 4_000);
+    await socket.register({ capabilities: [] });
+    for (let tick = 0; tick < 14; tick++) await hub.pass(2_000);
+    await socket.quiet();
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");
+    await hub.pass(2_000);
+    const sweep = (await hub.alarmAt()) ?? 0;
+    expect(sweep).toBeGreaterThan(Date.now());
+    expect(sweep).toBeLessThanOrEqual(Date.now() + 30_000);
+    // Nothing left: it rings once more and then not again.
+    socket.close();
+    await hub.online(0);
+    await hub.pass(30_000);
+    expect(await hub.pass(0)).toBe(false);
+  });
+
+  test("[JB9] does not throw when the journal or D1 fails, nor when the clock goes back", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    await breakJournal(hub, "UPDATE");
+    const errors = muteErrors();
+    expect(await hub.pass(30_000)).toBe(true);
+    expect(errors.events()).toContain("journal_failed");
+    expect(await hub.alarmAt()).not.toBeNull();
+    await healJournal(hub);
+    hub.skip(-3_600_000);
+    expect(await hub.pass(0)).toBe(true);
+    hub.skip(3_600_000);
+    await until(async () => {
+      await hub.pass(1_000);
+      return (await hub.job(id)).status !== "assigned";
+    }, "requeued");
+  });
+
+  test("[JB2] does not wait for a slow D1", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    let asked = 0;
+    await hub.breakD1({
+      batch: () => {
+        asked++;
+        return new Promise(() => {});
+      },
+    });
+    const id = await hub.commit();
+    for (let tick = 0; tick < 15; tick++) expect(await hub.pass(2_000)).toBe(true);
+    expect(asked).toBe(1);
+    expect(await hub.job(id)).toMatchObject({ status: "failed" });
+  });
+});
+
+describe("the hub's own storage", () => {
+  test("[JB9] a commit that cannot be written is not answered 201, leaves nothing, and reaches no worker", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const errors = muteErrors();
+    await breakJournal(hub, "INSERT");
+    const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
+    await expect(hub.stub.commit(input)).rejects.toThrow();
+    const { status, body } = await hub.post("cheap");
+    expect(status).toBeGreaterThanOrEqual(500);
+    expect(body).toEqual({ error: expect.any(String), request_id: expect.any(String) });
+    await worker.quiet();
+    await healJournal(hub);
+    expect(await hub.stub.job(input.id, 0)).toBeNull();
+    expect(await hub.sql("SELECT * FROM idempotency")).toEqual([]);
+    expect(await hub.stub.commit(input)).toMatchObject({ ok: true, jobId: input.id });
+    expect((await worker.assigned()).job_id).toBe(input.id);
+    expect(errors.events()).toContain("journal_failed");
+  });
+
+  test("[WS10] [RC5] a result that cannot be written is not acknowledged, not shown, and counts when it comes again", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    muteErrors();
+    await breakJournal(hub, "UPDATE", "new.ended_at IS NOT NULL");
+    const frame = worker.completion(job, OUTPUT);
+    worker.send(frame);
+    await worker.quiet();
+    expect(await hub.job(id)).toMatchObject({ status: "assigned", result: null, receipt: null });
+    await healJournal(hub);
+    worker.send(frame);
+    expect((await worker.next("job_complete_ack")).status).toBe("accepted");
+    expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
+  });
+
+  test("[JB9] a claim that cannot be written is not sent, tried again without haste, and sent once it can", async () => {
+    const hub = new TestHub();
+    const id = await hub.commit();
+    const errors = muteErrors();
+    await breakJournal(hub, "UPDATE");
+    const worker = await hub.connect();
+    worker.send(worker.registration());
+    await until(async () => errors.events().includes("journal_failed"), "failed");
+    for (let turn = 0; turn < 50; turn++) await hub.stub.workersOnline();
+    expect(errors.events().filter((event) => event === "journal_failed").length).toBeLessThanOrEqual(3);
+    expect(worker.texts).toHaveLength(1);
+    await healJournal(hub);
+    expect((await worker.assigned()).job_id).toBe(id);
+  });
+
+  test.for([
+    ["a snapshot that is no JSON", "snapshot = '{'"],
+    ["no snapshot", "snapshot = NULL"],
+    ["a snapshot of something else", `snapshot = '{"attempts":"x"}'`],
+    ["an unknown type", "job_type = 'DANCE'"],
+    ["a time that is none", "created_at = 'yesterday'"],
+  ])("[JB9] a row with %s does not kill the hub: that job fails, the others live", async ([, damage]) => {
+    const hub = new TestHub();
+    const [damaged, sound] = [await hub.commit(), await hub.commit()];
+    const errors = muteErrors();
+    await hub.sql(`UPDATE jobs SET ${damage} WHERE id = '${damaged}'`);
+    await hub.evict();
+    const worker = await hub.worker();
+    expect((await worker.assigned()).job_id).toBe(sound);
+    expect(errors.events()).toContain("damaged_row");
+    if (!damage?.startsWith("created_at")) expect(await hub.job(damaged)).toMatchObject({ status: "failed", result: { error: "worker_lost" } });
+  });
+
+  test("[JB9] two rows that claim one worker's lease: it gets one of them, the other waits and is not lost", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const held = await hub.commit();
+    const job = await worker.assigned();
+    const waiting = await hub.commit();
+    await hub.sql(`UPDATE jobs SET snapshot = (SELECT snapshot FROM jobs WHERE id = '${held}'), status = 'assigned' WHERE id = '${waiting}'`);
+    await hub.evict();
+    await worker.complete(job);
+    expect((await worker.assigned()).job_id).toBe(waiting);
+  });
+});

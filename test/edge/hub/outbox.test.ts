@@ -1,0 +1,228 @@
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TestHub, until } from "../support/worker-hub.ts";
+
+const OUTPUT = { summary: "s", n: [1, 2.5, "é"] };
+
+afterEach(() => vi.restoreAllMocks());
+
+const rows = (hub: TestHub): Promise<{ id: string }[]> => hub.sql("SELECT id FROM jobs");
+
+async function handedOn(hub: TestHub): Promise<void> {
+  await until(async () => (await rows(hub)).length === 0, "handed on");
+}
+
+async function count(table: "jobs" | "receipts", id: string): Promise<unknown> {
+  return env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table === "jobs" ? "id" : "job_id"} = ?`).bind(id).first("n");
+}
+
+describe("from the hub to D1", () => {
+  test("[JB9] a job is in D1 while it waits and while it runs, with what a support case needs", async () => {
+    const hub = new TestHub();
+    const id = await hub.commit("fast", { user_id: "owner" });
+    expect(await hub.recorded(id, "pending")).toMatchObject({ job_type: "TASK", policy: "FAST", privacy_class: "PUBLIC", user_id: "owner", attempt: 0, provider_pubkey: null, result: null });
+    const worker = await hub.worker();
+    await worker.assigned();
+    expect(await hub.recorded(id, "assigned")).toMatchObject({ attempt: 1, provider_pubkey: worker.key.publicKey, holders: JSON.stringify([worker.key.publicKey]) });
+    expect(await rows(hub)).toHaveLength(1);
+  });
+
+  test("[RC5] [API1] the row leaves the hub once D1 has the end, and GET answers the same bytes before, between and after", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    const get = () => hub.request(`/v1/jobs/${id}`).then(({ text }) => text);
+    const recent = await get();
+    expect(recent).toContain('"completed"');
+    await hub.evict();
+    expect(await get()).toBe(recent);
+    await handedOn(hub);
+    expect(await get()).toBe(recent);
+    await hub.evict();
+    expect(await hub.stub.job(id, 0)).toBeNull();
+    expect(await get()).toBe(recent);
+    expect([await count("jobs", id), await count("receipts", id)]).toEqual([1, 1]);
+  });
+
+  test("[RC5] [LM1] 1 MiB of quotes reaches D1", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const output = '"'.repeat(512 * 1024 - 1);
+    expect(JSON.stringify(output)).toHaveLength(1024 * 1024);
+    expect((await worker.complete(await worker.assigned(), output)).status).toBe("accepted");
+    const hot = (await hub.request(`/v1/jobs/${id}`)).text;
+    await handedOn(hub);
+    await hub.evict();
+    expect((await hub.request(`/v1/jobs/${id}`)).text === hot).toBe(true);
+    expect(hot).toContain(JSON.stringify(output));
+  });
+
+  test("[LM1] the largest payload with the largest result reaches D1", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit("cheap", { payload: { task_type: "summarize", input: "\u0001".repeat(60_000), more: "é".repeat(60_000) } });
+    const output = { output: "\u0001".repeat(174_000) };
+    expect((await worker.complete(await worker.assigned(), output)).status).toBe("accepted");
+    await hub.recorded(id, "completed");
+    await handedOn(hub);
+  });
+});
+
+describe("D1 in trouble", () => {
+  test("[JB9] down: jobs go on, the outbox keeps them through a sleep, and brings them once it is back", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    for (let tick = 0; tick < 4; tick++) await hub.pass(2_000);
+    expect(await rows(hub)).toEqual([{ id }]);
+    expect(await count("jobs", id)).toBe(0);
+    expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
+    expect(await hub.alarmAt()).not.toBeNull();
+    // A new memory has the real D1.
+    await hub.evict();
+    await hub.pass(2_000);
+    await hub.recorded(id, "completed");
+    await handedOn(hub);
+  });
+
+  test("[JB9] down for long: it asks less and less often, at least every 30 s, and says so", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const hub = new TestHub();
+    hub.skip(0);
+    const asked: number[] = [];
+    const began = Date.now();
+    await hub.breakD1({
+      batch: async () => {
+        asked.push(Date.now() - began);
+        throw new Error("down");
+      },
+    });
+    await hub.commit();
+    await until(async () => asked.length === 1, "asked");
+    for (let second = 0; second < 180; second++) await hub.pass(1_000);
+    const gaps = asked.map((at, i) => at - (asked[i - 1] ?? 0)).slice(1);
+    expect(gaps.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000]);
+    expect(Math.max(...gaps)).toBe(30_000);
+    expect(log.mock.calls.join()).toContain("outbox_behind");
+    await hub.healD1();
+  });
+
+  test("[JB9] a reply that is lost: the replay changes nothing, one job and one receipt", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    let lost = 0;
+    await hub.breakD1({
+      batch: async (run) => {
+        const results = await run();
+        if (++lost <= 2) throw new Error("Network connection lost");
+        return results;
+      },
+    });
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    const row = await hub.recorded(id, "completed");
+    await until(async () => {
+      await hub.pass(2_000);
+      return (await rows(hub)).length === 0;
+    }, "handed on");
+    expect(lost).toBeGreaterThanOrEqual(3);
+    expect(await hub.recorded(id, "completed")).toEqual(row);
+    expect([await count("jobs", id), await count("receipts", id)]).toEqual([1, 1]);
+  });
+
+  test("[RC5] a write that arrives late does not undo what came after it", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    let late: (() => Promise<unknown>) | undefined;
+    await hub.breakD1({
+      batch: (run) => {
+        if (late !== undefined) return run();
+        late = run;
+        return Promise.reject(new Error("late"));
+      },
+    });
+    const id = await hub.commit();
+    await until(async () => late !== undefined, "written");
+    const worker = await hub.worker();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await hub.pass(2_000);
+    const row = await hub.recorded(id, "completed");
+    await hub.inside(() => late?.());
+    expect(await hub.recorded(id, "completed")).toEqual(row);
+  });
+
+  test("[JB9] slow: what changes while it writes is written afterwards", async () => {
+    const hub = new TestHub();
+    const slow = Promise.withResolvers<void>();
+    let asked = 0;
+    await hub.breakD1({
+      batch: async (run) => {
+        if (++asked === 1) await slow.promise;
+        return run();
+      },
+    });
+    const id = await hub.commit();
+    await until(async () => asked === 1, "asked");
+    const worker = await hub.worker();
+    expect((await worker.complete(await worker.assigned(), OUTPUT)).status).toBe("accepted");
+    expect((await hub.job(id)).status).toBe("completed");
+    await hub.inside(() => slow.resolve());
+    await hub.recorded(id, "completed");
+    await handedOn(hub);
+  });
+
+  test("[JB9] a row that D1 refuses does not hold up the others, and is still answered", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    await env.DB.prepare("CREATE TRIGGER poison BEFORE INSERT ON jobs WHEN new.user_id = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END").run();
+    const good: string[] = [];
+    for (let i = 0; i < 3; i++) good.push(await hub.commit());
+    const bad = await hub.commit("cheap", { user_id: "poison" });
+    for (let i = 0; i < 3; i++) good.push(await hub.commit());
+    await until(async () => {
+      await hub.pass(1_000);
+      const { results } = await env.DB.prepare("SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?))").bind(JSON.stringify(good)).all();
+      return results.length === good.length;
+    }, "the good ones in D1");
+    expect((await hub.job(bad)).id).toBe(bad);
+    expect(await count("jobs", bad)).toBe(0);
+    await env.DB.prepare("DROP TRIGGER poison").run();
+    await until(async () => {
+      await hub.pass(5_000);
+      return (await count("jobs", bad)) === 1;
+    }, "the bad one in D1");
+  });
+
+  test("[WS10] a late result is not answered while D1 cannot say; asked again, it is", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    const frame = worker.completion(job, OUTPUT);
+    await worker.complete(job, OUTPUT, frame);
+    await handedOn(hub);
+    await hub.breakD1({ read: () => Promise.reject(new Error("down")) });
+    worker.send(frame);
+    await worker.quiet();
+    await hub.healD1();
+    worker.send(frame);
+    expect((await worker.next("job_complete_ack")).status).toBe("duplicate");
+  });
+
+  test("[JB9] far behind, new commits are refused with queue_full", async () => {
+    const hub = new TestHub();
+    await hub.stub.workersOnline();
+    await hub.sql(`INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, holders, result, ended_at)
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20001)
+      SELECT 'old-' || i, 'TASK', 'CHEAP', 'PUBLIC', 'u', '{}', 2, 1, 1, 'failed', 0, '[]', '{"error":"cancelled"}', 1 FROM n`);
+    await hub.evict();
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    expect(await hub.post("cheap")).toMatchObject({ status: 503, body: { error: "queue_full" } });
+  });
+});

@@ -1,0 +1,118 @@
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TestHub, until, withSettings } from "../support/worker-hub.ts";
+import { newKey } from "../support/worker.ts";
+import type { KeyPair } from "../../../src/receipt/index.ts";
+
+withSettings({ STAKE_SOURCE: "table" });
+
+async function stake({ publicKey }: KeyPair, amount: number): Promise<KeyPair> {
+  const sql = "INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES (?, ?, 0) ON CONFLICT (provider_pubkey) DO UPDATE SET amount = excluded.amount";
+  await env.DB.prepare(sql).bind(publicKey, amount).run();
+  return { publicKey, secret: new Uint8Array() };
+}
+
+async function staked(amount: number): Promise<KeyPair> {
+  const key = newKey();
+  await stake(key, amount);
+  return key;
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("STAKE_SOURCE=table", () => {
+  test.for([
+    [0, "Open"],
+    [99.999, "Open"],
+    [100, "Verified"],
+    [999.999, "Verified"],
+    [1_000, "Sentinel"],
+    [-1, "Open"],
+  ] as const)("[ST1] [SPEC] a stake of %d is tier %s", async ([amount, tier]) => {
+    const hub = new TestHub();
+    const worker = await hub.connect(await staked(amount));
+    expect((await worker.register()).tier).toBe(tier);
+  });
+
+  test("[ST1] FAST goes from 100 up only; CHEAP to anyone", async () => {
+    const hub = new TestHub();
+    const open = await hub.worker();
+    const fast = await hub.commit("fast");
+    await open.quiet();
+    await hub.commit("cheap");
+    expect((await open.assigned()).policy).toBe("CHEAP");
+    const verified = await hub.worker({ key: await staked(100) });
+    expect(await verified.assigned()).toMatchObject({ job_id: fast, policy: "FAST" });
+    const second = await hub.commit("fast");
+    const sentinel = await hub.worker({ key: await staked(1_000) });
+    expect((await sentinel.assigned()).job_id).toBe(second);
+  });
+
+  test("[ST1] [ST2] a FAST PRIVATE job needs a paired worker of that tier, and stake never opens PRIVATE", async () => {
+    const hub = new TestHub();
+    const user = crypto.randomUUID();
+    const fields = { user_id: user, privacy_class: "PRIVATE" };
+    const open = await hub.worker();
+    const sentinel = await hub.worker({ key: await staked(1_000) });
+    await hub.pair(user, open.key.publicKey);
+    expect((await hub.post("fast", fields)).status).toBe(422);
+    const cheap = await hub.commit("cheap", fields);
+    expect((await open.assigned()).job_id).toBe(cheap);
+    await sentinel.quiet();
+    await hub.pair(user, sentinel.key.publicKey);
+    const fast = await hub.commit("fast", fields);
+    expect((await sentinel.assigned()).job_id).toBe(fast);
+  });
+
+  test("[ST2] a tier is read again every 5 min: up opens FAST at once, down closes it", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit("fast");
+    // The first sweep of a new hub reads it too.
+    await hub.pass(1);
+    await worker.quiet();
+    await stake(worker.key, 100);
+    for (let tick = 0; tick < 14; tick++) {
+      hub.skip(2_000);
+      await worker.quiet();
+      await hub.pass(0);
+    }
+    await worker.quiet();
+    expect((await hub.job(id)).status).toBe("pending");
+    hub.skip(271_999);
+    await worker.quiet();
+    await hub.pass(0);
+    const second = await hub.commit("fast");
+    await worker.quiet();
+    await hub.pass(1);
+    expect((await worker.assigned()).job_id).toBe(second);
+    await worker.complete({ job_id: second, attempt: 1 });
+    await stake(worker.key, 99);
+    hub.skip(300_000);
+    await worker.quiet();
+    await hub.pass(0);
+    await until(async () => (await worker.register()).tier === "Open", "Open");
+    await hub.commit("fast");
+    await worker.quiet();
+  });
+
+  test("[ST2] a tier outlives the hub's memory", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ key: await staked(100) });
+    await hub.evict();
+    await hub.commit("fast");
+    await worker.assigned();
+  });
+
+  test("[ST2] a tier that cannot be read is Open, and logged", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const hub = new TestHub();
+    const key = await staked(1_000);
+    await env.DB.prepare("ALTER TABLE stakes RENAME TO away").run();
+    const worker = await hub.connect(key);
+    expect((await worker.register()).tier).toBe("Open");
+    await env.DB.prepare("ALTER TABLE away RENAME TO stakes").run();
+    expect(log.mock.calls.join()).toContain("stake_unreadable");
+  });
+});

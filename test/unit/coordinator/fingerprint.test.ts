@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { fingerprint } from "../../../src/coordinator/routes/fingerprint.ts";
+import type { CommitRequest } from "../../../src/protocol/job.ts";
+
+const task: CommitRequest = { job_type: "TASK", user_id: "u", privacy_class: "PUBLIC", payload: { task_type: "classify", input: "x" } };
+
+test("[API5] is lowercase hex of SHA-256 and blind to the order of members", async () => {
+  const one = await fingerprint("CHEAP", task, { job_type: "TASK", input: "x", more: { a: 1, b: [2, 3] } });
+  expect(one).toMatch(/^[0-9a-f]{64}$/);
+  expect(await fingerprint("CHEAP", task, { more: { b: [2, 3], a: 1 }, input: "x", job_type: "TASK" })).toBe(one);
+});
+
+test("[API5] differs with every field, a member called __proto__ included", async () => {
+  const payload = { job_type: "TASK", input: "x" };
+  const all = await Promise.all([
+    fingerprint("CHEAP", task, payload),
+    fingerprint("FAST", task, payload),
+    fingerprint("CHEAP", { ...task, user_id: "v" }, payload),
+    fingerprint("CHEAP", { ...task, privacy_class: "PRIVATE" }, payload),
+    fingerprint("CHEAP", task, { ...payload, input: "y" }),
+    fingerprint("CHEAP", task, { ...payload, list: [1, 2] }),
+    fingerprint("CHEAP", task, { ...payload, list: [2, 1] }),
+    fingerprint("CHEAP", task, JSON.parse('{"job_type":"TASK","input":"x","__proto__":{"a":1}}')),
+  ]);
+  expect(new Set(all).size).toBe(all.length);
+});

@@ -1,0 +1,27 @@
+import { describe, expect, test } from "vitest";
+import { jobJson } from "../../../src/coordinator/store/job-view.ts";
+import { Job } from "../../../src/protocol/job.ts";
+
+const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
+const CREATED = Date.UTC(2026, 9, 1, 12);
+const receipt = { job_id: ID, provider_pubkey: "k", output_hash: "sha256:0", completed_at: "t", payment_ref: null, signature: "s" };
+const pending = { id: ID, status: "pending", result: null, receipt: null, createdAt: CREATED, completedAt: null } as const;
+
+describe("jobJson", () => {
+  test("[SPEC] has the six members in the order of the specification", () => {
+    expect(jobJson(pending)).toBe(`{"id":"${ID}","status":"pending","result":null,"receipt":null,"created_at":"2026-10-01T12:00:00.000Z","completed_at":null}`);
+  });
+
+  test("[SPEC] a completed job", () => {
+    const job = Job.parse(JSON.parse(jobJson({ ...pending, status: "completed", result: '{"output":"x"}', receipt, completedAt: CREATED + 1 })));
+    expect(job).toEqual({
+      ...{ id: ID, status: "completed", result: { output: "x" }, receipt },
+      ...{ created_at: "2026-10-01T12:00:00.000Z", completed_at: "2026-10-01T12:00:00.001Z" },
+    });
+  });
+
+  test("[RC5] the stored text of the result is not touched", () => {
+    const result = String.raw`{"b":1.0,"a":"é\/","10":-0,  "$&":"$'"}`;
+    expect(jobJson({ ...pending, status: "completed", result })).toContain(`"result":${result},"receipt"`);
+  });
+});

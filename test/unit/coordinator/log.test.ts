@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { errorFacts } from "../../../src/coordinator/log.ts";
+import { SettingsError } from "../../../src/coordinator/config.ts";
+import { StoreUnavailable } from "../../../src/coordinator/store/d1.ts";
+
+/** What JSON.parse throws quotes what it was given. */
+function syntaxError(): unknown {
+  try {
+    return JSON.parse("secret prompt");
+  } catch (error) {
+    return error;
+  }
+}
+
+test("[API1] a log line has the name and the place of an exception, not its message", () => {
+  const facts = errorFacts(syntaxError());
+  expect(facts).toMatchObject({ error: "SyntaxError", at: expect.stringContaining("log.test.ts") });
+  expect(JSON.stringify(facts)).not.toContain("secret");
+});
+
+test("[API1] a message that looks like a stack does not get in that way", () => {
+  expect(JSON.stringify(errorFacts(new Error("x\n  at secret\nsecret")))).not.toContain("secret");
+});
+
+test("[API1] D1's own words are kept, a wrapper's that lists parameters is not", () => {
+  const error = new StoreUnavailable(new Error("Failed query: params: secret", { cause: new Error("D1_ERROR: disk full") }));
+  expect(errorFacts(error)).toMatchObject({ error: "StoreUnavailable", reason: "D1_ERROR: disk full" });
+  expect(JSON.stringify(errorFacts(error))).not.toContain("secret");
+});
+
+test("[API1] a setting is named", () => {
+  expect(errorFacts(new SettingsError("Invalid setting A: no"))).toMatchObject({ reason: "Invalid setting A: no" });
+});
+
+test("[API1] what is thrown without being an Error is told by its type", () => {
+  expect(errorFacts("secret")).toEqual({ error: "string" });
+});

@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import { NAMED } from "../../../src/coordinator/docs/schemas.ts";
+import { openApiDocument } from "../../../src/coordinator/openapi.ts";
+import { verifyReceipt } from "../../../src/receipt/index.ts";
+import { Job } from "../../../src/protocol/job.ts";
+
+const document = openApiDocument("2.0.0");
+const operations = Object.entries(document.paths).flatMap(([path, methods]) => Object.values(methods).map((operation) => ({ path, operation })));
+
+/** Every example with the schema that it is an example of. */
+const examples = operations.flatMap(({ path, operation }) => {
+  const bodies = operation.requestBody === undefined ? [] : [["request", operation.requestBody] as const];
+  const answers = Object.entries(operation.responses).map(([status, answer]) => {
+    const name = "$ref" in answer ? (answer.$ref.split("/").at(-1) ?? "") : null;
+    return [status, name === null ? answer : document.components.responses[name]] as const;
+  });
+  return [...bodies, ...answers].flatMap(([where, part]) =>
+    Object.values(part && "content" in part ? (part.content ?? {}) : {}).flatMap((media) => {
+      const values = [...(media.example === undefined ? [] : [media.example]), ...Object.values(media.examples ?? {}).map(({ value }) => value)];
+      return values.map((value) => ({ where: `${path} ${where}`, schema: media.schema.$ref?.split("/").at(-1) ?? "", value }));
+    }),
+  );
+});
+
+describe("OpenAPI document", () => {
+  test("[API8] every example is of its schema", () => {
+    expect(examples.length).toBeGreaterThan(30);
+    for (const { where, schema, value } of examples) {
+      const found = Object.entries(NAMED).find(([name]) => name === schema)?.[1];
+      expect(found, `${where}: ${schema}`).toBeDefined();
+      expect(found?.safeParse(value).error, where).toBeUndefined();
+    }
+  });
+
+  test("[API8] every JSON body is a named schema with an example", () => {
+    for (const { path, operation } of operations.filter(({ path }) => path.startsWith("/v1/"))) {
+      for (const [status] of Object.entries(operation.responses)) {
+        expect(
+          examples.some(({ where }) => where === `${path} ${status}`),
+          `${path} ${status}`,
+        ).toBe(true);
+      }
+    }
+  });
+
+  test("[RC1] the receipt of the example verifies", () => {
+    const jobs = examples.filter(({ schema }) => schema === "Job").map(({ value }) => Job.parse(value));
+    const receipts = jobs.filter(({ receipt }) => receipt !== null);
+    expect(receipts).toHaveLength(1);
+    for (const { receipt, result } of receipts) expect(receipt && verifyReceipt(receipt, result)).toEqual({ ok: true });
+  });
+
+  test("[API8] every pointer points at something", () => {
+    const text = JSON.stringify(document);
+    for (const [, pointer = ""] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      const target = pointer
+        .split("/")
+        .reduce<unknown>((node, name) => (typeof node === "object" && node !== null ? Reflect.get(node, name) : undefined), document);
+      expect(target, pointer).toBeDefined();
+    }
+  });
+
+  test("[API8] no schema of an answer is closed: members may be added", () => {
+    expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
+  });
+});

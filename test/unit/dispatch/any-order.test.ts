@@ -1,0 +1,102 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { JobType } from "../../../src/protocol/job.ts";
+import type { DispatchEvent } from "../../../src/coordinator/dispatch/index.ts";
+import { checkIndexes, checkNoneWaitsBesideAFreeWorker } from "../../simulation/indexes.ts";
+import { Desk } from "./desk.ts";
+
+/** One event on small names, so that they meet often; numbers are picked modulo what there is. */
+type Move = (desk: Desk) => void;
+
+const key = fc.constantFrom("a", "b", "c");
+const jobId = fc.constantFrom("1", "2", "3", "4", "5");
+const conn = fc.tuple(key, fc.integer({ min: 1, max: 3 })).map(([name, number]) => `${name}#${number}`);
+const attempt = fc.integer({ min: 1, max: 3 });
+const capabilities = fc.constantFrom<readonly JobType[]>(["TASK"], ["LLM_INFER"], ["LLM_INFER", "TASK"], []);
+const tier = fc.constantFrom("Open", "Verified", "Sentinel");
+const resume = fc.option(fc.array(fc.record({ jobId, attempt }), { maxLength: 3 }), { nil: undefined });
+const trustedKeys = fc.subarray(["a", "b", "c"]);
+const userId = fc.constantFrom("ann", "bob");
+const tell =
+  (event: DispatchEvent): Move =>
+  (desk) =>
+    void desk.tell(event);
+
+const move: fc.Arbitrary<Move> = fc.oneof(
+  fc
+    .record({ jobId, jobType: fc.constantFrom("LLM_INFER", "TASK"), policy: fc.constantFrom("FAST", "CHEAP"), trustedKeys, userId, open: fc.boolean() })
+    .map(({ jobId: id, open, trustedKeys: keys, ...facts }): Move => (desk) => {
+      // The shell knows what has ended and never submits it again.
+      if (!desk.ends.has(id)) desk.submit(id, { ...facts, privacyClass: open ? "PUBLIC" : "PRIVATE", trustedKeys: open ? [] : keys });
+    }),
+  fc.record({ name: key, capabilities, tier, acks: fc.boolean(), resume, strikes: fc.integer({ min: 0, max: 2 }) }).map(
+    ({ name, resume: listed, ...options }): Move =>
+      (desk) =>
+        void desk.register(name, listed === undefined ? options : { ...options, resume: listed }),
+  ),
+  fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "ack", ...ids })),
+  fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "progress", ...ids })),
+  fc.record({ conn, jobId, attempt, retryable: fc.boolean() }).map((ids) => tell({ type: "failed", ...ids })),
+  fc.record({ conn, jobId }).map((ids) => tell({ type: "reject", ...ids })),
+  fc
+    .record({
+      conn,
+      jobId,
+      attempt: fc.option(attempt, { nil: undefined }),
+      verdict: fc.constantFrom("valid", "invalid_receipt", "output_too_large", "worker_error"),
+    })
+    .map((ids) => tell({ type: "complete", ...ids })),
+  conn.map((name) => tell({ type: "disconnect", conn: name })),
+  conn.map((name) => tell({ type: "heard", conn: name })),
+  conn.map((name) => tell({ type: "drain", conn: name })),
+  fc
+    .record({ conn, capabilities, acks: fc.boolean() })
+    .map(({ capabilities: list, ...rest }) => tell({ type: "update", ...rest, capabilities: new Set(list) })),
+  fc.record({ key, tier }).map((it) => tell({ type: "tier", ...it })),
+  fc.record({ userId, key }).map((it) => tell({ type: "paired", ...it })),
+  jobId.map((id) => tell({ type: "cancel", jobId: id })),
+  conn.map(
+    (name): Move =>
+      (desk) =>
+        desk.silence(name),
+  ),
+  conn.map(
+    (name): Move =>
+      (desk) =>
+        desk.hear(name),
+  ),
+  fc.constantFrom(1, 2_000, 5_000, 16_000, 31_000).map(
+    (ms): Move =>
+      (desk) =>
+        void desk.pass(ms),
+  ),
+  fc.constant<Move>((desk) => void desk.tell({ type: "time" })),
+  fc.subarray(["a", "b", "c"]).map(
+    (live): Move =>
+      (desk) =>
+        desk.forget(live.filter((name) => desk.state.workers.has(name))),
+  ),
+);
+
+describe("events in any order", () => {
+  test.each([
+    [true, "strict"],
+    [false, "record"],
+  ] as const)("[JB2] no event, however misplaced, throws or leaves an index wrong (stake %s, receipts %s)", (stake, receiptPolicy) => {
+    fc.assert(
+      fc.property(fc.array(move, { maxLength: 50 }), (moves) => {
+        const desk = new Desk({ stake, receiptPolicy });
+        for (const it of moves) {
+          it(desk);
+          checkIndexes(desk.state);
+          checkNoneWaitsBesideAFreeWorker(desk.state, desk.now, (worker) => desk.isSilent(worker.conn));
+        }
+        // Without anyone's help everything ends.
+        for (const name of [...desk.state.keyByConn.keys()]) desk.tell({ type: "disconnect", conn: name });
+        desk.pass(200_000);
+        expect([desk.state.jobs.size, desk.state.queued, desk.state.leases.size, desk.state.timers.size]).toEqual([0, 0, 0, 0]);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { Desk, words } from "./desk.ts";
+
+const fail = (desk: Desk, conn: string, jobId: string, attempt = 1) => desk.tell({ type: "failed", conn, jobId, attempt, retryable: true });
+const done = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "complete", conn, jobId, attempt: undefined, verdict: "valid" });
+
+describe("who gets what", () => {
+  test("[JB2] a free worker is claimed at once, and a freed one takes the next job at once", () => {
+    const desk = new Desk();
+    desk.register("w");
+    expect(words(desk.submit("a"))).toBe("assign a 1 to w#1");
+    expect(words(desk.submit("b"))).toBe("");
+    expect(words(done(desk, "w#1", "a"))).toBe("accepted, assign b 1 to w#1");
+  });
+
+  test("[JB2] a worker that registers takes a waiting job at once", () => {
+    const desk = new Desk();
+    desk.submit("a");
+    expect(words(desk.register("w"))).toBe("assign a 1 to w#1");
+  });
+
+  test("[JB2] other capabilities or another tier bring the next job at once", () => {
+    const desk = new Desk({ stake: true });
+    desk.register("w", { capabilities: ["TASK"], tier: "Open" });
+    desk.submit("llm", { jobType: "LLM_INFER" });
+    desk.submit("fast", { policy: "FAST" });
+    expect(words(desk.tell({ type: "tier", key: "w", tier: "Verified" }))).toBe("assign fast 1 to w#1");
+    desk.register("v", { capabilities: ["TASK"] });
+    expect(words(desk.tell({ type: "update", conn: "v#1", capabilities: new Set(["LLM_INFER"]), acks: true }))).toBe("assign llm 1 to v#1");
+  });
+
+  test("[JB3] the least recently used of the free workers", () => {
+    const desk = new Desk();
+    desk.register("a", { lastUsedAt: 30 });
+    desk.register("b", { lastUsedAt: 10 });
+    desk.register("c", { lastUsedAt: 20 });
+    expect([desk.submit("1"), desk.submit("2"), desk.submit("3")].map(words)).toEqual(["assign 1 1 to b#1", "assign 2 1 to c#1", "assign 3 1 to a#1"]);
+  });
+
+  test("[JB3] CHEAP stands 10 s behind FAST, and never starves", () => {
+    const desk = new Desk();
+    desk.submit("cheap");
+    desk.now += 9_999;
+    desk.submit("fast", { policy: "FAST" });
+    desk.now += 2;
+    desk.submit("late fast", { policy: "FAST" });
+    expect(words(desk.register("w"))).toBe("assign fast 1 to w#1");
+    expect(words(done(desk, "w#1", "fast"))).toBe("accepted, assign cheap 1 to w#1");
+    expect(words(done(desk, "w#1", "cheap"))).toBe("accepted, assign late fast 1 to w#1");
+  });
+
+  test("[JB4] who lost a job stands back while another eligible worker is connected, busy or not", () => {
+    const desk = new Desk();
+    desk.register("a");
+    desk.submit("j");
+    desk.register("b");
+    desk.submit("other");
+    fail(desk, "a#1", "j");
+    desk.tell({ type: "ack", conn: "b#1", jobId: "other", attempt: 1 });
+    desk.pass(4_000);
+    expect(desk.where("j")).toBe("pending");
+    expect(words(done(desk, "b#1", "other"))).toBe("accepted, assign j 2 to b#1");
+  });
+
+  test("[JB4] the only worker gets it again, and not before the tick", () => {
+    const desk = new Desk();
+    desk.register("a");
+    desk.submit("j");
+    desk.pass(500);
+    expect(words(fail(desk, "a#1", "j"))).toBe("");
+    expect(words(desk.pass(1_999))).toBe("");
+    expect(words(desk.pass(1))).toBe("assign j 2 to a#1");
+  });
+
+  test("[JB3] at the tick too, FAST comes before CHEAP", () => {
+    const desk = new Desk();
+    desk.register("a");
+    desk.submit("cheap");
+    fail(desk, "a#1", "cheap");
+    desk.submit("fast", { policy: "FAST" });
+    fail(desk, "a#1", "fast");
+    expect(words(desk.pass(2_000))).toBe("assign fast 2 to a#1");
+  });
+
+  test("[WS9] a rejection uses no attempt, and the rejected result does not count later [WS12]", () => {
+    const desk = new Desk();
+    desk.register("a");
+    desk.submit("j");
+    desk.register("b");
+    expect(words(desk.tell({ type: "reject", conn: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
+    expect(words(done(desk, "a#1", "j"))).toBe("rejected: not_assigned");
+    expect(desk.where("j")).toBe("assigned b 1");
+  });
+
+  test.each(["retryable", "for good"] as const)("[JB4] a worker that fails %s job after job rests until the tick", (kind) => {
+    const desk = new Desk();
+    for (let n = 0; n < 20; n++) desk.submit(`j${n}`);
+    desk.register("w");
+    for (let n = 0; n < 20; n++) desk.tell({ type: "failed", conn: "w#1", jobId: `j${n}`, attempt: 1, retryable: kind === "retryable" });
+    const tried = [...desk.ends.keys(), ...desk.state.retrying];
+    expect(tried).toHaveLength(LIMITS.failuresInARow);
+    expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#1");
+  });
+});
+
+describe("privacy and stake", () => {
+  const secret = { privacyClass: "PRIVATE", trustedKeys: ["own"] } as const;
+
+  test("[JB8] PRIVATE without a paired worker connected fails at commit; with a busy one it waits", () => {
+    const desk = new Desk();
+    desk.register("other");
+    desk.submit("a", secret);
+    expect(desk.where("a")).toBe("failed no_trusted_worker");
+    desk.register("own");
+    desk.submit("b", secret);
+    desk.submit("c", secret);
+    expect([desk.where("b"), desk.where("c")]).toEqual(["assigned own 1", "pending"]);
+  });
+
+  test("[JB8] a paired worker without the capability or the tier does not count", () => {
+    const desk = new Desk({ stake: true });
+    desk.register("own", { capabilities: ["TASK"], tier: "Open" });
+    desk.submit("llm", { ...secret, jobType: "LLM_INFER" });
+    desk.submit("fast", { ...secret, policy: "FAST" });
+    desk.submit("cheap", secret);
+    expect(["llm", "fast", "cheap"].map((id) => desk.where(id))).toEqual(["failed no_trusted_worker", "failed no_trusted_worker", "assigned own 1"]);
+  });
+
+  test("[JB8] a late pairing opens waiting jobs, the first in order first [JB3]", () => {
+    const desk = new Desk();
+    desk.register("own");
+    desk.submit("first", secret);
+    desk.submit("cheap", secret);
+    desk.submit("fast", { ...secret, policy: "FAST" });
+    desk.register("new");
+    expect(words(desk.tell({ type: "paired", userId: "ann", key: "new" }))).toBe("assign fast 1 to new#1");
+    expect(words(desk.tell({ type: "paired", userId: "bob", key: "new" }))).toBe("");
+  });
+
+  test("[JB8] a pairing that comes while the job is leased counts after the requeue", () => {
+    const desk = new Desk();
+    desk.register("own");
+    desk.submit("j", secret);
+    desk.register("new");
+    desk.tell({ type: "paired", userId: "ann", key: "new" });
+    expect(words(fail(desk, "own#1", "j"))).toBe("assign j 2 to new#1");
+  });
+
+  test.each([
+    ["Open", "pending"],
+    ["Verified", "assigned w 1"],
+    ["Sentinel", "assigned w 1"],
+  ] as const)("[ST1] FAST on tier %s with stake: %s", (tier, where) => {
+    const desk = new Desk({ stake: true });
+    desk.register("w", { tier });
+    desk.submit("j", { policy: "FAST" });
+    expect(desk.where("j")).toBe(where);
+  });
+
+  test("[ST1] without a stake source any worker takes FAST; with one, Open takes CHEAP", () => {
+    const free = new Desk();
+    free.register("w", { tier: "Open" });
+    expect(words(free.submit("j", { policy: "FAST" }))).toBe("assign j 1 to w#1");
+    const staked = new Desk({ stake: true });
+    staked.register("w", { tier: "Open" });
+    expect(words(staked.submit("j"))).toBe("assign j 1 to w#1");
+  });
+});
+
+describe("limits of the queue [LM1]", () => {
+  test("[LM1] per user, in all, and in bytes", () => {
+    const user = new Desk();
+    for (let n = 0; n < LIMITS.queuedJobsPerUser; n++) user.submit(`j${n}`);
+    expect(words(user.submit("one more"))).toBe("queue_full");
+    expect(words(user.submit("of another", { userId: "bob" }))).toBe("");
+    const all = new Desk();
+    for (let n = 0; n < LIMITS.queuedJobs; n++) all.submit(`j${n}`, { userId: `u${n % 100}` });
+    expect(words(all.submit("one more", { userId: "new" }))).toBe("queue_full");
+    const bytes = new Desk();
+    bytes.submit("big", { payloadBytes: LIMITS.queuedPayloadBytes });
+    expect(words(bytes.submit("one more", { payloadBytes: 1 }))).toBe("queue_full");
+  });
+});

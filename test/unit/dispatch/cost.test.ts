@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import { Desk } from "./desk.ts";
+
+const COLLECTIONS = [Map, Set] as const;
+const STEPS = ["get", "set", "has", "add", "delete"] as const;
+const WALKS = ["values", "keys", "entries", "forEach"] as const;
+const SWEEPS = ["map", "filter", "find", "some", "every", "includes", "flatMap", "forEach", "toSorted", "sort", "slice"] as const;
+
+/**
+ * How much `run` does: every step on a Map or Set counts one (each move in a heap is one), every walk over one or over an array counts
+ * its whole size. Counted and not timed, so the machine does not matter.
+ */
+function workOf(run: () => void): number {
+  let work = 0;
+  const undo: (() => void)[] = [];
+  const patch = (owner: object, name: string | symbol, cost: (self: { size: number; length: number }) => number) => {
+    const original: unknown = Reflect.get(owner, name);
+    if (typeof original !== "function") return;
+    Reflect.set(owner, name, function (this: { size: number; length: number }, ...args: unknown[]) {
+      work += cost(this);
+      return Reflect.apply(original, this, args) as unknown;
+    });
+    undo.push(() => Reflect.set(owner, name, original));
+  };
+  for (const { prototype } of COLLECTIONS) {
+    for (const name of STEPS) patch(prototype, name, () => 1);
+    for (const name of [...WALKS, Symbol.iterator]) patch(prototype, name, (self) => self.size);
+  }
+  for (const name of [...SWEEPS, Symbol.iterator]) patch(Array.prototype, name, (self) => self.length);
+  try {
+    run();
+  } finally {
+    for (const restore of undo) restore();
+  }
+  return work;
+}
+
+/** The most that `many` may cost when `few` cost this: heaps grow with the logarithm. */
+const allowed = (cost: number, few: number, many: number) => Math.ceil((cost * Math.log2(many)) / Math.log2(few)) + 10;
+
+function workers(count: number): Desk {
+  const desk = new Desk({ stake: true });
+  for (let n = 0; n < count; n++) desk.register(`w${n}`, { lastUsedAt: n });
+  return desk;
+}
+
+function queue(count: number): Desk {
+  const desk = new Desk({ stake: true });
+  for (let n = 0; n < count; n++) desk.submit(`j${n}`, { userId: `u${n % 100}`, policy: n % 2 === 0 ? "FAST" : "CHEAP" });
+  desk.register("w");
+  return desk;
+}
+
+describe("what a claim costs [JB2]", () => {
+  test("[JB2] a submit costs the same beside 64 and beside 5,000 free workers", () => {
+    const cost = (count: number) => {
+      const desk = workers(count);
+      return workOf(() => desk.submit("j"));
+    };
+    expect(cost(5_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 5_000));
+  });
+
+  test("[JB2] a completion that brings the next job costs the same before 64 and before 10,000 waiting jobs", () => {
+    const cost = (count: number) => {
+      const desk = queue(count);
+      const jobId = desk.state.leases.get("w") ?? "";
+      return workOf(() => desk.tell({ type: "complete", conn: "w#1", jobId, attempt: 1, verdict: "valid" }));
+    };
+    expect(cost(10_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 10_000));
+  });
+
+  test("[JB2] a registration before a full queue, an acknowledgement, a requeue and a timer cost the same", () => {
+    const cost = (count: number) => {
+      const desk = queue(count);
+      const jobId = desk.state.leases.get("w") ?? "";
+      return [
+        workOf(() => desk.register("v")),
+        workOf(() => desk.tell({ type: "ack", conn: "w#1", jobId, attempt: 1 })),
+        workOf(() => desk.tell({ type: "failed", conn: "w#1", jobId, attempt: 1, retryable: true })),
+        workOf(() => desk.tell({ type: "disconnect", conn: "v#1" })),
+      ];
+    };
+    const few = cost(64);
+    for (const [step, work] of cost(10_000).entries()) expect(work).toBeLessThanOrEqual(allowed(few[step] ?? 0, 64, 10_000));
+  });
+
+  test("[JB2] PRIVATE jobs that a paired worker cannot run do not stand in its way", () => {
+    const cost = (count: number) => {
+      const desk = new Desk();
+      desk.register("desktop", { capabilities: ["LLM_INFER"] });
+      desk.register("mobile", { capabilities: ["TASK"] });
+      for (let n = 0; n <= count; n++)
+        desk.submit(`j${n}`, { jobType: "LLM_INFER", privacyClass: "PRIVATE", trustedKeys: ["desktop", "mobile"], userId: `u${n % 100}` });
+      desk.submit("task");
+      return workOf(() => desk.tell({ type: "complete", conn: "mobile#1", jobId: "task", attempt: 1, verdict: "valid" }));
+    };
+    expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));
+  });
+
+  test("[JB2] many busy workers cost a submit nothing, and the count can see a walk", () => {
+    const busy = (count: number) => {
+      const desk = workers(count);
+      for (let n = 0; n < count; n++) desk.submit(`j${n}`);
+      return desk;
+    };
+    const cost = (count: number) => {
+      const desk = busy(count);
+      return workOf(() => desk.submit("one more"));
+    };
+    expect(cost(5_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 5_000));
+    const desk = busy(500);
+    expect(workOf(() => [...desk.state.workers.values()])).toBeGreaterThanOrEqual(500);
+  });
+});

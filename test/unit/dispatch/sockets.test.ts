@@ -1,0 +1,174 @@
+import { describe, expect, test } from "vitest";
+import { Desk, words } from "./desk.ts";
+
+const J1 = { jobId: "j", attempt: 1 };
+
+describe("one socket per key [WS7]", () => {
+  test("[WS7] a late close of a replaced socket changes nothing", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.register("w");
+    expect(desk.tell({ type: "disconnect", conn: "w#1" })).toEqual([]);
+    expect(desk.where("j")).toBe("assigned w 1");
+    expect(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" })).toEqual([]);
+  });
+
+  test("[WS10] a worker back after its grace time takes a job that still waits, without a new attempt", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.pass(16_000);
+    expect(words(desk.register("w", { resume: [J1] }))).toBe("");
+    expect(desk.where("j")).toBe("running w 1");
+  });
+
+  test("[WS10] what it lists and another one has is cancelled before it is given anything new", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.pass(16_000);
+    desk.register("v");
+    desk.submit("next");
+    expect(desk.where("j")).toBe("assigned v 2");
+    expect(words(desk.register("w", { resume: [J1] }))).toBe("cancel j 1 on w#2: not_assigned, assign next 1 to w#2");
+  });
+
+  test("[JB6] a late result of an earlier holder counts, and the present one is told, also when it is the same worker", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.pass(7_000);
+    expect(desk.where("j")).toBe("assigned w 2");
+    expect(words(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, cancel j 2 on w#1: completed");
+  });
+
+  test("[WS11] a draining worker finishes, hears drained and is closed, and gets nothing new", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "drain", conn: "w#1" });
+    desk.submit("next");
+    expect(words(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, drained w#1, close w#1 1000");
+    expect(desk.where("next")).toBe("pending");
+  });
+
+  test("[WS11] a draining worker that fails its job leaves too, and the job waits", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "drain", conn: "w#1" });
+    expect(words(desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true }))).toBe("drained w#1, close w#1 1000");
+    expect(desk.where("j")).toBe("pending");
+  });
+});
+
+describe("strikes [RC4]", () => {
+  const bad = (desk: Desk, jobId: string) => desk.tell({ type: "complete", conn: "w#1", jobId, attempt: undefined, verdict: "invalid_receipt" });
+
+  test("[RC4] the third strike parks the worker: it is given nothing in between, and its job goes to another", () => {
+    const desk = new Desk();
+    desk.register("w", { strikes: 2 });
+    desk.submit("j");
+    desk.submit("next");
+    const effects = bad(desk, "j");
+    expect(words(effects)).toBe("rejected: invalid_receipt, close w#1 4003");
+    expect(effects).toContainEqual({ type: "record", key: "w", record: { strikes: 0, parks: 1, parkedUntil: desk.now + 60_000 } });
+    expect([desk.where("j"), desk.where("next")]).toEqual(["pending", "pending"]);
+    expect(desk.state.jobs.get("j")?.cause).toBe("invalid_receipt");
+  });
+
+  test("[RC4] parked for a foreign result, it loses the job that it holds", () => {
+    const desk = new Desk();
+    desk.register("v");
+    desk.submit("foreign");
+    desk.register("w", { strikes: 2 });
+    desk.submit("own");
+    expect(words(bad(desk, "foreign"))).toBe("rejected: not_assigned, close w#1 4003");
+    expect([desk.where("foreign"), desk.where("own")]).toEqual(["assigned v 1", "pending"]);
+  });
+
+  test("[RC4] under `record` an invalid receipt completes the job, unverified, and nobody is struck", () => {
+    const desk = new Desk({ receiptPolicy: "record" });
+    desk.register("w", { strikes: 2 });
+    desk.submit("j");
+    const effects = bad(desk, "j");
+    expect(effects).toContainEqual(expect.objectContaining({ type: "ended", outcome: { status: "completed", key: "w", verified: false } }));
+    expect(effects.some(({ type }) => type === "record")).toBe(false);
+  });
+});
+
+describe("the hub's memory is lost [JB9]", () => {
+  test("[JB9] sockets that are still there take their leases back, attempts and losers are kept", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true });
+    desk.register("v");
+    expect(desk.where("j")).toBe("assigned v 2");
+    desk.forget(["w", "v"]);
+    expect(desk.where("j")).toBe("assigned v 2");
+    expect([...(desk.state.jobs.get("j")?.tried ?? [])]).toEqual(["w"]);
+  });
+
+  test("[JB4] a hub that sleeps every 10 s still ends an execution that hangs", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    for (let naps = 0; naps < 2; naps++) {
+      desk.pass(10_000);
+      desk.forget(["w"]);
+    }
+    expect(words(desk.pass(10_000))).toContain("execution_timeout");
+  });
+
+  test("[JB4] a hub that sleeps every 10 s still ends the grace time of a lost socket", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j", { jobType: "LLM_INFER" });
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.pass(10_000);
+    desk.forget();
+    desk.pass(5_000);
+    expect(desk.where("j")).toBe("pending");
+  });
+
+  test("[JB4] a lease without a socket and without a saved grace time ends soon after its execution time, however often the hub sleeps", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    for (let naps = 0; naps < 4; naps++) {
+      desk.forget();
+      desk.pass(10_000);
+    }
+    expect(desk.where("j")).toBe("pending");
+  });
+
+  test("[WS11] who was draining still is, and gets nothing new", () => {
+    const desk = new Desk();
+    desk.register("w", { draining: true });
+    expect(desk.state.workers.size).toBe(0);
+    desk.register("w");
+    desk.submit("j");
+    desk.forget();
+    desk.submit("next");
+    desk.register("w", { draining: true });
+    expect([desk.where("j"), desk.where("next")]).toEqual(["assigned w 1", "pending"]);
+    expect(words(desk.tell({ type: "complete", conn: "w#3", ...J1, verdict: "valid" }))).toBe("accepted, drained w#3, close w#3 1000");
+  });
+
+  test("[JB9] two rows that claim one worker: the second job waits again", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("a");
+    desk.register("v");
+    desk.submit("b");
+    const other = desk.state.jobs.get("b");
+    if (other?.phase.kind === "leased") other.phase.lease.key = "w";
+    desk.forget();
+    expect([desk.where("a"), desk.where("b")]).toEqual(["assigned w 1 gone", "pending"]);
+  });
+});

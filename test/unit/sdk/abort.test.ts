@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import type { ComputeRouter } from "../../../src/sdk/index.ts";
+import { hangMidBody, held, rejection, reply } from "./support/faults.ts";
+import { RouterServer } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+const ID = "00000000-0000-4000-8000-000000000000";
+
+type Call = (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>;
+const calls: [string, `${"GET" | "POST"} ${string}`, Call][] = [
+  ["run, quoting", "GET /v1/quote", (client, signal) => client.run(CLASSIFY, { signal })],
+  ["run, committing", "POST /v1/jobs/commit", (client, signal) => client.run(CLASSIFY, { signal })],
+  ["run, polling", "GET /v1/jobs", (client, signal) => client.run(CLASSIFY, { signal })],
+  ["a helper", "GET /v1/quote", (client, signal) => client.classify("x", { signal })],
+  ["submit", "POST /v1/jobs/commit", (client, signal) => client.submit(CLASSIFY, { signal })],
+  ["waitFor", "GET /v1/jobs", (client, signal) => client.waitFor(ID, { signal })],
+  ["get", "GET /v1/jobs", (client, signal) => client.get(ID, { signal, wait: 5 })],
+  ["quote", "GET /v1/quote", (client, signal) => client.quote("TASK", "AUTO", { signal })],
+  ["health", "GET /v1/health", (client, signal) => client.health({ signal })],
+  ["trust.create", "POST /v1/trust/create", (client, signal) => client.trust.create({ signal })],
+  ["trust.claim", "POST /v1/trust/claim", (client, signal) => client.trust.claim({ pairing_code: "A", provider_pubkey: "b" }, { signal })],
+  ["trust.list", "GET /v1/trust/list", (client, signal) => client.trust.list({ signal })],
+];
+
+describe("abort", () => {
+  it.each(calls)("%s rejects with the signal's reason, closes its request and sends no other", async (_title, route, call) => {
+    const router = await RouterServer.start();
+    const { fault, arrived } = held();
+    const closed = new Promise<void>((resolve) =>
+      router.fail(route, (response, request, proceed) => {
+        response.on("close", resolve);
+        fault(response, request, proceed);
+      }),
+    );
+    const controller = new AbortController();
+    const answer = rejection(call(router.client(), controller.signal));
+    await arrived;
+    const before = router.received.length;
+    const reason = new Error("enough");
+    controller.abort(reason);
+    expect(await answer).toBe(reason);
+    await closed;
+    expect(router.received).toHaveLength(before);
+  });
+
+  it.each(calls)("%s sends nothing under a signal that was aborted before", async (_title, _route, call) => {
+    const router = await RouterServer.start();
+    expect(await rejection(call(router.client(), AbortSignal.abort("before")))).toBe("before");
+    expect(router.received).toEqual([]);
+  });
+
+  it("ends a pause between retries, a pause between polls and a half-read body", async () => {
+    const router = await RouterServer.start();
+    const during = async (call: (signal: AbortSignal) => Promise<unknown>): Promise<void> => {
+      const controller = new AbortController();
+      const answer = rejection(call(controller.signal));
+      setTimeout(() => controller.abort("enough"), 60);
+      const start = performance.now();
+      expect(await answer).toBe("enough");
+      expect(performance.now() - start).toBeLessThan(1_000);
+    };
+    router.fail("GET /v1/health", reply(429, { error: "rate_limited" }, { "retry-after": "5" }));
+    await during((signal) => router.client().health({ signal }));
+    await during((signal) => router.client({ pollInterval: 5_000 }).run(CLASSIFY, { signal }));
+    router.fail("GET /v1/health", hangMidBody);
+    await during((signal) => router.client().health({ signal }));
+  });
+
+  it("works with a fetch that does not heed signals", async () => {
+    const router = await RouterServer.start();
+    const deaf: typeof fetch = () => new Promise(() => {});
+    expect(await rejection(router.client({ fetch: deaf, requestTimeout: 50, maxRetries: 0 }).health())).toMatchObject({ reason: "timeout" });
+    const controller = new AbortController();
+    const answer = rejection(router.client({ fetch: deaf }).health({ signal: controller.signal }));
+    controller.abort("enough");
+    expect(await answer).toBe("enough");
+  });
+
+  it("leaves no listener on the caller's signal", async () => {
+    const router = await RouterServer.start();
+    const { signal } = new AbortController();
+    const counted = { added: 0, removed: 0 };
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (...args: Parameters<typeof add>) => (counted.added++, add(...args));
+    signal.removeEventListener = (...args: Parameters<typeof remove>) => (counted.removed++, remove(...args));
+    await router.client().run(CLASSIFY, { signal });
+    expect(counted.added).toBeGreaterThan(0);
+    expect(counted.removed).toBe(counted.added);
+  });
+});

@@ -1,0 +1,148 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { ComputeRouter, InvalidOptionError, type JobInput } from "../../../src/sdk/index.ts";
+import { readOptions } from "../../../src/sdk/options.ts";
+import { rejection } from "./support/faults.ts";
+import { RouterServer } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+const invalid = (option: string): unknown =>
+  expect.objectContaining({ name: "InvalidOptionError", code: "invalid_option", option, message: expect.stringContaining(option) });
+
+describe("client options", () => {
+  const before = process.env.ROUTER_BASE_URL;
+  afterEach(() => {
+    if (before === undefined) delete process.env.ROUTER_BASE_URL;
+    else process.env.ROUTER_BASE_URL = before;
+  });
+
+  it("[SPEC] the default is the local EVM coordinator, 500 ms, 30 s and 60 s", () => {
+    delete process.env.ROUTER_BASE_URL;
+    expect(new ComputeRouter().baseUrl).toBe("http://127.0.0.1:4010");
+    expect(new ComputeRouter({ instance: "evm" }).baseUrl).toBe("http://127.0.0.1:4010");
+    expect(new ComputeRouter({ instance: "svm" }).baseUrl).toBe("http://127.0.0.1:4020");
+    expect(readOptions()).toMatchObject({
+      pollInterval: 500,
+      timeout: { TASK: 30_000, LLM_INFER: 60_000 },
+      retry: { retries: 2, delay: 500 },
+      requireVerified: false,
+    });
+  });
+
+  it("ROUTER_BASE_URL stands before the default and behind the option", () => {
+    process.env.ROUTER_BASE_URL = "https://router.example/svm/";
+    expect(new ComputeRouter({ instance: "svm" }).baseUrl).toBe("https://router.example/svm");
+    expect(new ComputeRouter({ baseUrl: "http://[::1]:4010" }).baseUrl).toBe("http://[::1]:4010");
+    process.env.ROUTER_BASE_URL = "router.example";
+    expect(() => new ComputeRouter()).toThrow(invalid("ROUTER_BASE_URL"));
+  });
+
+  it("[TR1] a user id is 128 random bits, one for each client, readable and used", async () => {
+    const router = await RouterServer.start();
+    const [one, other] = [router.client(), router.client()];
+    expect(one.userId).toMatch(/^[0-9a-f]{32}$/);
+    expect(one.userId).not.toBe(other.userId);
+    await one.submit(CLASSIFY);
+    await one.submit(CLASSIFY);
+    expect(router.to("/v1/jobs/commit").map(({ body }) => JSON.parse(body).user_id)).toEqual([one.userId, one.userId]);
+    expect(new ComputeRouter({ userId: "😀".repeat(128) }).userId).toBe("😀".repeat(128));
+  });
+
+  it.each<[string, unknown]>([
+    ["baseUrl", ""],
+    ["baseUrl", "localhost:4010"],
+    ["baseUrl", "ftp://a.example"],
+    ["baseUrl", "http://u:p@a.example"],
+    ["baseUrl", "http://a.example/?x=1"],
+    ["baseUrl", 5],
+    ["instance", "btc"],
+    ["userId", ""],
+    ["userId", "a".repeat(129)],
+    ["userId", "a\nb"],
+    ["userId", "\ud800"],
+    ["userId", 5],
+    ["userToken", "a b"],
+    ["userToken", ""],
+    ["fetch", {}],
+    ["pollInterval", 0],
+    ["pollInterval", "500"],
+    ["timeout", -1],
+    ["timeout", Number.NaN],
+    ["timeout", 2 ** 31],
+    ["requestTimeout", 0.5],
+    ["maxRetries", -1],
+    ["maxRetries", 21],
+    ["retryDelay", -1],
+    ["fallback", {}],
+    ["fallback[0]", [{}]],
+    ["payment", "0x"],
+    ["maxPrice", "cheap"],
+    ["maxPrice", -1],
+    ["maxPrice", Number.NaN],
+    ["requireVerified", "yes"],
+    ["baseURL", "http://a.example"],
+  ])("names %s when it is %j", (option, value) => {
+    const name = option.replace("[0]", "");
+    expect(() => new ComputeRouter({ [name]: value })).toThrow(invalid(option));
+  });
+
+  it("options that are no object are refused", () => {
+    expect(() => new ComputeRouter("http://a.example" as never)).toThrow(InvalidOptionError);
+  });
+});
+
+describe("call options and jobs", () => {
+  it.each<[string, object]>([
+    ["policy", { policy: "fast" }],
+    ["privacy", { privacy: "SECRET" }],
+    ["timeout", { timeout: 0 }],
+    ["idempotencyKey", { idempotencyKey: "" }],
+    ["idempotencyKey", { idempotencyKey: "a".repeat(256) }],
+    ["idempotencyKey", { idempotencyKey: "ü" }],
+    ["onUpdate", { onUpdate: 1 }],
+    ["requireVerified", { requireVerified: 1 }],
+    ["signal", { signal: {} }],
+    ["polciy", { polciy: "FAST" }],
+  ])("run names %s in %j and sends nothing", async (option, options) => {
+    const router = await RouterServer.start();
+    expect(await rejection(router.client().run(CLASSIFY, options))).toEqual(invalid(option));
+    expect(router.received).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ["job", null],
+    ["job.job_type", {}],
+    ["job.job_type", { job_type: "VIDEO" }],
+    ["job.prompt", { job_type: "LLM_INFER" }],
+    ["job.prompt", { job_type: "LLM_INFER", prompt: "" }],
+    ["job.prompt", { job_type: "LLM_INFER", prompt: "ü".repeat(131_073) }],
+    ["job.max_tokens", { job_type: "LLM_INFER", prompt: "x", max_tokens: 0 }],
+    ["job.max_tokens", { job_type: "LLM_INFER", prompt: "x", max_tokens: 32_769 }],
+    ["job.max_tokens", { job_type: "LLM_INFER", prompt: "x", max_tokens: "5" }],
+    ["job.task_type", { job_type: "TASK", input: "x" }],
+    ["job.input", { job_type: "TASK", task_type: "classify" }],
+    ["job", { job_type: "TASK", task_type: "classify", input: "\ud800" }],
+    ["job", { ...CLASSIFY, big: 1n }],
+  ])("[API2] names %s before anything is sent", async (field, job) => {
+    const router = await RouterServer.start();
+    expect(await rejection(router.client().run(job as JobInput))).toEqual(invalid(field));
+    expect(router.received).toEqual([]);
+  });
+
+  it("[API2] takes a text of exactly the limit", async () => {
+    const router = await RouterServer.start();
+    expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "ü".repeat(131_072), max_tokens: 32_768 })).toHaveProperty("jobId");
+  });
+
+  it("get, waitFor and quote check what they are given", async () => {
+    const router = await RouterServer.start();
+    const client = router.client();
+    const id = "00000000-0000-4000-8000-000000000000";
+    for (const jobId of ["", "..", "a/b", `${id}?wait=1`]) expect(await rejection(client.get(jobId))).toEqual(invalid("jobId"));
+    expect(await rejection(client.waitFor("x"))).toEqual(invalid("jobId"));
+    for (const wait of [-1, 1.5, 26]) expect(await rejection(client.get(id, { wait }))).toEqual(invalid("wait"));
+    expect(await rejection(client.quote("VIDEO" as never))).toEqual(invalid("jobType"));
+    expect(await rejection(client.quote("TASK", "fast" as never))).toEqual(invalid("policy"));
+    expect(await rejection(client.waitFor(id, { policy: "FAST" } as never))).toEqual(invalid("policy"));
+    expect(router.received).toEqual([]);
+  });
+});

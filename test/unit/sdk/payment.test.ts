@@ -1,0 +1,207 @@
+import { describe, expect, it } from "vitest";
+import {
+  type PaymentAttempt,
+  type PaymentChallenge,
+  type PaymentHook,
+  PaymentLimitError,
+  PaymentRequiredError,
+  ProtocolError,
+} from "../../../src/sdk/index.ts";
+import { loseAnswer, rejection, reply, reset } from "./support/faults.ts";
+import { NETWORK, PAY_TO, RouterServer } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+
+/** A hook that pays "paid-1", "paid-2", … and remembers what it was asked. */
+function payer(): { hook: PaymentHook; asked: { required: PaymentChallenge; attempt: PaymentAttempt }[] } {
+  const asked: { required: PaymentChallenge; attempt: PaymentAttempt }[] = [];
+  const hook: PaymentHook = async (required, attempt) => {
+    asked.push({ required, attempt });
+    return { "X-PAYMENT": `paid-${asked.length}` };
+  };
+  return { hook, asked };
+}
+
+describe("payment", () => {
+  it("[PY4] without a hook a 402 is a PaymentRequiredError with the ways to pay", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const error = await rejection(router.client().run(CLASSIFY));
+    expect(error).toBeInstanceOf(PaymentRequiredError);
+    expect(error).toMatchObject({ code: "payment_required", status: 402, idempotencyKey: null });
+    expect(error.accepts).toMatchObject([{ scheme: "exact", price: "$0.001", network: NETWORK, payTo: PAY_TO, asset: PAY_TO }]);
+    expect(router.to("/v1/jobs/commit")).toHaveLength(1);
+  });
+
+  it("[SPEC] the hook hears body and header, and its headers repeat the commit under the same key", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const { hook, asked } = payer();
+    const result = await router.client({ payment: hook }).run(CLASSIFY, { policy: "FAST" });
+    expect(result).toMatchObject({ verified: true, price: "$0.010" });
+    expect(router.charged).toEqual(["paid-1"]);
+    expect(asked).toHaveLength(1);
+    expect(asked[0]?.required).toMatchObject({ error: "Payment required", accepts: [{ amount: "10000" }], x402Version: 2 });
+    expect(asked[0]?.attempt.number).toBe(1);
+    expect(JSON.parse(atob(asked[0]?.attempt.header ?? ""))).toMatchObject({ x402Version: 2, accepts: [{ amount: "10000" }] });
+    const [first, second] = router.to("/v1/jobs/commit");
+    expect(first?.headers["x-payment"]).toBeUndefined();
+    expect(second?.headers["idempotency-key"]).toBe(first?.headers["idempotency-key"]);
+    expect(second?.body).toBe(first?.body);
+  });
+
+  it("a hook cannot replace the SDK's own headers", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const payment: PaymentHook = async () => ({ "x-payment": "paid", "Idempotency-Key": "theirs", "content-type": "text/plain" });
+    await router.client({ payment }).run(CLASSIFY, { idempotencyKey: "mine" });
+    expect(router.to("/v1/jobs/commit")[1]?.headers).toMatchObject({ "idempotency-key": "mine", "content-type": "application/json", "x-payment": "paid" });
+  });
+
+  it("[PY6] a lost answer repeats the same payment: one job, one charge, one question to the hook", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail("POST /v1/jobs/commit", (response, _request, proceed) => proceed(response), loseAnswer, reset);
+    const { hook, asked } = payer();
+    expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
+    expect(router.to("/v1/jobs/commit").map(({ headers }) => headers["x-payment"])).toEqual([undefined, "paid-1", "paid-1", "paid-1"]);
+    expect(router.charged).toEqual(["paid-1"]);
+    expect(router.jobs.size).toBe(1);
+    expect(asked).toHaveLength(1);
+  });
+
+  it("a refused payment is made once more, not twice more", async () => {
+    const router = await RouterServer.start({ gated: true, payment: (header) => (header === "paid-2" ? undefined : "payment_already_used") });
+    const { hook, asked } = payer();
+    expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
+    expect(asked.map(({ required, attempt }) => [attempt.number, required.error])).toEqual([
+      [1, "Payment required"],
+      [2, "payment_already_used"],
+    ]);
+
+    router.rules.payment = () => "insufficient_funds";
+    const second = payer();
+    const error = await rejection(router.client({ payment: second.hook }).run(CLASSIFY));
+    expect(error).toBeInstanceOf(PaymentRequiredError);
+    expect(error).toMatchObject({ reason: "insufficient_funds" });
+    expect(second.asked).toHaveLength(2);
+    expect(router.charged).toEqual(["paid-2"]);
+  });
+
+  it("[PY8] no second payment while the fate of the first is unclear", async () => {
+    const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
+    router.fail("POST /v1/jobs/commit", (response, _request, proceed) => proceed(response), reset);
+    const { hook, asked } = payer();
+    const error = await rejection(router.client({ payment: hook }).run(CLASSIFY, { idempotencyKey: "mine" }));
+    expect(error).toMatchObject({ code: "payment_required", reason: "payment_already_used", idempotencyKey: "mine" });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("a lost unpaid try does not keep the hook from paying", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail("POST /v1/jobs/commit", loseAnswer);
+    const { hook } = payer();
+    expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
+  });
+
+  it("[PY5] after a 503 facilitator_unavailable the same payment is tried again", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail(
+      "POST /v1/jobs/commit",
+      (response, _request, proceed) => proceed(response),
+      reply(503, { error: "facilitator_unavailable" }, { "retry-after": "0" }),
+    );
+    const { hook, asked } = payer();
+    expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("an empty object declines, and what the hook throws is thrown", async () => {
+    const router = await RouterServer.start({ gated: true });
+    expect(await rejection(router.client({ payment: async () => ({}) }).run(CLASSIFY))).toMatchObject({ code: "payment_required", idempotencyKey: null });
+    const mine = new Error("wallet locked");
+    expect(
+      await rejection(
+        router
+          .client({
+            payment: async () => {
+              throw mine;
+            },
+          })
+          .run(CLASSIFY),
+      ),
+    ).toBe(mine);
+  });
+
+  it.each([null, "paid", { "x-payment": 1 }, { "x-payment": "a\nb" }])("a hook that resolves to %j is an InvalidOptionError", async (value) => {
+    const router = await RouterServer.start({ gated: true });
+    expect(await rejection(router.client({ payment: async () => value as never }).run(CLASSIFY))).toMatchObject({ code: "invalid_option", option: "payment" });
+    expect(router.charged).toEqual([]);
+  });
+
+  it("a hook that hangs ends with the timeout, and its signal with it", async () => {
+    const router = await RouterServer.start({ gated: true });
+    let signal: AbortSignal | undefined;
+    const payment: PaymentHook = (_required, attempt) => {
+      signal = attempt.signal;
+      return new Promise(() => {});
+    };
+    const error = await rejection(router.client({ payment }).run(CLASSIFY, { timeout: 100, idempotencyKey: "mine" }));
+    expect(error).toMatchObject({ code: "connection_failed", reason: "timeout", idempotencyKey: "mine" });
+    expect(signal?.aborted).toBe(true);
+  });
+
+  it("a 402 without ways to pay is a ProtocolError", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", reply(402, {}));
+    const { hook, asked } = payer();
+    expect(await rejection(router.client({ payment: hook }).run(CLASSIFY))).toBeInstanceOf(ProtocolError);
+    expect(asked).toEqual([]);
+  });
+
+  it("[SPEC] offers with SPEC.md's fields alone are enough", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail("POST /v1/jobs/commit", reply(402, { error: "pay", accepts: [{ scheme: "exact", price: "$0.001", network: "solana:x", payTo: "p" }] }));
+    const { hook, asked } = payer();
+    await router.client({ payment: hook, maxPrice: "$0.001" }).run(CLASSIFY);
+    expect(asked[0]).toMatchObject({ attempt: { header: null } });
+  });
+});
+
+describe("maxPrice", () => {
+  it("refuses a dearer quote before anything is committed", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const { hook, asked } = payer();
+    const error = await rejection(router.client({ payment: hook, maxPrice: 0.0009 }).run(CLASSIFY));
+    expect(error).toBeInstanceOf(PaymentLimitError);
+    expect(error).toMatchObject({ code: "payment_limit", price: "$0.001", maxPrice: 0.0009 });
+    expect(router.to("/v1/jobs/commit")).toEqual([]);
+    expect(asked).toEqual([]);
+  });
+
+  it("[SPEC] refuses a charge above the quote: FAST TASK is quoted $0.003 and charged $0.010", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const { hook, asked } = payer();
+    expect(await rejection(router.client({ payment: hook, maxPrice: "$0.009" }).run(CLASSIFY, { policy: "FAST" }))).toMatchObject({ price: "$0.010" });
+    expect(asked).toEqual([]);
+    expect(await router.client({ payment: hook, maxPrice: "0.01" }).run(CLASSIFY, { policy: "FAST" })).toMatchObject({ price: "$0.010" });
+  });
+
+  const fine = { scheme: "exact", price: "$0.001", network: NETWORK, payTo: PAY_TO };
+  const header = (...amounts: unknown[]): Record<string, string> => ({
+    "payment-required": btoa(JSON.stringify({ x402Version: 2, accepts: amounts.map((amount) => ({ amount })) })),
+  });
+  it.each([
+    ["an amount that is not the price", [{ ...fine, amount: "1000000" }], {}],
+    ["a maxAmountRequired that is not the price", [{ ...fine, maxAmountRequired: "1000000" }], {}],
+    ["an amount that is no number", [{ ...fine, amount: "-1" }], {}],
+    ["a price that is no price", [{ ...fine, price: "free" }], {}],
+    ["a second, dearer offer", [fine, { ...fine, price: "$1.000" }], {}],
+    ["a dearer offer in the header", [fine], header("1000", "1000000")],
+    ["a header without an amount", [fine], header(undefined)],
+    ["an unreadable header", [fine], { "payment-required": "%%%" }],
+    ["a header that is not JSON", [fine], { "payment-required": "aGk=" }],
+  ])("refuses %s", async (_title, accepts, headers) => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", reply(402, { error: "pay", accepts }, headers));
+    const { hook, asked } = payer();
+    expect(await rejection(router.client({ payment: hook, maxPrice: 0.01 }).run(CLASSIFY))).toBeInstanceOf(PaymentLimitError);
+    expect(asked).toEqual([]);
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { readRetryAfter } from "../../../src/sdk/retry.ts";
+import { RateLimitedError, RouterConnectionError, UnavailableError } from "../../../src/sdk/index.ts";
+import { closedUrl, hang, hangMidBody, loseAnswer, rejection, reply, reset, resetMidBody } from "./support/faults.ts";
+import { type Fault, RouterServer } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+
+const transient: [string, Fault][] = [
+  ["a reset", reset],
+  ["a reset in the middle of the body", resetMidBody],
+  ["a 429", reply(429, { error: "rate_limited" }, { "retry-after": "0" })],
+  ["a 502", reply(502, "Bad Gateway")],
+  ["a 503", reply(503, { error: "overloaded" }, { "retry-after": "0" })],
+  ["a 504", reply(504, "Gateway Timeout")],
+];
+
+describe("retries", () => {
+  it.each(transient)("a GET survives %s twice, not three times", async (_title, fault) => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", fault, fault);
+    expect(await router.client().health()).toMatchObject({ status: "ok" });
+    expect(router.received).toHaveLength(3);
+    router.fail("GET /v1/health", fault, fault, fault);
+    expect(await rejection(router.client().health())).toHaveProperty("code", expect.stringMatching(/^(connection_failed|rate_limited|unavailable)$/));
+    expect(router.received).toHaveLength(6);
+  });
+
+  it.each([...transient, ["a lost answer", loseAnswer] as [string, Fault]])("[API5] a commit survives %s as one job under one key", async (_title, fault) => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", fault, fault);
+    expect(await router.client().run(CLASSIFY)).toMatchObject({ verified: true });
+    const commits = router.to("/v1/jobs/commit");
+    expect(commits).toHaveLength(3);
+    expect(new Set(commits.map(({ headers, body }) => `${String(headers["idempotency-key"])} ${body}`)).size).toBe(1);
+    expect(router.jobs.size).toBe(1);
+  });
+
+  it.each([
+    ["a hanging answer", hang],
+    ["a body that never ends", hangMidBody],
+  ] as const)("%s is cut off by the request timeout and repeated", async (_title, fault) => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", fault);
+    expect(await router.client({ requestTimeout: 60 }).health()).toMatchObject({ status: "ok" });
+    router.fail("GET /v1/health", fault);
+    const error = await rejection(router.client({ requestTimeout: 60, maxRetries: 0 }).health());
+    expect(error).toBeInstanceOf(RouterConnectionError);
+    expect(error).toMatchObject({ code: "connection_failed", reason: "timeout" });
+  });
+
+  it.each([400, 401, 404, 405, 409, 413, 422, 500, 501])("a %i is not repeated", async (status) => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", reply(status, { error: "x" }));
+    await expect(router.client().health()).rejects.toMatchObject({ status });
+    expect(router.received).toHaveLength(1);
+  });
+
+  it("maxRetries 0 repeats nothing", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", reset);
+    expect(await rejection(router.client({ maxRetries: 0 }).health())).toMatchObject({ reason: "broken" });
+    expect(router.received).toHaveLength(1);
+  });
+
+  it("[TR3] trust.create and trust.claim carry no key and are never repeated", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/trust/create", reset, reply(429, { error: "rate_limited" }, { "retry-after": "0" }));
+    router.fail("POST /v1/trust/claim", reply(503, { error: "overloaded" }));
+    const { trust } = router.client();
+    expect(await rejection(trust.create())).toBeInstanceOf(RouterConnectionError);
+    expect(await rejection(trust.create())).toBeInstanceOf(RateLimitedError);
+    expect(await rejection(trust.claim({ pairing_code: "A00000", provider_pubkey: "00" }))).toBeInstanceOf(UnavailableError);
+    expect(router.received).toHaveLength(3);
+  });
+
+  it("nobody listening is told as such", async () => {
+    const router = await RouterServer.start();
+    const error = await rejection(router.client({ baseUrl: await closedUrl() }).health());
+    expect(error).toBeInstanceOf(RouterConnectionError);
+    expect(error).toMatchObject({ reason: "connect", status: null, requestId: null });
+    expect(error.cause).toBeInstanceOf(Error);
+  });
+
+  it("pauses twice as long each time, at most a quarter less", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", reset, reset, reset);
+    await router.client({ retryDelay: 40, maxRetries: 3 }).health();
+    const times = router.received.map(({ at }) => at);
+    const pauses = times.slice(1).map((time, i) => time - (times[i] ?? 0));
+    for (const [i, pause] of pauses.entries()) expect(pause).toBeGreaterThan(40 * 2 ** i * 0.75 - 2);
+  });
+});
+
+describe("Retry-After", () => {
+  it("[API1] is waited for when it is longer than the pause", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", reply(429, { error: "rate_limited" }, { "retry-after": "1" }));
+    await router.client().health();
+    const [first, second] = router.received.map(({ at }) => at);
+    expect((second ?? 0) - (first ?? 0)).toBeGreaterThan(990);
+  });
+
+  it("beyond a minute, or beyond the timeout, ends the retries at once", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/health", reply(429, { error: "rate_limited" }, { "retry-after": "61" }));
+    const error = await rejection(router.client().health());
+    expect(error).toBeInstanceOf(RateLimitedError);
+    expect(error).toMatchObject({ code: "rate_limited", status: 429, retryAfter: 61_000 });
+
+    router.fail("POST /v1/jobs/commit", reply(503, { error: "queue_full" }, { "retry-after": "30" }));
+    const start = performance.now();
+    expect(await rejection(router.client().run(CLASSIFY, { timeout: 10_000 }))).toMatchObject({
+      code: "unavailable",
+      reason: "queue_full",
+      retryAfter: 30_000,
+    });
+    expect(performance.now() - start).toBeLessThan(2_000);
+  });
+
+  it("is read as seconds or as a date", () => {
+    const now = Date.parse("2026-11-21T00:00:00Z");
+    expect(readRetryAfter(null, now)).toBeNull();
+    expect(readRetryAfter("3", now)).toBe(3_000);
+    expect(readRetryAfter("Sat, 21 Nov 2026 00:00:05 GMT", now)).toBe(5_000);
+    expect(readRetryAfter("Sat, 21 Nov 2020 00:00:05 GMT", now)).toBe(0);
+    expect(readRetryAfter("soon", now)).toBeNull();
+    expect(readRetryAfter("-5x", now)).toBeNull();
+  });
+});

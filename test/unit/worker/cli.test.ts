@@ -1,0 +1,158 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { signReceipt } from "../../../src/receipt/sign.ts";
+import { temporaryFolder } from "./support/folder.ts";
+import { runCli } from "./support/cli-process.ts";
+
+const KEY = keyPair(new Uint8Array(32).fill(9));
+const JOB_ID = "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11";
+
+function jobFiles(): { folder: string; receipt: string; result: string; job: string } {
+  const folder = temporaryFolder();
+  const output = { summary: "é 😀", word_count: 2 };
+  const receipt = signReceipt(KEY, JOB_ID, output, "2026-11-21T00:00:00.000Z");
+  const write = (name: string, value: unknown) => {
+    const file = join(folder, name);
+    writeFileSync(file, JSON.stringify(value, null, 2));
+    return file;
+  };
+  const job = { id: JOB_ID, status: "completed", result: output, receipt: { ...receipt, payment_ref: "0xabc" }, created_at: "2026-11-21T00:00:00.000Z", completed_at: "2026-11-21T00:00:00.000Z" };
+  return { folder, receipt: write("receipt.json", receipt), result: write("result.json", output), job: write("job.json", job) };
+}
+
+describe("compute-router", () => {
+  it("says its version, and helps without a command", async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"));
+    expect((await runCli(["--version"])).stdout.trim()).toBe(version);
+    const help = await runCli([]);
+    expect(help.code).toBe(0);
+    for (const name of ["worker", "verify", "run", "task", "quote", "job", "pair", "Exit codes"]) expect(help.stdout).toContain(name);
+  });
+
+  it("has help for every command, under its whole name, without colors in a pipe", async () => {
+    const names = ["worker", "worker key", "worker key path", "worker key show", "verify", "run", "task", "quote", "job", "pair", "pair create", "pair claim", "pair list"];
+    const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
+    for (const { name, code, stdout } of helps) {
+      expect(code).toBe(0);
+      expect(stdout).toContain(`USAGE compute-router ${name} `);
+      expect(stdout).not.toContain("\u001B");
+    }
+  });
+
+  it.each([
+    [["frobnicate"], "Unknown command frobnicate"],
+    [["quote", "--tpye", "TASK"], "unknown option --tpye"],
+    [["quote", "--type", "DANCE"], "--type: one of LLM_INFER, TASK"],
+    [["quote", "--policy", "SLOW"], "--policy: one of FAST, CHEAP, AUTO"],
+    [["quote", "--url"], "--url needs a value"],
+    [["quote", "--url", "ftp://x/"], "--url"],
+    [["quote", "--url", "ws://me:secret@x/"], "must not hold a user name or password"],
+    [["quote", "extra"], 'unexpected "extra"'],
+    [["run"], "PROMPT"],
+    [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
+    [["task", "translate"], 'there is no task "translate"'],
+    [["pair"], "No command specified"],
+    [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
+    [["worker", "--tasks-only", "--model", "x"], "--tasks-only leaves no use"],
+    [["worker", "--runtime", "cloud"], "--llm-url"],
+    [["worker", "--model-file", "x.gguf"], "--runtime embedded"],
+    [["worker", "--runtime", "embedded", "--model-file", "/nowhere.gguf"], "there is no file /nowhere.gguf"],
+  ])("%o is a usage error (2) that says what is wrong", async (args, message) => {
+    const { code, stderr } = await runCli(args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+    expect(stderr).not.toMatch(/\n\s+at |secret@/);
+  });
+
+  it("says who is missing when there is no coordinator (6)", async () => {
+    const { code, stderr } = await runCli(["quote", "--url", "ws://127.0.0.1:1/"]);
+    expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringContaining("no coordinator at http://127.0.0.1:1") });
+  });
+});
+
+describe("verify", () => {
+  it("[RC2] a receipt holds for its result, offline", async () => {
+    const { receipt, result } = jobFiles();
+    const { code, stdout } = await runCli(["verify", receipt, "--result", result]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(KEY.publicKey) });
+  });
+
+  it("[PY10] the receipt in a job holds, a payment_ref notwithstanding; standard input will do", async () => {
+    const { job } = jobFiles();
+    expect((await runCli(["verify", "--job", job])).code).toBe(0);
+    const { stdout } = await runCli(["verify", "--job", "-", "--json"], { input: readFileSync(job, "utf8") });
+    expect(JSON.parse(stdout)).toMatchObject({ valid: true, job_id: JOB_ID, provider_pubkey: KEY.publicKey });
+  });
+
+  it("[RC2] another result, another job, another signature: does not hold (8), and says why", async () => {
+    const { folder, receipt, result, job } = jobFiles();
+    const changed = (file: string, change: (value: Record<string, unknown>) => unknown) => {
+      const name = join(folder, `${Math.random()}.json`);
+      writeFileSync(name, JSON.stringify(change(JSON.parse(readFileSync(file, "utf8")))));
+      return name;
+    };
+    const other = changed(result, (value) => ({ ...value, word_count: 3 }));
+    const late = changed(receipt, (value) => ({ ...value, completed_at: "2026-11-21T00:00:01.000Z" }));
+    const moved = changed(job, (value) => ({ ...value, id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" }));
+    const runs = await Promise.all([
+      runCli(["verify", receipt, "--result", other]),
+      runCli(["verify", late, "--result", result, "--json"]),
+      runCli(["verify", "--job", moved]),
+    ]);
+    expect(runs.map(({ code }) => code)).toEqual([8, 8, 8]);
+    expect(runs[0]?.stderr).toContain("hash_mismatch");
+    expect(JSON.parse(runs[1]?.stdout ?? "")).toMatchObject({ valid: false, reason: "bad_signature" });
+    expect(runs[2]?.stderr).toContain("is for job");
+  });
+
+  it("files that are no receipt, no JSON or not there are usage errors (2)", async () => {
+    const { folder, result } = jobFiles();
+    writeFileSync(join(folder, "bad.json"), "{");
+    const runs = await Promise.all([
+      runCli(["verify", result, "--result", result]),
+      runCli(["verify", join(folder, "bad.json"), "--result", result]),
+      runCli(["verify", join(folder, "none.json"), "--result", result]),
+    ]);
+    expect(runs.map(({ code }) => code)).toEqual([2, 2, 2]);
+  });
+});
+
+describe("worker key", () => {
+  it("prints where the key is, by every way to say it", async () => {
+    const env = { XDG_CONFIG_HOME: "/x" };
+    expect((await runCli(["worker", "key", "path"], { env })).stdout).toBe("/x/compute-router/worker.key\n");
+    expect((await runCli(["worker", "key", "path", "--config-dir", "/c"], { env })).stdout).toBe("/c/worker.key\n");
+    expect((await runCli(["worker", "key", "path", "--key", "/k"], { env })).stdout).toBe("/k\n");
+  });
+
+  it("shows the public key, never the seed, and makes no key", async () => {
+    const folder = temporaryFolder();
+    const missing = await runCli(["worker", "key", "show", "--config-dir", folder]);
+    expect({ code: missing.code, stderr: missing.stderr }).toEqual({ code: 3, stderr: expect.stringContaining("there is no key file") });
+    const seed = Buffer.from(KEY.secret).toString("hex");
+    writeFileSync(join(folder, "worker.key"), seed, { mode: 0o600 });
+    const { stdout } = await runCli(["worker", "key", "show", "--config-dir", folder, "--json"]);
+    expect(JSON.parse(stdout)).toEqual({ provider_pubkey: KEY.publicKey, key_file: join(folder, "worker.key") });
+    expect(stdout).not.toContain(seed);
+  });
+
+  it("refuses a key that others can read (3)", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "worker.key"), Buffer.from(KEY.secret).toString("hex"), { mode: 0o644 });
+    const { code, stderr } = await runCli(["worker", "--config-dir", folder, "--tasks-only", "--url", "ws://127.0.0.1:1/"]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("chmod 600") });
+  });
+});
+
+it("[TR1] a user id is made once, 128 random bits, for its owner only", async () => {
+  const folder = join(temporaryFolder(), "config");
+  mkdirSync(folder);
+  const ask = () => runCli(["pair", "list", "--config-dir", folder, "--url", "ws://127.0.0.1:1/"]);
+  expect((await ask()).code).toBe(6);
+  const id = readFileSync(join(folder, "user-id"), "utf8");
+  expect(id).toMatch(/^[0-9a-f]{32}\n$/);
+  expect(statSync(join(folder, "user-id")).mode & 0o777).toBe(0o600);
+  await ask();
+  expect(readFileSync(join(folder, "user-id"), "utf8")).toBe(id);
+});

@@ -1,0 +1,119 @@
+import { readdirSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { verifyReceipt } from "../../../src/receipt/verify.ts";
+import { temporaryFolder } from "./support/folder.ts";
+import { FakeCoordinator } from "./support/fake-coordinator.ts";
+import { runCli, WorkerProcess } from "./support/cli-process.ts";
+
+function start(coordinator: FakeCoordinator, folder: string): WorkerProcess {
+  return new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder, "--name", "test"]);
+}
+
+describe("the worker process", () => {
+  it("[SPEC] runs a task and delivers a receipt that verifies", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    const { provider_pubkey } = await process.says("starting");
+    const { worker, register } = await coordinator.registered();
+    expect(register).toMatchObject({ provider_pubkey, provider_type: "DESKTOP", capabilities: ["TASK"], models: [], name: "test", features: ["ack"], resume: [] });
+    const job = worker.assign();
+    const { output, receipt, receipt_signature } = await worker.receive("job_complete", "job_ack");
+    expect(output).toMatchObject({ sentiment: "positive", confidence: expect.any(Number) });
+    const whole = { ...Object(receipt), signature: receipt_signature };
+    expect(whole.job_id).toBe(job.job_id);
+    expect(verifyReceipt(whole, output)).toEqual({ ok: true });
+  });
+
+  it("[WS10] killed between finish and acknowledgement: the next process delivers the same frame", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const folder = temporaryFolder();
+    const first = start(coordinator, folder);
+    const { worker } = await coordinator.registered();
+    const job = worker.assign();
+    const complete = await worker.receive("job_complete", "job_ack");
+    first.kill("SIGKILL");
+    expect(await first.exited).toEqual({ code: null, signal: "SIGKILL" });
+    start(coordinator, folder);
+    const again = await coordinator.registered();
+    expect(again.register["resume"]).toEqual([{ job_id: job.job_id, attempt: 1 }]);
+    expect(await again.worker.receive("job_complete")).toEqual(complete);
+  });
+
+  it("[WS11] SIGTERM: drains, gives the last result away, exits 0 and leaves no lock", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const folder = temporaryFolder();
+    const process = start(coordinator, folder);
+    const { worker } = await coordinator.registered();
+    const job = worker.assign();
+    await worker.receive("job_complete", "job_ack");
+    process.kill("SIGTERM");
+    await worker.receive("drain");
+    worker.send({ type: "job_complete_ack", job_id: job.job_id, status: "accepted" });
+    worker.send({ type: "drained" });
+    expect(await process.exited).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
+  });
+
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("a second %s ends it at once with %i", async (signal, code) => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    const { worker } = await coordinator.registered();
+    process.kill(signal);
+    await worker.receive("drain");
+    process.kill(signal);
+    expect((await process.exited).code).toBe(code);
+  });
+
+  it("[WS4] replaced: says so and exits 4", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    (await coordinator.registered()).worker.close(4001);
+    expect(await process.says("stopped")).toMatchObject({ reason: "replaced", message: expect.stringContaining("--key FILE") });
+    expect((await process.exited).code).toBe(4);
+  });
+
+  it("[WS4] refused: says why and exits 5", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    const worker = await coordinator.dialled();
+    worker.challenge();
+    await worker.receive("register");
+    worker.send({ type: "register_ack", status: "error", error: "invalid_signature" });
+    expect(await process.says("stopped")).toMatchObject({ reason: "refused" });
+    expect((await process.exited).code).toBe(5);
+  });
+
+  it("two processes are not the same worker by accident: the second exits 3, the first works on", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const folder = temporaryFolder();
+    start(coordinator, folder);
+    const { worker } = await coordinator.registered();
+    const second = await runCli(["worker", "--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
+    expect({ code: second.code, stderr: second.stderr }).toEqual({ code: 3, stderr: expect.stringContaining("is already this worker") });
+    worker.assign();
+    await worker.receive("job_complete", "job_ack");
+  });
+
+  it("[WS11] a task that is cancelled in the middle is forgotten and the next one runs", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    const { worker } = await coordinator.registered();
+    const input = "Somebody said that this is a long story about nothing at all. ".repeat(4_000);
+    const first = worker.assign({ payload: { task_type: "summarize", input } });
+    await worker.receive("job_ack");
+    worker.send({ type: "job_cancel", job_id: first.job_id, attempt: 1, reason: "cancelled" });
+    expect(await process.says("job_cancelled")).toMatchObject({ job_id: first.job_id });
+    const second = worker.assign();
+    expect(await worker.receive("job_complete", "job_ack")).toMatchObject({ job_id: second.job_id });
+  });
+
+  it("without a runtime it works on tasks and says in one line how to get one", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const process = new WorkerProcess(["--url", coordinator.url, "--config-dir", temporaryFolder(), "--llm-url", "http://127.0.0.1:1"]);
+    expect(await process.says("runtime_missing")).toMatchObject({ hint: expect.stringContaining("start the runtime at that URL") });
+    expect((await coordinator.registered()).register["capabilities"]).toEqual(["TASK"]);
+  });
+});
