@@ -4,7 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Child } from "./child.ts";
 import { type Instance, ROOT } from "./instance.ts";
 import { migrate } from "./migrate.ts";
+import { patiently } from "./patience.ts";
 import { isPortFree } from "./port.ts";
+import { lockState } from "./state-lock.ts";
 import { startWrangler } from "./wrangler.ts";
 
 const READY_TIMEOUT_MS = 90_000;
@@ -63,22 +65,29 @@ export class StartFailure extends Error {
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { instance, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
-  if (!(await isPortFree(port))) {
-    throw new StartFailure(`port ${port} of 127.0.0.1 is taken: end what listens there, or give ${instance} another port`);
-  }
-  makeFolder(stateDir);
+  await assertPortFree(port, `give ${instance} another port`);
+  const lock = await takeFolder(stateDir);
   const failure = await migrate(instance, stateDir, () => options.onStep?.("migrating"));
-  if (failure !== null) throw new StartFailure(failure);
+  if (failure !== null) {
+    lock.release();
+    throw new StartFailure(failure);
+  }
   options.onStep?.("starting");
 
   const url = `http://127.0.0.1:${port}`;
-  const coordinator = new Supervised(options, url, stateDir);
+  const coordinator = new Supervised(options, url, stateDir, lock.release);
   const problem = await Promise.race([untilWell(url, coordinator), coordinator.failed]);
   if (problem !== null) {
     await coordinator.stop();
     throw new StartFailure(`${instance} did not start: ${problem}`);
   }
   return coordinator;
+}
+
+/** @throws {StartFailure} when something listens there; `otherwise` says what else can be done */
+export async function assertPortFree(port: number, otherwise: string): Promise<void> {
+  const free = await patiently(async () => ((await isPortFree(port)) ? true : null));
+  if (free === null) throw new StartFailure(`port ${port} of 127.0.0.1 is taken: end what listens there, or ${otherwise}`);
 }
 
 /** One wrangler, and the next one should it lose the runtime that holds the port. */
@@ -93,13 +102,15 @@ class Supervised implements Coordinator {
   #child: Child;
   #stopping = false;
   #restarting = false;
+  readonly #release: () => void;
 
-  constructor(options: CoordinatorOptions, url: string, stateDir: string) {
+  constructor(options: CoordinatorOptions, url: string, stateDir: string, release: () => void) {
     this.instance = options.instance;
     this.url = url;
     this.socketUrl = `${url.replace("http", "ws")}/`;
     this.stateDir = stateDir;
     this.#options = options;
+    this.#release = release;
     this.failed = new Promise((resolve) => (this.#fail = resolve));
     this.#child = this.#launch();
   }
@@ -123,11 +134,13 @@ class Supervised implements Coordinator {
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#child.stop();
+    this.#release();
   }
 
   async kill(): Promise<void> {
     this.#stopping = true;
     await this.#child.kill();
+    this.#release();
   }
 
   #launch(): Child {
@@ -195,12 +208,17 @@ function isNoise(line: string): boolean {
   return NOISE.test(line);
 }
 
-function makeFolder(stateDir: string): void {
+/** Makes the state folder and takes it. @throws {StartFailure} */
+async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   try {
+    mkdirSync(stateDir, { recursive: true });
+    const lock = await patiently(() => lockState(stateDir));
+    if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: end it, or choose another state folder`);
     // Left by a session that was killed.
     rmSync(join(stateDir, "tmp"), { recursive: true, force: true });
-    mkdirSync(stateDir, { recursive: true });
+    return lock;
   } catch (error) {
+    if (error instanceof StartFailure) throw error;
     throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

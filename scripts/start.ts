@@ -5,11 +5,10 @@ import { ComputeRouter } from "../src/sdk/index.ts";
 import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/embedded-install.ts";
 import { banner } from "./banner.ts";
 import type { Child } from "./child.ts";
-import { type Coordinator, StartFailure, startCoordinator } from "./coordinator-process.ts";
+import { assertPortFree, type Coordinator, StartFailure, startCoordinator } from "./coordinator-process.ts";
 import { startDemoWorker } from "./demo-worker.ts";
 import { FIRST_JOBS, runFirstJob } from "./first-jobs.ts";
 import { DEFAULT_PORT, type Instance, INSTANCES, ROOT } from "./instance.ts";
-import { isPortFree } from "./port.ts";
 import { stopSignal } from "./stop-signal.ts";
 
 const USAGE = "npm start -- [--once] [--evm-port N] [--svm-port N] [--state DIR]";
@@ -93,9 +92,7 @@ async function runJobs(coordinators: readonly Coordinator[], signal: AbortSignal
 
 async function run(options: Options, signal: AbortSignal, onUp: () => void): Promise<number> {
   for (const instance of INSTANCES) {
-    const port = options.ports[instance];
-    if (!(await isPortFree(port)))
-      throw new StartFailure(`port ${port} of 127.0.0.1 is taken: end what listens there, or choose another: npm start -- --${instance}-port N`);
+    await assertPortFree(options.ports[instance], `choose another: npm start -- --${instance}-port N`);
   }
   const installed = install(signal);
   const coordinators = await Promise.all(INSTANCES.map((instance) => bringUp(instance, options, installed)));

@@ -3,6 +3,8 @@ import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 
 type Definition<T extends ArgsDef> = {
+  /** Left out of the list of sub-commands. */
+  hidden?: boolean;
   name: string;
   description: string;
   args: T;
@@ -10,10 +12,10 @@ type Definition<T extends ArgsDef> = {
 };
 
 /** A command that refuses options and words it does not know: citty takes them silently, and a typing error would change the meaning. */
-export function command<const T extends ArgsDef>({ name, description, args, run }: Definition<T>): CommandDef<T> {
+export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
-    meta: { name: `compute-router ${name}`, description },
+    meta: { name: `compute-router ${name}`, description, hidden },
     args,
     run: async (context) => {
       for (const [option, value] of Object.entries(context.args)) {

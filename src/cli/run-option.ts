@@ -6,7 +6,11 @@ import { SEEKER_ARGS } from "./seeker.ts";
 const POLICIES = ["FAST", "CHEAP", "AUTO"] as const;
 
 /** `--policy` of every command that has a price. */
-export const POLICY_ARG = { type: "string", valueHint: "FAST|CHEAP|AUTO", description: "Tier; default AUTO (FAST for text generation, CHEAP for tasks)" } as const;
+export const POLICY_ARG = {
+  type: "string",
+  valueHint: "FAST|CHEAP|AUTO",
+  description: "Tier; default AUTO (FAST for text generation, CHEAP for tasks)",
+} as const;
 
 /** The options of every command that runs a job. */
 export const RUN_ARGS = {
@@ -33,7 +37,12 @@ export function readCount(option: string, text: string | undefined, min: number,
 }
 
 /** The SDK's options for a run. */
-export function readRunOptions(args: { policy?: string | undefined; private?: boolean | undefined; timeout?: string | undefined; "require-verified"?: boolean | undefined }): RunOptions {
+export function readRunOptions(args: {
+  policy?: string | undefined;
+  private?: boolean | undefined;
+  timeout?: string | undefined;
+  "require-verified"?: boolean | undefined;
+}): RunOptions {
   const policy = readPolicy(args.policy);
   const seconds = readCount("timeout", args.timeout, 1, 3600);
   return {

@@ -50,19 +50,36 @@ export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter
   }
 }
 
+/** What to do about a pairing code that cannot be claimed [API4]. */
+const CODE_ADVICE: Record<string, string> = {
+  invalid_code: "invalid_code: there is no such code at this coordinator; is it typed right, and is --url?",
+  already_claimed: "already_claimed: the code was used; get a new one: compute-router pair create",
+  expired: "expired: codes are valid for an hour; get a new one: compute-router pair create",
+};
+
 function advice(error: ComputeRouterError, base: string): CliError {
   const because = (exit: CliError["exit"], message: string) => new CliError(exit, message, { cause: error });
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
-  if (error instanceof RouterConnectionError) return because(EXIT.unreachable, `no coordinator at ${base} (${error.message}); start one (npm start), or say --url`);
+  if (error instanceof RouterConnectionError)
+    return because(EXIT.unreachable, `no coordinator at ${base} (${error.message}); start one (npm start), or say --url`);
   if (error instanceof NoTrustedWorkerError) {
-    return because(EXIT.job, "no_trusted_worker: none of your paired workers is online; to pair one: compute-router pair create, then on the worker's machine: compute-router pair claim CODE");
+    return because(
+      EXIT.job,
+      "no_trusted_worker: none of your paired workers is online; to pair one: compute-router pair create, then on the worker's machine: compute-router pair claim CODE",
+    );
   }
   if (error instanceof NoEligibleWorkerError) return because(EXIT.job, "no_eligible_worker: no worker could take the job; start one: compute-router worker");
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: compute-router job ${error.jobId}`);
   if (error instanceof JobFailedError) return because(EXIT.job, error.message);
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
-  if (error instanceof PaymentRequiredError) return because(EXIT.refused, `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job, and this program has no wallet: use the SDK with a \`payment\` hook`);
+  if (error instanceof PaymentRequiredError)
+    return because(
+      EXIT.refused,
+      `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job, and this program has no wallet: use the SDK with a \`payment\` hook`,
+    );
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
+  const ofCode = CODE_ADVICE[error.reason ?? ""];
+  if (ofCode !== undefined) return because(EXIT.refused, ofCode);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
 }

@@ -5,7 +5,11 @@ import { EXIT } from "./exit-code.ts";
 export const DEFAULT_URL = "ws://127.0.0.1:4010/";
 
 /** `--url` as every command takes it. */
-export const URL_ARG = { type: "string", valueHint: "url", description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/" } as const;
+export const URL_ARG = {
+  type: "string",
+  valueHint: "url",
+  description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/",
+} as const;
 
 /** The coordinator's socket URL and REST base of what a person wrote. */
 export function coordinatorUrls(text: string | undefined): { socket: string; base: string } {

@@ -74,7 +74,8 @@ function wishOf(args: WorkOptions): LlmWish | null {
   if (modelFile !== undefined && !existsSync(modelFile)) throw new CliError(EXIT.usage, `--model-file: there is no file ${modelFile}`);
   if (runtime !== undefined && llmUrl !== undefined) throw new CliError(EXIT.usage, "say --runtime embedded or --llm-url, not both");
   if (args["tasks-only"] === true) {
-    if (runtime !== undefined || llmUrl !== undefined || model !== undefined) throw new CliError(EXIT.usage, "--tasks-only leaves no use for --llm-url, --model or --runtime");
+    if (runtime !== undefined || llmUrl !== undefined || model !== undefined)
+      throw new CliError(EXIT.usage, "--tasks-only leaves no use for --llm-url, --model or --runtime");
     return null;
   }
   if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };

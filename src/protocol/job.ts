@@ -48,7 +48,7 @@ const Text = wellFormed.min(1, "must not be empty").meta({ description: `At most
 export const UserId = wellFormed
   .refine((id) => id.length > 0 && [...id].length <= LIMITS.userIdChars, `must have 1 to ${LIMITS.userIdChars} characters`)
   .refine((id) => !/\p{Cc}/u.test(id), "must not contain control characters")
-  .meta({ id: "UserId", description: "Owner of jobs and pairings. A capability: keep it secret, make it random.", minLength: 1 });
+  .meta({ id: "UserId", description: "Owner of jobs and pairings. A capability: keep it secret, make it random.", minLength: 1, maxLength: LIMITS.userIdChars });
 /** Owner of jobs and pairings; a secret capability [TR1]. */
 export type UserId = z.infer<typeof UserId>;
 

@@ -54,6 +54,15 @@ describe("npm run dev", () => {
     await first.stop();
   });
 
+  it("does not share its state: a second one on the same folder says so", async () => {
+    const first = dev("evm", "--port", String(await freePort()), "--state", stateDir);
+    await until("ready line", () => first.lines.find((line) => line.startsWith("ready ")));
+    const second = dev("evm", "--port", String(await freePort()), "--state", stateDir);
+    expect(await second.exited).toBe(1);
+    expect(second.lines.join("\n")).toBe(`${stateDir} is in use by another coordinator: end it, or choose another state folder`);
+    await first.stop();
+  });
+
   it("names the setting that is wrong", async () => {
     const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "TESTNET_MODE=perhaps");
     expect(await child.exited).toBe(1);

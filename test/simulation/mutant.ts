@@ -11,7 +11,15 @@ const FOLDERS = ["src/protocol", "src/coordinator/dispatch"] as const;
 /** A copy of the dispatch core with one bug planted, so that the code that ships needs no seam for it. */
 export async function mutantOf(bug: PlantedBug): Promise<Core> {
   const home = join(ROOT, "node_modules/.cache/planted-bugs", `${process.pid}-${bug.name.replaceAll(/\W+/g, "-")}`);
-  rmSync(home, { recursive: true, force: true });
+  try {
+    plant(bug, home);
+    return (await import(/* @vite-ignore */ pathToFileURL(join(home, "src/coordinator/dispatch/index.mjs")).href)) as Core;
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+function plant(bug: PlantedBug, home: string): void {
   const left = new Set(bug.edits);
   for (const folder of FOLDERS) {
     for (const name of readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".ts"))) {
@@ -30,9 +38,4 @@ export async function mutantOf(bug: PlantedBug): Promise<Core> {
     }
   }
   if (left.size > 0) throw new Error(`"${bug.name}" names a file that is not there`);
-  try {
-    return (await import(/* @vite-ignore */ pathToFileURL(join(home, "src/coordinator/dispatch/index.mjs")).href)) as Core;
-  } finally {
-    rmSync(home, { recursive: true, force: true });
-  }
 }

@@ -14,7 +14,7 @@ export type ReceiptDialect = (
 };
 
 /** The receipt as this project signs it [RC1]. */
-export const ourDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
+const ourDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
   const receipt = { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null };
   return { receipt, receipt_signature: sign(null, Buffer.from(JSON.stringify(receipt)), key).toString("base64") };
 };

@@ -42,7 +42,11 @@ const claim = command({
       return client.trust.claim({ pairing_code: code, provider_pubkey: publicKey, signature });
     });
     // The user id is a secret of the other side: it is not shown.
-    print(args.json === true ? JSON.stringify({ provider_pubkey: publicKey, paired_at: paired.paired_at }) : `paired: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`);
+    print(
+      args.json === true
+        ? JSON.stringify({ provider_pubkey: publicKey, paired_at: paired.paired_at })
+        : `paired: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`,
+    );
   },
 });
 
@@ -59,4 +63,7 @@ const list = command({
 });
 
 /** `compute-router pair create|claim|list`. */
-export const pair = defineCommand({ meta: { name: "compute-router pair", description: "Pair users with workers, for PRIVATE jobs" }, subCommands: { create, claim, list } });
+export const pair = defineCommand({
+  meta: { name: "compute-router pair", description: "Pair users with workers, for PRIVATE jobs" },
+  subCommands: { create, claim, list },
+});

@@ -36,7 +36,8 @@ export const verify = command({
 type Subject = { receipt: Receipt; result: unknown };
 
 function subject(args: { receipt?: string | undefined; result?: string | undefined; job?: string | undefined }): Subject {
-  if ((args.result === undefined) === (args.job === undefined)) throw new CliError(EXIT.usage, "say what the receipt is for: --result RESULT.json or --job JOB.json");
+  if ((args.result === undefined) === (args.job === undefined))
+    throw new CliError(EXIT.usage, "say what the receipt is for: --result RESULT.json or --job JOB.json");
   if (args.job === undefined) {
     if (args.receipt === undefined) throw new CliError(EXIT.usage, "which receipt? compute-router verify RECEIPT.json --result RESULT.json");
     return { receipt: readReceipt(readJsonFile(args.receipt), args.receipt), result: readJsonFile(args.result ?? "-") };
@@ -46,12 +47,14 @@ function subject(args: { receipt?: string | undefined; result?: string | undefin
   if (job["result"] === null || job["result"] === undefined) throw new CliError(EXIT.usage, `the job in ${args.job} has no result (yet, or no longer)`);
   const receipt = args.receipt === undefined ? readReceipt(job["receipt"], args.job) : readReceipt(readJsonFile(args.receipt), args.receipt);
   // A true receipt of another job would hold for an equal result.
-  if (job["id"] !== receipt.job_id) throw new CliError(EXIT.receipt, `the receipt does NOT hold: it is for job ${receipt.job_id}, this is job ${String(job["id"])}`);
+  if (job["id"] !== receipt.job_id)
+    throw new CliError(EXIT.receipt, `the receipt does NOT hold: it is for job ${receipt.job_id}, this is job ${String(job["id"])}`);
   return { receipt, result: job["result"] };
 }
 
 function readReceipt(value: unknown, file: string): Receipt {
   const receipt = Receipt.safeParse(value);
-  if (!receipt.success) throw new CliError(EXIT.usage, `${file} holds no receipt: job_id, provider_pubkey, output_hash, completed_at, payment_ref and signature are needed`);
+  if (!receipt.success)
+    throw new CliError(EXIT.usage, `${file} holds no receipt: job_id, provider_pubkey, output_hash, completed_at, payment_ref and signature are needed`);
   return receipt.data;
 }

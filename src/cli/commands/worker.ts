@@ -20,6 +20,7 @@ const ARGS = {
 } as const;
 
 const start = command({
+  hidden: true,
   name: "worker",
   description: DESCRIPTION,
   args: ARGS,
@@ -36,5 +37,5 @@ export const worker = defineCommand({
   // citty has to know which options take a value to find the sub-command.
   args: ARGS,
   default: "start",
-  subCommands: { start: { ...start, meta: { ...start.meta, hidden: true } }, key: workerKey },
+  subCommands: { start, key: workerKey },
 });

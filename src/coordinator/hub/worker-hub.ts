@@ -100,7 +100,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     // A commit whose answer was lost may come again: it is the same job.
     const known = this.#journal.row(id);
     if (known?.result === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: id };
-    if (known !== null || this.#dispatcher.state.jobs.has(id)) return this.#accepted(id, input.wait);
+    if (known !== null || this.#dispatcher.state.jobs.has(id) || this.#recent.get(id) !== undefined) return this.#accepted(id, input.wait);
 
     const { jobType, policy, privacyClass, trustedKeys, payload } = input;
     const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };

@@ -1,4 +1,4 @@
-import { and, inArray, isNotNull, lte, or, eq } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Settings } from "../config.ts";
 import { withDeadline } from "./d1.ts";
@@ -39,7 +39,8 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
   const full = orm
     .select({ id: jobs.id })
     .from(jobs)
-    .where(and(lte(jobs.endedAt, now - retention.result), or(isNotNull(jobs.payload), isNotNull(jobs.result))))
+    // Both are emptied together, so a payload says that there is a result to empty too.
+    .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
     .limit(BATCH_ROWS);
   const emptied = await inBatches(async () => {
     const { meta } = await withDeadline(orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));

@@ -71,6 +71,7 @@ export class DesktopWorker {
 
   /** Goes online for TASK at once, and for LLM_INFER as soon as a runtime has answered. */
   start(): void {
+    this.#tasks.warmUp();
     this.#session.start();
     void this.#watch?.start();
   }

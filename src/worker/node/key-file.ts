@@ -6,7 +6,9 @@ import { type KeyPair, keyPair } from "../../receipt/ed25519.ts";
 import { makeFolder } from "./config-folder.ts";
 
 /** A key file, read. `message` says what to do about one that cannot be used. */
-export type KeyReading = { ok: true; key: KeyPair; made: boolean } | { ok: false; reason: "missing" | "open_to_others" | "malformed" | "unreadable"; message: string };
+export type KeyReading =
+  | { ok: true; key: KeyPair; made: boolean }
+  | { ok: false; reason: "missing" | "open_to_others" | "malformed" | "unreadable"; message: string };
 
 /** Where the key of a worker is unless `--key` says otherwise. */
 export function defaultKeyFile(folder: string): string {
@@ -28,7 +30,8 @@ export function readKeyFile(file: string): KeyReading {
     return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
   }
   const seed = fromHex(text.trim().toLowerCase());
-  if (seed?.length !== 32) return { ok: false, reason: "malformed", message: `${file} is no key file: it must hold 64 hex characters (an ed25519 seed) and nothing else` };
+  if (seed?.length !== 32)
+    return { ok: false, reason: "malformed", message: `${file} is no key file: it must hold 64 hex characters (an ed25519 seed) and nothing else` };
   return { ok: true, key: keyPair(seed), made: false };
 }
 

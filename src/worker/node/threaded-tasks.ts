@@ -11,6 +11,11 @@ const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./task-thread.ts" : ".
 export class ThreadedTasks {
   #thread: Worker | null = null;
 
+  /** Starts the thread, so that the first task does not wait for it. */
+  warmUp(): void {
+    this.#thread ??= this.#spawn();
+  }
+
   /** The output of a task. Rejects when the task does, when the thread dies, and when it is aborted. One at a time. */
   readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
     const thread = (this.#thread ??= this.#spawn());

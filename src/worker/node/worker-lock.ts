@@ -12,7 +12,10 @@ export type Locking = { ok: true; release: () => void } | { ok: false; message: 
 
 /** A short name for one key at one coordinator, used in file names. */
 export function workerId(url: string, publicKey: string): string {
-  return createHash("sha256").update(`${new URL(url).href}\n${publicKey}`).digest("hex").slice(0, 16);
+  return createHash("sha256")
+    .update(`${new URL(url).href}\n${publicKey}`)
+    .digest("hex")
+    .slice(0, 16);
 }
 
 /**
@@ -27,7 +30,10 @@ export function lockWorker(folder: string, id: string): Locking {
     const text = contentOf(file);
     const holder = readHolder(text);
     if (holder !== null && isAlive(holder)) {
-      return { ok: false, message: `process ${holder.pid} is already this worker at this coordinator; stop it, or give this one another key (--key FILE). Lock: ${file}` };
+      return {
+        ok: false,
+        message: `process ${holder.pid} is already this worker at this coordinator; stop it, or give this one another key (--key FILE). Lock: ${file}`,
+      };
     }
     takeAway(file, text);
   }

@@ -53,7 +53,9 @@ function sentence(note: WorkerNote): string | null {
     case "job_failed":
       return `job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message})`;
     case "job_acknowledged":
-      return note.status === "rejected" ? `result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}${clockHint(note.error)}` : null;
+      return note.status === "rejected"
+        ? `result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}${clockHint(note.error)}`
+        : null;
     case "result_dropped":
       return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
     case "draining":

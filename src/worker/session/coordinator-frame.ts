@@ -3,7 +3,11 @@ import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 
 // Laxer than the protocol's own schemas: a coordinator written from SPEC.md alone sends `job_assign` with five fields and little else.
-const attempt = z.int().min(1).nullish().transform((value) => value ?? 1);
+const attempt = z
+  .int()
+  .min(1)
+  .nullish()
+  .transform((value) => value ?? 1);
 
 const Assign = z.object({
   type: z.literal("job_assign"),

@@ -104,7 +104,8 @@ function refused(state: SessionState, proof: Proof, ack: RegisterAck, turn: Turn
 function unauthorized(state: SessionState, proof: Proof, turn: Turn): void {
   switch (proof) {
     case "no_challenge":
-      if (state.patient) return stopSession(state, { reason: "refused", message: "the coordinator wants a signed registration, but sends no challenge to sign" }, turn);
+      if (state.patient)
+        return stopSession(state, { reason: "refused", message: "the coordinator wants a signed registration, but sends no challenge to sign" }, turn);
       state.patient = true;
       return reconnect(state, { code: CLOSE.unauthorized, cause: "a signature is wanted; waiting longer for the challenge" }, turn);
     case "other_host": {
@@ -124,9 +125,17 @@ export function closed(state: SessionState, code: number, reason: string, turn: 
   const { link } = state;
   switch (code) {
     case CLOSE.replaced:
-      return stopSession(state, { reason: "replaced", message: "another worker with the same key has connected: give each worker its own key (--key FILE)" }, turn);
+      return stopSession(
+        state,
+        { reason: "replaced", message: "another worker with the same key has connected: give each worker its own key (--key FILE)" },
+        turn,
+      );
     case CLOSE.badMessage:
-      return stopSession(state, { reason: "refused", message: `the coordinator does not understand this worker${reason === "" ? "" : ` (${reason})`}: one of the two must be updated` }, turn);
+      return stopSession(
+        state,
+        { reason: "refused", message: `the coordinator does not understand this worker${reason === "" ? "" : ` (${reason})`}: one of the two must be updated` },
+        turn,
+      );
     case CLOSE.unauthorized:
       return unauthorized(state, link.kind === "registering" ? link.proof : link.kind === "greeting" ? "no_challenge" : "signed", turn);
     case CLOSE.parked:

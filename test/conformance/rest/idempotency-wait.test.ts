@@ -6,6 +6,8 @@ import { pass } from "../support/wait.ts";
 import { fullWorker, specWorker } from "../support/worker.ts";
 
 let evm: Subject;
+/** Workers here announce TASK only, so that LLM_INFER jobs wait. */
+const TASKS = { capabilities: ["TASK"] };
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 
 beforeAll(async () => {
@@ -17,7 +19,7 @@ const key = (): Record<string, string> => ({ "idempotency-key": randomUUID() });
 describe("Idempotency-Key", () => {
   test("[API5] the same commit again answers the stored 201", async () => {
     const headers = key();
-    const body = task(newUser());
+    const body = llm(newUser());
     const first = await evm.api.tryCommit(body, "cheap", headers);
     const second = await evm.api.tryCommit(body, "cheap", headers);
     expect([first.status, second.status]).toEqual([201, 201]);
@@ -25,7 +27,7 @@ describe("Idempotency-Key", () => {
   });
 
   test("[API5] still the same after the job has ended", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await specWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const headers = key();
@@ -40,12 +42,12 @@ describe("Idempotency-Key", () => {
   test("[API5] other fields under the key: 409 idempotency_key_reused", async () => {
     const headers = key();
     const user = newUser();
-    await evm.api.commit(task(user, "one"), "cheap", headers);
+    await evm.api.commit(llm(user, "two"), "cheap", headers);
     for (const [body, tier] of [
-      [task(user, "two"), "cheap"],
-      [task(user, "one"), "fast"],
       [llm(user, "one"), "cheap"],
-      [task(user, "one", { payload: { task_type: "summarize", input: "one" } }), "cheap"],
+      [llm(user, "two"), "fast"],
+      [task(user, "two"), "cheap"],
+      [llm(user, "two", { payload: { prompt: "two", max_tokens: 5 } }), "cheap"],
     ] as const) {
       const answer = await evm.api.tryCommit(body, tier, headers);
       expect(answer.status).toBe(409);
@@ -55,13 +57,13 @@ describe("Idempotency-Key", () => {
 
   test("[API5] the key is per user_id", async () => {
     const headers = key();
-    const ids = [await evm.api.commit(task(newUser()), "cheap", headers), await evm.api.commit(task(newUser()), "cheap", headers)];
+    const ids = [await evm.api.commit(llm(newUser()), "cheap", headers), await evm.api.commit(llm(newUser()), "cheap", headers)];
     expect(new Set(ids).size).toBe(2);
   });
 
   test("[API5] ten at once are one job", async () => {
     const headers = key();
-    const body = task(newUser());
+    const body = llm(newUser());
     const answers = await Promise.all(Array.from({ length: 10 }, () => evm.api.tryCommit(body, "cheap", headers)));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201));
     expect(new Set(answers.map(({ body: { job_id } }) => job_id)).size).toBe(1);
@@ -71,7 +73,7 @@ describe("Idempotency-Key", () => {
     const headers = key();
     const user = newUser();
     expect((await evm.api.tryCommit({ user_id: user }, "cheap", headers)).status).toBe(400);
-    expect((await evm.api.tryCommit(task(user), "cheap", headers)).status).toBe(201);
+    expect((await evm.api.tryCommit(llm(user), "cheap", headers)).status).toBe(201);
   });
 
   test("[API5] a 422 is not stored", async () => {
@@ -79,7 +81,7 @@ describe("Idempotency-Key", () => {
     const user = newUser();
     const body = task(user, "x", { privacy_class: "PRIVATE" });
     expect((await evm.api.tryCommit(body, "cheap", headers)).status).toBe(422);
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await specWorker(evm.socketUrl, TASKS);
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(body, "cheap", headers);
     await worker.assigned(id);
@@ -89,21 +91,21 @@ describe("Idempotency-Key", () => {
   test("[API5] a bad body under a used key is 400, as the key is looked up after it", async () => {
     const headers = key();
     const user = newUser();
-    await evm.api.commit(task(user), "cheap", headers);
+    await evm.api.commit(llm(user), "cheap", headers);
     expect((await evm.api.tryCommit({ user_id: user }, "cheap", headers)).status).toBe(400);
   });
 });
 
 describe("waiting", () => {
   test.each(["abc", "1.5", "", "1e1x", "NaN", "%20", "0x"])("[API6] wait=%s is 400", async (wait) => {
-    const id = await evm.api.commit(task(newUser()));
+    const id = await evm.api.commit(llm(newUser()));
     const answer = await evm.api.get(`/v1/jobs/${id}?wait=${wait}`);
     expect(answer.status).toBe(400);
     expect(answer.body.error).toEqual(expect.any(String));
   });
 
   test("[API6] wait=1 answers the present state after a second; without wait and with wait=0 at once", async () => {
-    const id = await evm.api.commit(task(newUser()));
+    const id = await evm.api.commit(llm(newUser()));
     const held = await evm.api.get(`/v1/jobs/${id}?wait=1`);
     expect(held.status).toBe(200);
     expect(held.body).toMatchObject({ id, status: "pending" });
@@ -117,7 +119,7 @@ describe("waiting", () => {
   });
 
   test("[API6] wait answers as soon as the job is completed, for all who wait", async () => {
-    const worker = await fullWorker(evm.socketUrl);
+    const worker = await fullWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
@@ -136,7 +138,7 @@ describe("waiting", () => {
   });
 
   test("[API6] wait answers as soon as the job has failed", async () => {
-    const worker = await fullWorker(evm.socketUrl);
+    const worker = await fullWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
@@ -156,7 +158,7 @@ describe("waiting", () => {
   });
 
   test("[API6] Prefer: wait on a commit answers job_id and the ended job, with Preference-Applied", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await specWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const committing = evm.api.tryCommit(task(user, "x", { privacy_class: "PRIVATE" }), "fast", { prefer: "wait=20" });
@@ -172,7 +174,7 @@ describe("waiting", () => {
   });
 
   test("[API6] Prefer: wait=1 without a worker answers the pending job after a second", async () => {
-    const answer = await evm.api.tryCommit(task(newUser()), "cheap", { prefer: "wait=1" });
+    const answer = await evm.api.tryCommit(llm(newUser()), "cheap", { prefer: "wait=1" });
     expect(answer.status).toBe(201);
     expect(answer.headers.get("preference-applied")).toBe("wait=1");
     expect(answer.body).toMatchObject({ job_id: expect.any(String), job: { status: "pending", result: null } });
@@ -181,9 +183,9 @@ describe("waiting", () => {
   });
 
   test("[API6] Prefer among others is found; other preferences are ignored", async () => {
-    const both = await evm.api.tryCommit(task(newUser()), "cheap", { prefer: "respond-async, wait=1" });
+    const both = await evm.api.tryCommit(llm(newUser()), "cheap", { prefer: "respond-async, wait=1" });
     expect(both.body).toHaveProperty("job");
-    const other = await evm.api.tryCommit(task(newUser()), "cheap", { prefer: "return=minimal" });
+    const other = await evm.api.tryCommit(llm(newUser()), "cheap", { prefer: "return=minimal" });
     expect(other.status).toBe(201);
     expect(other.headers.get("preference-applied")).toBeNull();
     expect(Object.keys(other.body)).toEqual(["job_id"]);

@@ -60,7 +60,9 @@ describe("memory lost", () => {
       hub.skip(10_000);
       await worker.quiet();
     }
+    // A wake-up that comes late leaves a moment for a result that is on its way.
     await hub.pass(0);
+    await hub.pass(5_000);
     expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "execution_timeout" });
   });
 
@@ -86,6 +88,7 @@ describe("memory lost", () => {
     const id = await hub.commit();
     await worker.assigned();
     await hub.evict();
+    await hub.pass(0);
     await hub.pass(5_000);
     expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "ack_timeout" });
   });
@@ -208,7 +211,7 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     await breakJournal(hub, "INSERT");
     const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
-    await expect(hub.stub.commit(input)).rejects.toThrow();
+    expect(await hub.stub.commit(input).then(() => "answered", () => "refused")).toBe("refused");
     const { status, body } = await hub.post("cheap");
     expect(status).toBeGreaterThanOrEqual(500);
     expect(body).toEqual({ error: expect.any(String), request_id: expect.any(String) });

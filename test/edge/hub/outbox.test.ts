@@ -84,7 +84,7 @@ describe("D1 in trouble", () => {
     expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
     expect(await hub.alarmAt()).not.toBeNull();
     // A new memory has the real D1.
-    await hub.evict();
+    await hub.abort();
     await hub.pass(2_000);
     await hub.recorded(id, "completed");
     await handedOn(hub);

@@ -30,6 +30,8 @@ export class TestHub {
   readonly #name = crypto.randomUUID();
   readonly #env: Env;
   readonly #workers: TestWorker[] = [];
+  /** Work that waits for a broken D1 keeps an object from being evicted. */
+  #stuck = false;
 
   constructor() {
     const hub = new Proxy(env.HUB, { get: (target, member) => (member === "getByName" ? () => target.getByName(this.#name) : Reflect.get(target, member)) });
@@ -152,6 +154,7 @@ export class TestHub {
 
   /** Puts a faulty D1 behind the hub, until the hub loses its memory or {@link healD1}. */
   async breakD1(fault: D1Fault): Promise<void> {
+    this.#stuck = true;
     await this.inside((hub) => {
       hub.db = new Proxy(env.DB, {
         get(target, member) {
@@ -190,7 +193,7 @@ export class TestHub {
     vi.useRealTimers();
     for (const worker of this.#workers) worker.close();
     await this.inside((_, state) => state.storage.deleteAlarm()).catch(() => {});
-    await this.evict("close").catch(() => {});
+    await (this.#stuck ? this.abort() : this.evict("close").catch(() => {}));
   }
 }
 

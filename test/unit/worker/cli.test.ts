@@ -18,7 +18,14 @@ function jobFiles(): { folder: string; receipt: string; result: string; job: str
     writeFileSync(file, JSON.stringify(value, null, 2));
     return file;
   };
-  const job = { id: JOB_ID, status: "completed", result: output, receipt: { ...receipt, payment_ref: "0xabc" }, created_at: "2026-11-21T00:00:00.000Z", completed_at: "2026-11-21T00:00:00.000Z" };
+  const job = {
+    id: JOB_ID,
+    status: "completed",
+    result: output,
+    receipt: { ...receipt, payment_ref: "0xabc" },
+    created_at: "2026-11-21T00:00:00.000Z",
+    completed_at: "2026-11-21T00:00:00.000Z",
+  };
   return { folder, receipt: write("receipt.json", receipt), result: write("result.json", output), job: write("job.json", job) };
 }
 
@@ -32,7 +39,21 @@ describe("compute-router", () => {
   });
 
   it("has help for every command, under its whole name, without colors in a pipe", async () => {
-    const names = ["worker", "worker key", "worker key path", "worker key show", "verify", "run", "task", "quote", "job", "pair", "pair create", "pair claim", "pair list"];
+    const names = [
+      "worker",
+      "worker key",
+      "worker key path",
+      "worker key show",
+      "verify",
+      "run",
+      "task",
+      "quote",
+      "job",
+      "pair",
+      "pair create",
+      "pair claim",
+      "pair list",
+    ];
     const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
     for (const { name, code, stdout } of helps) {
       expect(code).toBe(0);

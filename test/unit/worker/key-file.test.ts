@@ -33,12 +33,15 @@ describe("the key file", () => {
     expect(readOrMakeKeyFile(file)).toEqual({ ok: false, reason: "open_to_others", message: expect.stringContaining(`chmod 600 '${file}'`) });
   });
 
-  it.each([[""], ["abc"], ["0".repeat(63)], [`${"0".repeat(64)}\n${"0".repeat(64)}`], ["-----BEGIN PRIVATE KEY-----"]])("is refused, and kept, when it holds something else: %j", (content) => {
-    const file = join(temporaryFolder(), "k");
-    writeFileSync(file, content, { mode: 0o600 });
-    expect(readOrMakeKeyFile(file)).toMatchObject({ ok: false, reason: "malformed" });
-    expect(readFileSync(file, "utf8")).toBe(content);
-  });
+  it.each([[""], ["abc"], ["0".repeat(63)], [`${"0".repeat(64)}\n${"0".repeat(64)}`], ["-----BEGIN PRIVATE KEY-----"]])(
+    "is refused, and kept, when it holds something else: %j",
+    (content) => {
+      const file = join(temporaryFolder(), "k");
+      writeFileSync(file, content, { mode: 0o600 });
+      expect(readOrMakeKeyFile(file)).toMatchObject({ ok: false, reason: "malformed" });
+      expect(readFileSync(file, "utf8")).toBe(content);
+    },
+  );
 
   it("two files at one place: the first stays, no draft is left", () => {
     const folder = temporaryFolder();

@@ -49,7 +49,11 @@ describe("the watch over the LLM runtime", () => {
   it("one that does not answer is missing, said once; it is announced when it does", async () => {
     const tiny = runtime("tiny");
     tiny.failWith = new RuntimeError("runtime_error", "out of memory");
-    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }, { ok: true, runtime: tiny }, { ok: true, runtime: tiny }]);
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: tiny },
+      { ok: true, runtime: tiny },
+      { ok: true, runtime: tiny },
+    ]);
     await watched.start();
     await watched.start();
     tiny.failWith = null;
@@ -60,7 +64,11 @@ describe("the watch over the LLM runtime", () => {
   it("the same runtime found again changes nothing and is not warmed again", async () => {
     const first = runtime("tiny");
     const again = runtime("tiny");
-    const { watch: watched, notes } = watch([{ ok: true, runtime: first }, { ok: true, runtime: again }, { ok: true, runtime: first }]);
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: first },
+      { ok: true, runtime: again },
+      { ok: true, runtime: first },
+    ]);
     await watched.start();
     await watched.start();
     await watched.start();
@@ -71,7 +79,10 @@ describe("the watch over the LLM runtime", () => {
   it("another model takes over and the old runtime is closed", async () => {
     const small = runtime("small");
     const large = runtime("large");
-    const { watch: watched } = watch([{ ok: true, runtime: small }, { ok: true, runtime: large }]);
+    const { watch: watched } = watch([
+      { ok: true, runtime: small },
+      { ok: true, runtime: large },
+    ]);
     await watched.start();
     await watched.start();
     expect([watched.runtime, small.closed]).toEqual([large, 1]);

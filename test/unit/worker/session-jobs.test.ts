@@ -109,7 +109,9 @@ describe("times", () => {
     expect(sent(bench.pass(limit - 1))).not.toContainEqual(expect.objectContaining({ type: "job_failed" }));
     const effects = bench.pass(1);
     expect(deeds(effects)).toContain("abort");
-    expect(sent(effects)).toContainEqual(expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, error: "execution_timeout", retryable: true }));
+    expect(sent(effects)).toContainEqual(
+      expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, error: "execution_timeout", retryable: true }),
+    );
   });
 
   it("[JB4] progress renews the limit, up to the deadline of the job", () => {
@@ -197,7 +199,10 @@ describe("progress", () => {
     progress(bench, "b");
     bench.pass(2_500);
     const frames = [...sent(bench.goOnline()), ...sent(bench.pass(50))].filter((frame) => frame["type"] === "job_progress");
-    expect(frames.map(({ seq, delta }) => [seq, delta])).toEqual([[0, "a"], [1, "b"]]);
+    expect(frames.map(({ seq, delta }) => [seq, delta])).toEqual([
+      [0, "a"],
+      [1, "b"],
+    ]);
   });
 });
 

@@ -261,7 +261,18 @@ it("[WS1] frames that make no sense are ignored", () => {
   const bench = new SessionBench();
   bench.goOnline();
   const before = structuredClone(bench.state);
-  for (const text of ["", "[]", "null", "1", "{", '{"type":5}', '{"type":"news"}', '{"type":"job_assign"}', `${"[".repeat(99)}${"]".repeat(99)}`, '{"type":"job_assign","job_id":"","job_type":"TASK","payload":{}}']) {
+  for (const text of [
+    "",
+    "[]",
+    "null",
+    "1",
+    "{",
+    '{"type":5}',
+    '{"type":"news"}',
+    '{"type":"job_assign"}',
+    `${"[".repeat(99)}${"]".repeat(99)}`,
+    '{"type":"job_assign","job_id":"","job_type":"TASK","payload":{}}',
+  ]) {
     expect(bench.receive(text)).toEqual([]);
   }
   expect(bench.state).toEqual(before);

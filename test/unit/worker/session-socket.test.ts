@@ -17,7 +17,16 @@ type Started = { session: WorkerSession; notes: SessionNote[] };
 function start(coordinator: FakeCoordinator, over: Partial<SessionOptions> = {}): Started {
   const notes: SessionNote[] = [];
   const timing = { ...QUICK, ...over.timing };
-  const options = { url: coordinator.url, WebSocket, signer: seedSigner(KEY), profile: PROFILE, execute: echo, onNote: (note: SessionNote) => notes.push(note), ...over, timing };
+  const options = {
+    url: coordinator.url,
+    WebSocket,
+    signer: seedSigner(KEY),
+    profile: PROFILE,
+    execute: echo,
+    onNote: (note: SessionNote) => notes.push(note),
+    ...over,
+    timing,
+  };
   const session = new WorkerSession(options);
   onTestFinished(() => session.stop());
   session.start();

@@ -15,7 +15,15 @@ describe("the worker process", () => {
     const process = start(coordinator, temporaryFolder());
     const { provider_pubkey } = await process.says("starting");
     const { worker, register } = await coordinator.registered();
-    expect(register).toMatchObject({ provider_pubkey, provider_type: "DESKTOP", capabilities: ["TASK"], models: [], name: "test", features: ["ack"], resume: [] });
+    expect(register).toMatchObject({
+      provider_pubkey,
+      provider_type: "DESKTOP",
+      capabilities: ["TASK"],
+      models: [],
+      name: "test",
+      features: ["ack"],
+      resume: [],
+    });
     const job = worker.assign();
     const { output, receipt, receipt_signature } = await worker.receive("job_complete", "job_ack");
     expect(output).toMatchObject({ sentiment: "positive", confidence: expect.any(Number) });

@@ -80,9 +80,12 @@ describe("the file of kept results", () => {
     expect(results.load()).toEqual([]);
   });
 
-  it.each([["{"], ["[]"], ['{"version":2,"results":[]}'], ['{"version":1,"results":[{}]}']])("[WS10] cut or of another kind is as good as none: %s", (content) => {
-    const file = join(temporaryFolder(), "r.json");
-    writeFileSync(file, content);
-    expect(new ResultFile(file).load()).toEqual([]);
-  });
+  it.each([["{"], ["[]"], ['{"version":2,"results":[]}'], ['{"version":1,"results":[{}]}']])(
+    "[WS10] cut or of another kind is as good as none: %s",
+    (content) => {
+      const file = join(temporaryFolder(), "r.json");
+      writeFileSync(file, content);
+      expect(new ResultFile(file).load()).toEqual([]);
+    },
+  );
 });

@@ -31,7 +31,9 @@ describe("the status line", () => {
   });
 
   it("shows that it is not signed in, offline, working, finishing", () => {
-    expect(statusLine(after({ ...ONLINE, authenticated: false, network: "solana:x" }), FRAME)).toContain("online  svm 127.0.0.1:4010  key 8551…b537  not signed");
+    expect(statusLine(after({ ...ONLINE, authenticated: false, network: "solana:x" }), FRAME)).toContain(
+      "online  svm 127.0.0.1:4010  key 8551…b537  not signed",
+    );
     expect(statusLine(after(ONLINE, { type: "offline", code: 1006, cause: "c", retry_in_ms: 1 }), FRAME)).toMatch(/^○ offline/);
     expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining" }), FRAME)).toMatch(/^● finishing.*working$/);
   });
@@ -52,7 +54,12 @@ describe("views", () => {
     const view = jsonView({ write: (text) => (out += text) }, () => "2026-11-21T00:00:00.000Z");
     view.note(ONLINE);
     view.say("hello\nthere");
-    expect(out.trimEnd().split("\n").map((line) => JSON.parse(line))).toEqual([
+    expect(
+      out
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
       { time: "2026-11-21T00:00:00.000Z", ...ONLINE },
       { time: "2026-11-21T00:00:00.000Z", type: "info", message: "hello\nthere" },
     ]);

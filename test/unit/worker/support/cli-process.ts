@@ -17,7 +17,10 @@ function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe"
 }
 
 /** Runs one command line to its end. */
-export async function runCli(args: string[], { env = {}, input }: { env?: NodeJS.ProcessEnv; input?: string } = {}): Promise<{ code: number | null; stdout: string; stderr: string }> {
+export async function runCli(
+  args: string[],
+  { env = {}, input }: { env?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = launch(args, env, input === undefined ? "ignore" : "pipe");
   child.stdin?.end(input);
   if (child.stdout === null || child.stderr === null) throw new Error("no pipes");

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import { onTestFinished } from "vitest";
 import { HEARTBEAT, HEARTBEAT_ACK } from "../../../../src/protocol/worker-messages.ts";
 
@@ -8,7 +8,6 @@ type Frame = Record<string, unknown>;
 
 /** A real WebSocket server on loopback that speaks the coordinator's side of the protocol as a test tells it to. */
 export class FakeCoordinator {
-  readonly #server: WebSocketServer;
   readonly #dialled = queue<Connection>();
   readonly url: string;
   readonly host: string;
@@ -17,7 +16,6 @@ export class FakeCoordinator {
   heartbeats = true;
 
   private constructor(server: WebSocketServer, port: number, network: string) {
-    this.#server = server;
     this.host = `127.0.0.1:${port}`;
     this.url = `ws://${this.host}/`;
     this.network = network;
@@ -65,7 +63,7 @@ export class Connection {
     const closed = Promise.withResolvers<number>();
     this.closed = closed.promise;
     socket.on("close", (code) => closed.resolve(code));
-    socket.on("message", (data: RawData) => this.#heard(String(data)));
+    socket.on("message", (data) => this.#heard(Buffer.isBuffer(data) ? data.toString("utf8") : ""));
   }
 
   send(frame: Frame | string): void {

@@ -84,7 +84,17 @@ export class SessionBench {
 
   assign(jobId = "job-1", over: Frame = {}): Effect[] {
     const payload = { job_type: "TASK", task_type: "classify", input: "good" };
-    return this.receive({ type: "job_assign", job_id: jobId, job_type: "TASK", payload, policy: "CHEAP", privacy_class: "PUBLIC", attempt: 1, deadline: this.deadline(), ...over });
+    return this.receive({
+      type: "job_assign",
+      job_id: jobId,
+      job_type: "TASK",
+      payload,
+      policy: "CHEAP",
+      privacy_class: "PUBLIC",
+      attempt: 1,
+      deadline: this.deadline(),
+      ...over,
+    });
   }
 
   assignLlm(jobId = "job-1", over: Frame = {}): Effect[] {
