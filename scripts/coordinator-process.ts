@@ -75,7 +75,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   options.onStep?.("starting");
 
   const url = `http://127.0.0.1:${port}`;
-  const coordinator = new Supervised(options, url, stateDir, lock.release);
+  const coordinator = new Supervised(options, url, stateDir, () => lock.release());
   const problem = await Promise.race([untilWell(url, coordinator), coordinator.failed]);
   if (problem !== null) {
     await coordinator.stop();

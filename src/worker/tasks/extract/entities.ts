@@ -69,7 +69,7 @@ function trimUrl(url: string): string {
     const last = url[end - 1] ?? "";
     if (".,;:!?*_。，、".includes(last)) continue;
     const opener = last === ")" ? "(" : last === "]" ? "[" : "";
-    if (opener !== "" && !url.slice(0, end).includes(opener)) continue;
+    if (opener !== "" && !url.includes(opener)) continue;
     break;
   }
   return /^(?:https?:\/\/|www\.)$/i.test(url.slice(0, end)) ? "" : url.slice(0, end);

@@ -1,0 +1,31 @@
+import { classify } from "./classify.ts";
+import type { Classification } from "./classify.ts";
+import { extractJsonTask } from "./extract-json.ts";
+import type { Extraction } from "./extract-json.ts";
+import { summarize } from "./summarize.ts";
+import type { Summary } from "./summarize.ts";
+
+/** Name of this engine, announced in `register`. Two workers of one name give equal outputs: bump it whenever any output may change. */
+export const ENGINE = "tasks/1.0";
+
+/** The tasks of a TASK job. Source: SPEC.md "Task output shapes". */
+export type TaskType = "summarize" | "classify" | "extract_json";
+
+/** What a task answers, as plain JSON data. */
+export type TaskOutput = Summary | Classification | Extraction;
+
+/** Runs a task over `input`: pure, deterministic, within a second or so for 256 KiB of any text. Never throws on text. */
+export function runTask(taskType: TaskType, input: string): TaskOutput {
+  // Half of a surrogate pair could not be signed; well-formed input is untouched.
+  const text = input.toWellFormed();
+  switch (taskType) {
+    case "summarize":
+      return summarize(text);
+    case "classify":
+      return classify(text);
+    case "extract_json":
+      return extractJsonTask(text);
+    default:
+      return taskType satisfies never;
+  }
+}
