@@ -12,8 +12,11 @@ import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 /** Payments made for one commit at most. */
 const MAX_PAYMENTS = 2;
 
-/** The 503s after which the router has kept nothing of the commit [PY5]. Any other 5xx may come from something in front of it. */
-const KEPT_NOTHING: readonly unknown[] = ["queue_full", "overloaded", "facilitator_unavailable"];
+/**
+ * The 503s after which the router has kept nothing of the commit [PY5]. `overloaded` is not one of them: the router may have lost its hub's
+ * answer. Any other 5xx may come from something in front of it.
+ */
+const KEPT_NOTHING: readonly unknown[] = ["queue_full", "facilitator_unavailable"];
 
 /** What a commit came to. */
 export type Committed = { jobId: string; price: string };

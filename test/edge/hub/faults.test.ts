@@ -187,6 +187,14 @@ describe("the alarm", () => {
     }, "requeued");
   });
 
+  test("[JB4] is rung by the platform itself", async () => {
+    const hub = new TestHub();
+    hub.skip(-29_800);
+    const id = await hub.commit();
+    hub.runClock();
+    expect((await hub.request(`/v1/jobs/${id}?wait=10`)).body).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" } });
+  });
+
   test("[JB2] does not wait for a slow D1", async () => {
     const hub = new TestHub();
     hub.skip(0);

@@ -124,6 +124,11 @@ export class TestHub {
     vi.useFakeTimers({ toFake: ["Date"], now: now + ms });
   }
 
+  /** Gives the clock back to the present. */
+  runClock(): void {
+    vi.useRealTimers();
+  }
+
   /** Lets this much time go by and then has the alarm ring, as the platform would. True when there was one. */
   async pass(ms: number): Promise<boolean> {
     this.skip(ms);

@@ -56,7 +56,6 @@ describe("fallback", () => {
     ["the quote fails with 502", { quote: [unreachable, unreachable] }],
     ["the quote fails with 500", { quote: [reply(500, { error: "internal" })] }],
     ["the router keeps nothing of the commit: its queue is full", { commit: [queueFull, queueFull] }],
-    ["the router keeps nothing of the commit: it is overloaded", { commit: [reply(503, { error: "overloaded" }), reply(503, { error: "overloaded" })] }],
   ])("answers when %s", async (_title, faults) => {
     const { answer, ran, router } = await outcome(faults);
     expect(answer).toMatchObject({ source: "fallback:spare" });
@@ -79,6 +78,7 @@ describe("fallback", () => {
     ["something in front of the router answers 502", { commit: [unreachable, unreachable] }],
     ["something in front of the router answers 503", { commit: [reply(503, "busy"), reply(503, "busy")] }],
     ["a 503 is none of those after which the router keeps nothing", { commit: [reply(503, { error: "upstream" }), reply(503, { error: "upstream" })] }],
+    ["the router lost its hub and cannot say: overloaded", { commit: [reply(503, { error: "overloaded" }), reply(503, { error: "overloaded" })] }],
     ["a commit meets a 500", { commit: [reply(500, { error: "internal" })] }],
     ["one try was lost and only the next clearly refused", { commit: [reset, queueFull] }],
     ["a 201 cannot be read", { commit: [garbage(201, "{")] }],

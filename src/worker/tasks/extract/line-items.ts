@@ -18,7 +18,7 @@ const COLUMNS = {
 const SUMMARY_ROW = /^(?:\W*)(?:sub-?\s?total|total|grand total|amount due|balance|tax|vat|gst|hst|discount|shipping)\b/i;
 
 // "2 x Bagel @ $1.75 = $3.50", "3x Widget at $9.99"
-const COUNTED = /(?<![\w.,])(\d{1,6}(?:\.\d{1,3})?) ?[x×] ?([\p{L}][^\n,;@=$€£:]{0,80}?) ?(?:@|\bat\b|\bfor\b|\bà\b) ?([^\s=,;]{1,24}?)(?: each)?(?: ?= ?([^\s,;]{1,24}))?(?=[\s,;.]|$)/gu;
+const COUNTED = /(?<![\w.,])(\d{1,6}(?:\.\d{1,3})?) ?[x×] ?([\p{L}][^\n,;@=$€£:]{0,80}?) ?(?:@|\bat\b|\bfor\b|\bà\b) ?((?:[^\s=,;]|,(?=\d)){1,24}?)(?: each)?(?: ?= ?((?:[^\s,;]|,(?=\d)){1,24}))?(?=[\s,;]|\.(?:\s|$)|$)/gu;
 
 /** The line items of an invoice given as lines, and the lines that their table took. */
 export function lineItemsOf(lines: readonly string[]): { items: LineItem[]; taken: ReadonlySet<number> } {
