@@ -219,7 +219,12 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     await breakJournal(hub, "INSERT");
     const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
-    expect(await hub.stub.commit(input).then(() => "answered", () => "refused")).toBe("refused");
+    expect(
+      await hub.stub.commit(input).then(
+        () => "answered",
+        () => "refused",
+      ),
+    ).toBe("refused");
     const { status, body } = await hub.post("cheap");
     expect(status).toBeGreaterThanOrEqual(500);
     expect(body).toEqual({ error: expect.any(String), request_id: expect.any(String) });

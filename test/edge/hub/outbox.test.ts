@@ -13,17 +13,31 @@ async function handedOn(hub: TestHub): Promise<void> {
 }
 
 async function count(table: "jobs" | "receipts", id: string): Promise<unknown> {
-  return env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table === "jobs" ? "id" : "job_id"} = ?`).bind(id).first("n");
+  return env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${table === "jobs" ? "id" : "job_id"} = ?`)
+    .bind(id)
+    .first("n");
 }
 
 describe("from the hub to D1", () => {
   test("[JB9] a job is in D1 while it waits and while it runs, with what a support case needs", async () => {
     const hub = new TestHub();
     const id = await hub.commit("fast", { user_id: "owner" });
-    expect(await hub.recorded(id, "pending")).toMatchObject({ job_type: "TASK", policy: "FAST", privacy_class: "PUBLIC", user_id: "owner", attempt: 0, provider_pubkey: null, result: null });
+    expect(await hub.recorded(id, "pending")).toMatchObject({
+      job_type: "TASK",
+      policy: "FAST",
+      privacy_class: "PUBLIC",
+      user_id: "owner",
+      attempt: 0,
+      provider_pubkey: null,
+      result: null,
+    });
     const worker = await hub.worker();
     await worker.assigned();
-    expect(await hub.recorded(id, "assigned")).toMatchObject({ attempt: 1, provider_pubkey: worker.key.publicKey, holders: JSON.stringify([worker.key.publicKey]) });
+    expect(await hub.recorded(id, "assigned")).toMatchObject({
+      attempt: 1,
+      provider_pubkey: worker.key.publicKey,
+      holders: JSON.stringify([worker.key.publicKey]),
+    });
     expect(await rows(hub)).toHaveLength(1);
   });
 
@@ -202,7 +216,7 @@ describe("D1 in trouble", () => {
   test("[WS10] a late result is not answered while D1 cannot say; asked again, it is", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
-    const id = await hub.commit();
+    await hub.commit();
     const job = await worker.assigned();
     const frame = worker.completion(job, OUTPUT);
     await worker.complete(job, OUTPUT, frame);

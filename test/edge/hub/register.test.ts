@@ -11,7 +11,14 @@ describe("register", () => {
     const hub = new TestHub();
     const worker = await hub.connect();
     const ack = await worker.register();
-    expect(ack).toEqual({ type: "register_ack", status: "ok", worker_id: expect.stringMatching(UUID), authenticated: false, tier: "Open", heartbeat_interval_ms: 10_000 });
+    expect(ack).toEqual({
+      type: "register_ack",
+      status: "ok",
+      worker_id: expect.stringMatching(UUID),
+      authenticated: false,
+      tier: "Open",
+      heartbeat_interval_ms: 10_000,
+    });
     expect(await hub.workersOnline()).toBe(1);
   });
 

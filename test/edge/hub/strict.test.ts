@@ -40,7 +40,10 @@ describe("RECEIPT_POLICY=strict", () => {
     ["S + L in the signature", (worker, id) => ({ receipt_signature: malleated(worker.receipt(id, OUTPUT).signature) })],
     ["another worker's key in it", (worker, id) => signed(worker, id, { provider_pubkey: newKey().publicKey })],
     ["another job in it", (worker, id) => signed(worker, id, { job_id: crypto.randomUUID() })],
-    ["a hash in upper case", (worker, id) => signed(worker, id, { output_hash: worker.receipt(id, OUTPUT).output_hash.toUpperCase().replace("SHA256", "sha256") })],
+    [
+      "a hash in upper case",
+      (worker, id) => signed(worker, id, { output_hash: worker.receipt(id, OUTPUT).output_hash.toUpperCase().replace("SHA256", "sha256") }),
+    ],
     ["a hash of something else", (worker, id) => signed(worker, id, { output_hash: `sha256:${"0".repeat(64)}` })],
     ["a completed_at of 5 min and 1 ms ago", (worker, id) => signed(worker, id, { completed_at: at(-300_001) })],
     ["a completed_at in 5 min and 1 ms", (worker, id) => signed(worker, id, { completed_at: at(300_001) })],

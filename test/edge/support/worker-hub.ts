@@ -111,7 +111,9 @@ export class TestHub {
   /** Pairs a user with a worker, as a claimed code leaves them. */
   async pair(userId: string, key: string): Promise<void> {
     const now = Date.now();
-    await env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('ABCDEF', ?, ?, 1, ?, ?, ?)")
+    await env.DB.prepare(
+      "INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('ABCDEF', ?, ?, 1, ?, ?, ?)",
+    )
       .bind(userId, key, now, now, now)
       .run();
   }
