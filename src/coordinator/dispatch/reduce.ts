@@ -94,7 +94,7 @@ function submit(state: DispatchState, facts: JobFacts, turn: Turn): void {
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, holders: [] });
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return;
   }
   const full =

@@ -88,7 +88,7 @@ export class Dispatcher {
     restore(this.#state, saved, now);
     for (const id of damaged) {
       logError("damaged_row", { job: id.slice(0, 8) });
-      this.#turn().ends.set(id, { status: "failed", result: '{"error":"worker_lost"}', receipt: null, key: null, holders: [], rev: Number.MAX_SAFE_INTEGER, endedAt: now });
+      this.#turn().ends.set(id, { status: "failed", result: '{"error":"worker_lost"}', receipt: null, key: null, holders: [], attempts: 0, rev: Number.MAX_SAFE_INTEGER, endedAt: now });
     }
     for (const conn of this.#sockets.reload()) {
       const { worker } = conn.attachment;
@@ -195,12 +195,12 @@ export class Dispatcher {
         batch.saves.add(effect.jobId);
         return;
       case "ended": {
-        const { outcome, jobId, rev, holders } = effect;
+        const { outcome, jobId, rev, attempts, holders } = effect;
         const endedAt = this.#clock();
         const end: StoredEnd =
           outcome.status === "completed"
-            ? { status: "completed", result: completion?.result ?? "null", receipt: completion?.receipt ?? null, key: outcome.key, holders, rev, endedAt }
-            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, rev, endedAt };
+            ? { status: "completed", result: completion?.result ?? "null", receipt: completion?.receipt ?? null, key: outcome.key, holders, attempts, rev, endedAt }
+            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, attempts, rev, endedAt };
         batch.saves.delete(jobId);
         batch.ends.set(jobId, end);
         return;

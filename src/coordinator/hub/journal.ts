@@ -12,6 +12,7 @@ export type StoredEnd = {
   /** The worker whose result it is; null on failure. */
   key: string | null;
   holders: readonly string[];
+  attempts: number;
   rev: number;
   endedAt: number;
 };
@@ -107,10 +108,11 @@ export class Journal {
 
   end(id: string, end: StoredEnd): void {
     this.#sql.exec(
-      `UPDATE jobs SET rev = ?, status = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
+      `UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
          result = ?, receipt = ?, completed_at = ?, ended_at = ? WHERE id = ?`,
       end.rev,
       end.status,
+      end.attempts,
       end.key,
       JSON.stringify(end.holders),
       end.result,

@@ -47,7 +47,8 @@ describe("assignment", () => {
   test("[WS8] the payload reaches the worker as it was sent: member order, unknown members, numbers, odd names", async () => {
     const worker = await specWorker(evm.socketUrl);
     const user = await owner(worker);
-    const payload = '{"zeta":[1,{"b":null,"a":true}],"input":"héllo 🦊 \\u2028","task_type":"summarize","__proto__":{"x":1},"constructor":"c","a":{"z":1,"b":2},"e":-0.5,"job_type":"TASK","n":1e3}';
+    const payload =
+      '{"zeta":[1,{"b":null,"a":true}],"input":"héllo 🦊 \\u2028","task_type":"summarize","__proto__":{"x":1},"constructor":"c","a":{"z":1,"b":2},"e":-0.5,"job_type":"TASK","n":1e3}';
     const id = await evm.api.commit(`{"job_type":"TASK","user_id":${JSON.stringify(user)},"privacy_class":"PRIVATE","payload":${payload}}`);
     const assign = await worker.assigned(id);
     expect(JSON.stringify(assign.payload)).toBe(JSON.stringify(JSON.parse(payload)));
@@ -114,7 +115,11 @@ describe("results", () => {
     ["a string of JSON", '{"a":1}', { output: '{"a":1}' }],
     ["an object", OUTPUT, OUTPUT],
     ["an object with output only", { output: "x" }, { output: "x" }],
-    ["our LLM worker's", { model: "m", output: "x", usage: { completion_tokens: 1, prompt_tokens: 2 } }, { model: "m", output: "x", usage: { completion_tokens: 1, prompt_tokens: 2 } }],
+    [
+      "our LLM worker's",
+      { model: "m", output: "x", usage: { completion_tokens: 1, prompt_tokens: 2 } },
+      { model: "m", output: "x", usage: { completion_tokens: 1, prompt_tokens: 2 } },
+    ],
     ["an empty object", {}, {}],
     ["error among others", { error: "x", output: "y" }, { error: "x", output: "y" }],
     ["error that is no string", { error: 5 }, { error: 5 }],
@@ -148,7 +153,11 @@ describe("results", () => {
     expect(await answered(sent)).toMatchObject({ status: "accepted" });
     const job = await evm.api.job(id);
     expect(await answered(sent)).toMatchObject({ job_id: id, status: "duplicate" });
-    expect(await answered(worker.completion(id, { sentiment: "other", confidence: 0 }))).toMatchObject({ job_id: id, status: "rejected", error: "already_terminal" });
+    expect(await answered(worker.completion(id, { sentiment: "other", confidence: 0 }))).toMatchObject({
+      job_id: id,
+      status: "rejected",
+      error: "already_terminal",
+    });
     expect(await evm.api.job(id)).toEqual(job);
   });
 

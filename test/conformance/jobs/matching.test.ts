@@ -12,7 +12,11 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await within(10_000, async () => ((await evm.api.get("/v1/health")).body.workers_online === 0 ? true : undefined), () => "the last test's workers to leave");
+  await within(
+    10_000,
+    async () => ((await evm.api.get("/v1/health")).body.workers_online === 0 ? true : undefined),
+    () => "the last test's workers to leave",
+  );
 });
 
 /** Jobs of a worker in the order in which it was given them. */

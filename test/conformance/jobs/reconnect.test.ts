@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { type Identity, newIdentity } from "../support/identity.ts";
 import { pass, stopwatch } from "../support/wait.ts";
-import { fullWorker, specWorker, WorkerSocket } from "../support/worker.ts";
+import { fullWorker, specWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -102,7 +102,16 @@ describe("reconnecting", () => {
     keeper.ack(await keeper.assigned(held));
     const waiting = await evm.api.commit(task(user, "waiting", PRIVATE));
     const unknown = "11111111-2222-4333-8444-555555555555";
-    const back = await fullWorker(evm.socketUrl, { resume: [{ job_id: unknown, attempt: 1 }, { job_id: held, attempt: 1 }] }, identity);
+    const back = await fullWorker(
+      evm.socketUrl,
+      {
+        resume: [
+          { job_id: unknown, attempt: 1 },
+          { job_id: held, attempt: 1 },
+        ],
+      },
+      identity,
+    );
     await back.assigned(waiting);
     const kinds = back.frames.filter(({ type }) => type === "job_cancel" || type === "job_assign").map(({ type, job_id }) => `${type} ${String(job_id)}`);
     expect(kinds.slice(0, 2).toSorted()).toEqual([`job_cancel ${held}`, `job_cancel ${unknown}`].toSorted());

@@ -31,7 +31,9 @@ export type Subject = {
 };
 
 /** The launcher of the copy, whose coordinator is the copy's. */
-const { startCoordinator } = (await import(/* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href)) as typeof import("../../../scripts/coordinator-process.ts");
+const { startCoordinator } = (await import(
+  /* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href
+)) as typeof import("../../../scripts/coordinator-process.ts");
 
 const running: (() => Promise<void>)[] = [];
 afterAll(() => Promise.all(running.map((end) => end())));

@@ -128,6 +128,18 @@ describe("RECEIPT_POLICY=strict", () => {
     await hub.worker({ key });
   });
 
+  test("[RC4] [WS4] who is parked in this very turn cannot register in it", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    const job = await worker.assigned();
+    const again = await hub.connect(worker.key);
+    const bad = { from: worker, frame: worker.completion(job, OUTPUT, { receipt: null }) };
+    await hub.together(bad, bad, bad, { from: again, frame: again.registration() });
+    expect(await again.next("register_ack")).toMatchObject({ error: "parked", retry_after_s: 60 });
+    expect(await hub.workersOnline()).toBe(0);
+  });
+
   test("[RC4] [WS12] a stranger's results are strikes too", async () => {
     const hub = new TestHub();
     const stranger = await hub.worker({ capabilities: [] });

@@ -19,8 +19,8 @@ export type Answer = { status: number; text: string; body: Record<string, unknow
 
 type JobFields = Partial<Record<"job_type" | "user_id" | "privacy_class", string>> & { payload?: object };
 
-/** A D1 that misbehaves: `batch` and `first` are asked before each write and read; what they throw, the hub gets. */
-export type D1Fault = { batch?: (run: () => Promise<D1Result[]>) => Promise<D1Result[]>; read?: () => Promise<void> };
+/** A D1 that misbehaves: `batch` stands around each write, `read` in place of each read, `bound` sees the parameters of a write. */
+export type D1Fault = { batch?: (run: () => Promise<D1Result[]>) => Promise<D1Result[]>; read?: () => Promise<void>; bound?: (values: unknown[]) => void };
 
 /**
  * A hub of its own for one test, with the real router in front and the real D1 behind. Named, not reset: nothing of another test can be in it.
@@ -141,6 +141,20 @@ export class TestHub {
     return runInDurableObject(this.stub, look);
   }
 
+  /** Delivers frames in one turn of the hub, which the platform may do and no test can time. Each by the nonce of its socket's challenge. */
+  together(...frames: readonly { from: TestWorker; frame: object }[]): Promise<void> {
+    return this.inside(async (hub, state) => {
+      const sockets = state.getWebSockets();
+      const socketOf = (worker: TestWorker) => sockets.find((ws) => ws.deserializeAttachment().nonce === worker.challenge.nonce);
+      await Promise.all(
+        frames.map(({ from, frame }) => {
+          const ws = socketOf(from);
+          return ws && hub.webSocketMessage(ws, JSON.stringify(frame));
+        }),
+      );
+    });
+  }
+
   sql<Row extends Record<string, SqlStorageValue>>(query: string): Promise<Row[]> {
     return this.inside((_, state) => state.storage.sql.exec<Row>(query).toArray());
   }
@@ -172,6 +186,15 @@ export class TestHub {
           if (member === "prepare" && fault.read) {
             const { read } = fault;
             return (query: string) => (query.startsWith("SELECT") ? unreadable(read) : target.prepare(query));
+          }
+          if (member === "prepare" && fault.bound) {
+            const { bound } = fault;
+            return (query: string) => ({
+              bind(...values: unknown[]) {
+                bound(values);
+                return target.prepare(query).bind(...values);
+              },
+            });
           }
           const value: unknown = Reflect.get(target, member);
           return typeof value === "function" ? value.bind(target) : value;
