@@ -157,7 +157,7 @@ function setMint(ledger: Ledger, address: Address, mintAuthority: Address): void
 
 /** Signs and runs instructions. @throws when they fail */
 async function run(ledger: Ledger, feePayer: KeyPairSigner, instructions: readonly Instruction[]): Promise<void> {
-  const { blockhash, lastValidBlockHeight } = ledger.latestBlockhash();
+  const { blockhash, lastValidBlockHeight } = ledger.latestBlockhash(true);
   const message = pipe(
     createTransactionMessage({ version: 0 }),
     (empty) => setTransactionMessageFeePayerSigner(feePayer, empty),

@@ -61,10 +61,10 @@ export class Ledger {
     return FIRST_SLOT + Math.floor((Date.now() - this.#began) / SLOT_MS);
   }
 
-  /** A blockhash for a new transaction; another one in each slot. */
-  latestBlockhash(): { blockhash: string; lastValidBlockHeight: number } {
+  /** A blockhash for a new transaction: another one in each slot, or `fresh` for each call, so that equal instructions make different messages. */
+  latestBlockhash(fresh = false): { blockhash: string; lastValidBlockHeight: number } {
     const { slot } = this;
-    if (slot !== this.#blockhashSlot) {
+    if (fresh || slot !== this.#blockhashSlot) {
       this.#svm.expireBlockhash();
       this.#blockhashSlot = slot;
       this.#forgetOld();
@@ -150,7 +150,7 @@ export class Ledger {
 }
 
 function messageKey(transaction: Transaction): string {
-  return createHash("sha256").update(transaction.messageBytes).digest("hex");
+  return createHash("sha256").update(Uint8Array.from(transaction.messageBytes)).digest("hex");
 }
 
 function firstSignature(transaction: Transaction): Signature {
