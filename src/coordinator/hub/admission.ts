@@ -101,8 +101,7 @@ export class Admission {
 
   /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
-    const older = this.#dispatcher.state.workers.get(key);
-    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number" || (older !== undefined && this.#sockets.get(older.conn)?.attachment.worker?.authenticated === true);
+    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number";
     if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
       this.refuse(conn, "auth_required");
       return false;

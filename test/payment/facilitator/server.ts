@@ -7,7 +7,7 @@ import type { x402Facilitator } from "@x402/core/facilitator";
 import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { decodeTransactionFromPayload, getTokenPayerFromTransaction } from "@x402/svm";
 import { type Listener, listen, readText, sendJson } from "../loopback.ts";
-import { type Call, CallLog } from "./call-log.ts";
+import { type Call, type CallEnd, CallLog } from "./call-log.ts";
 import { type Fault, Faults, type Loss, type Operation } from "./faults.ts";
 import { type Chains, facilitatorOf, impatient } from "./schemes.ts";
 
@@ -46,7 +46,6 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
   let listener: Listener | null = await listen(options.port ?? 0, serve);
   const { port, url } = listener;
   const down = async (): Promise<void> => {
-    faults.clear();
     await listener?.close();
     listener = null;
   };
@@ -61,7 +60,10 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
     async up() {
       listener ??= await listen(port, serve);
     },
-    stop: down,
+    stop() {
+      faults.clear();
+      return down();
+    },
   };
 }
 
@@ -76,11 +78,13 @@ async function handle(real: x402Facilitator, faults: Faults, log: CallLog, reque
   const call = log.begin({ ...who, fault: fault?.kind ?? null }, text, body.paymentPayload);
 
   const began = performance.now();
-  response.once("close", () => {
+  const end = (how: CallEnd): void => {
+    if (call.ms !== null) return;
     call.ms = Math.round((performance.now() - began) * 10) / 10;
     call.status = response.headersSent ? response.statusCode : null;
-    call.ended ??= response.writableFinished ? "answered" : "left";
-  });
+    call.ended ??= how;
+  };
+  response.once("finish", () => end("answered")).once("close", () => end("left"));
   if (fault === null) await respond(response, () => perform(real, work, call));
   else await misbehave(fault, { real, faults, work, call, response });
 }
