@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
@@ -41,6 +42,16 @@ describe("npm run dev", () => {
     await until("ready line", () => child.lines.find((line) => line.startsWith("ready ")));
     const children = descendants(child.pid).map(({ pid }) => pid);
     process.kill(child.pid, "SIGKILL");
+    await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
+  });
+
+  it.each(["SIGTERM", "SIGKILL"] as const)("run by npm, leaves no child behind when npm gets %s, of which npm tells its children nothing", async (signal) => {
+    const port = await freePort();
+    const npm = spawn("npm", ["run", "dev", "--", "evm", "--port", String(port), "--state", stateDir], { cwd: ROOT, stdio: "ignore" });
+    await until("answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null)) === null ? undefined : true));
+    const children = descendants(npm.pid ?? 0).map(({ pid }) => pid);
+    expect(children.length).toBeGreaterThan(3);
+    npm.kill(signal);
     await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
   });
 

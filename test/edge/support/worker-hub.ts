@@ -145,13 +145,11 @@ export class TestHub {
   together(...frames: readonly { from: TestWorker; frame: object }[]): Promise<void> {
     return this.inside(async (hub, state) => {
       const sockets = state.getWebSockets();
-      const socketOf = (worker: TestWorker) => sockets.find((ws) => ws.deserializeAttachment().nonce === worker.challenge.nonce);
-      await Promise.all(
-        frames.map(({ from, frame }) => {
-          const ws = socketOf(from);
-          return ws && hub.webSocketMessage(ws, JSON.stringify(frame));
-        }),
-      );
+      const deliver = async (from: TestWorker, frame: object): Promise<void> => {
+        const ws = sockets.find((socket) => socket.deserializeAttachment().nonce === from.challenge.nonce);
+        if (ws !== undefined) await hub.webSocketMessage(ws, JSON.stringify(frame));
+      };
+      await Promise.all(frames.map(({ from, frame }) => deliver(from, frame)));
     });
   }
 
