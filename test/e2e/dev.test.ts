@@ -75,9 +75,9 @@ describe("npm run dev", () => {
   });
 
   it("names the setting that is wrong", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "TESTNET_MODE=perhaps");
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "EVM_PAY_TO=nobody");
     expect(await child.exited).toBe(1);
-    expect(child.lines.join("\n")).toContain("TESTNET_MODE");
+    expect(child.lines.join("\n")).toContain("EVM_PAY_TO");
   });
 
   it.each([

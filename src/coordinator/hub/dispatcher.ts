@@ -1,5 +1,5 @@
 import { isoTime } from "../../protocol/text.ts";
-import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
+import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
   createState,
   type DispatchEvent,
@@ -130,6 +130,8 @@ export class Dispatcher {
         draining,
       });
     }
+    // Their grace time has to outlive this memory too.
+    for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#turn().saves.add(job.id);
     // The sweep that woke this object is due now: only the memory of its time was lost.
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
   }
@@ -191,6 +193,8 @@ export class Dispatcher {
       logError("journal_failed", errorFacts(error));
       this.#pause = PAUSE;
       batch.done.reject(error);
+      // Who was to be told that it is registered was not: without the answer it would work on what is given away.
+      for (const post of batch.posts) if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
       this.#recover();
       return;
     }

@@ -15,7 +15,7 @@ export async function startShop(lab: Lab): Promise<Listener> {
   const { evm, svm } = lab;
   if (evm === undefined || svm === undefined) throw new Error("the shop sells on both chains");
   const evmScheme = new ExactEvmScheme().registerMoneyParser((dollars) =>
-    Promise.resolve({ amount: String(Math.round(dollars * 1e6)), asset: evm.token, extra: { name: TOKEN_NAME, version: TOKEN_VERSION } }),
+    Promise.resolve({ amount: String(Math.round(Number(dollars) * 1e6)), asset: evm.token, extra: { name: TOKEN_NAME, version: TOKEN_VERSION } }),
   );
   const server = new x402ResourceServer(new HTTPFacilitatorClient({ url: lab.facilitator.url }));
   server.register(evm.network, evmScheme).register(svm.network, new ExactSvmScheme());
