@@ -157,7 +157,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
-      return Response.json({ error: "overloaded" }, { status: 503, headers: { "retry-after": "5" } });
+      // The router makes an answer of it.
+      return new Response(null, { status: 503 });
     }
     const { 0: client, 1: server } = new WebSocketPair();
     const now = this.#now();
