@@ -313,8 +313,7 @@ export class Checks {
       if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
       if (phase.kind === "waiting") {
         if (now > phase.claimDue + late) broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
-        if (job.attempts === 0 && now > job.createdAt + TIMING.claimWindow + late)
-          broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
+        if (job.attempts === 0 && now > job.createdAt + TIMING.claimWindow + late) broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
         continue;
       }
       const touch = this.#touched.get(job.id);

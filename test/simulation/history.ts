@@ -13,7 +13,7 @@ const SECOND = 1_000;
 /** Runs the history of one seed: the same core and seed give the same history, with or without a trace. */
 export function runHistory(
   seed: number,
-  { core = dispatch as Core, traced = false, plan = planOf(seed) }: { core?: Core; traced?: boolean; plan?: Plan } = {},
+  { core = dispatch, traced = false, plan = planOf(seed) }: { core?: Core; traced?: boolean; plan?: Plan } = {},
 ): History {
   const trace: string[] = [];
   let world: World | null = null;

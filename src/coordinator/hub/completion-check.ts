@@ -41,7 +41,10 @@ export function verifySync(text: string, signature: Uint8Array, publicKey: strin
 }
 
 const SentReceipt = ReceiptFields.extend({
-  payment_ref: z.string().nullish().transform((ref) => ref ?? null),
+  payment_ref: z
+    .string()
+    .nullish()
+    .transform((ref) => ref ?? null),
   signature: z.string().nullish(),
 });
 

@@ -145,7 +145,10 @@ export class Journal {
 
   /** Ids of rows that D1 does not have the newest revision of. */
   unsynced(): string[] {
-    return this.#sql.exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev").toArray().map((row) => row.id);
+    return this.#sql
+      .exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev")
+      .toArray()
+      .map((row) => row.id);
   }
 
   /** D1 has this revision: an ended job leaves, unless it changed meanwhile. */
@@ -156,18 +159,33 @@ export class Journal {
 
   idempotent(userId: string, key: string, since: number): { fingerprint: string; jobId: string } | null {
     const row = this.#sql
-      .exec<{ fingerprint: string; job_id: string }>("SELECT fingerprint, job_id FROM idempotency WHERE user_id = ? AND key = ? AND created_at > ?", userId, key, since)
+      .exec<{ fingerprint: string; job_id: string }>(
+        "SELECT fingerprint, job_id FROM idempotency WHERE user_id = ? AND key = ? AND created_at > ?",
+        userId,
+        key,
+        since,
+      )
       .toArray()[0];
     return row === undefined ? null : { fingerprint: row.fingerprint, jobId: row.job_id };
   }
 
   keepIdempotent(userId: string, key: string, fingerprint: string, jobId: string, now: number): void {
-    this.#sql.exec("INSERT OR REPLACE INTO idempotency (user_id, key, fingerprint, job_id, created_at) VALUES (?, ?, ?, ?, ?)", userId, key, fingerprint, jobId, now);
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO idempotency (user_id, key, fingerprint, job_id, created_at) VALUES (?, ?, ?, ?, ?)",
+      userId,
+      key,
+      fingerprint,
+      jobId,
+      now,
+    );
   }
 
   key(key: string): KnownKey | null {
     const row = this.#sql
-      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>("SELECT * FROM keys WHERE key = ?", key)
+      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>(
+        "SELECT * FROM keys WHERE key = ?",
+        key,
+      )
       .toArray()[0];
     if (row === undefined) return null;
     const { strikes, parks } = row;
@@ -237,7 +255,13 @@ export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof Stor
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {
-    const facts = Facts.parse({ jobType: row.job_type, policy: row.policy, privacyClass: row.privacy_class, payloadBytes: row.payload_bytes, createdAt: row.created_at });
+    const facts = Facts.parse({
+      jobType: row.job_type,
+      policy: row.policy,
+      privacyClass: row.privacy_class,
+      payloadBytes: row.payload_bytes,
+      createdAt: row.created_at,
+    });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
     return {
       facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },

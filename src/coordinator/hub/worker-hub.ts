@@ -90,7 +90,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async commit(input: CommitInput): Promise<CommitAnswer> {
     const { id, userId, idempotency } = input;
     if (idempotency !== null) {
-      const known = this.#dispatcher.pendingIdempotent(userId, idempotency.key) ?? this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
+      const known =
+        this.#dispatcher.pendingIdempotent(userId, idempotency.key) ??
+        this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
       if (known !== null && known !== undefined) {
         if (known.fingerprint !== idempotency.fingerprint) return { ok: false, reason: "idempotency_key_reused" };
         return this.#accepted(known.jobId, input.wait);
@@ -316,7 +318,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #arm(): void {
     const now = this.#now();
     const stranger = this.#sockets.oldestStranger();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter((due) => typeof due === "number");
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter(
+      (due) => typeof due === "number",
+    );
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;
