@@ -6,12 +6,12 @@ type Pool = DispatchState["timers"];
 type PoolName = (typeof POOL_NAMES)[number];
 
 /** Whether a worker's capabilities and tier suit a pool, written down independently of the core. */
-export function serves(worker: Worker, name: PoolName): boolean {
+function serves(worker: Worker, name: PoolName): boolean {
   const verified = name.endsWith("+");
   return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
 }
 
-export function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
+function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
   return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 

@@ -60,7 +60,7 @@ export function checkCompletion(frame: JobComplete, key: string, now: number): C
 }
 
 /** The receipt of a completion, wherever its signature was put [WS10]; null when it cannot be read. */
-export function readReceipt(frame: JobComplete): Receipt | null {
+function readReceipt(frame: JobComplete): Receipt | null {
   const sent = SentReceipt.safeParse(frame.receipt);
   if (!sent.success) return null;
   const { signature: inside, ...fields } = sent.data;

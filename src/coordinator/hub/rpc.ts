@@ -24,9 +24,6 @@ export type CommitAnswer =
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | { ok: false; reason: "queue_full" | "idempotency_key_reused" };
 
-/** What the hub knows of an idempotency key, asked before anything is paid or looked up [API5]. */
-export type IdempotencyAnswer = { state: "new" } | { state: "reused" } | { state: "stored"; jobId: string };
-
 /**
  * What the router may ask of the hub, by Durable Object RPC. Additive only: during a deploy an old router talks to a new hub.
  */
