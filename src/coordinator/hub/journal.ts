@@ -43,7 +43,9 @@ export type JournalRow = {
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
-const SCHEMA = `
+/** The journal's schema, step by step: a hub of any earlier version takes the steps that it lacks. Steps are added, never changed. */
+const STEPS = [
+  `
 CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
   payload TEXT NOT NULL, payload_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL,
@@ -56,11 +58,13 @@ CREATE TABLE IF NOT EXISTS idempotency (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_created ON idempotency (created_at);
 CREATE TABLE IF NOT EXISTS keys (
-  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL, last_used INTEGER NOT NULL DEFAULT 0,
+  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL,
   strikes INTEGER NOT NULL DEFAULT 0, parks INTEGER NOT NULL DEFAULT 0, parked_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
-`;
+`,
+  "ALTER TABLE keys ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0",
+];
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
@@ -75,7 +79,7 @@ export class Journal {
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.#sql.exec(SCHEMA);
+    this.#storage.transactionSync(() => this.#migrate());
   }
 
   /** Runs `write` as one transaction: all of it is durable or none. */
@@ -222,6 +226,15 @@ export class Journal {
     for (const { key } of old) {
       if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
     }
+  }
+
+  #migrate(): void {
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
+    const done = this.#sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
+    for (const step of STEPS.slice(done)) this.#sql.exec(step);
+    if (done === STEPS.length) return;
+    this.#sql.exec("DELETE FROM version");
+    this.#sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
   }
 
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {

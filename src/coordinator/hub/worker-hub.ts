@@ -175,23 +175,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
     const conn = this.#sockets.of(ws);
     if (conn === undefined) return;
-    const id = conn.attachment.conn;
-    this.#sockets.heard(conn, this.#now());
-    this.#dispatcher.apply({ type: "heard", conn: id });
-    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
-    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
-    const reading = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegister(data, reading)) {
-      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
-      return this.#bad(conn, "not_registered", "register first");
+    try {
+      await this.#read(conn, data);
+    } catch (error) {
+      // The worker must not wait for an answer that never comes.
+      logError("message_failed", errorFacts(error));
+      this.#drop(conn, CLOSE.restart, "try again");
     }
-    if (!reading.ok) {
-      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
-      return this.#admission.refuse(conn, reading.reason);
-    }
-    conn.badFrames = 0;
-    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
-    this.#take(conn, reading.frame);
   }
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
@@ -231,6 +221,26 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
+
+  async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
+    const id = conn.attachment.conn;
+    this.#sockets.heard(conn, this.#now());
+    this.#dispatcher.apply({ type: "heard", conn: id });
+    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
+    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
+    const reading = parseWorkerFrame(data);
+    if (conn.attachment.worker === null && !isRegister(data, reading)) {
+      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
+      return this.#bad(conn, "not_registered", "register first");
+    }
+    if (!reading.ok) {
+      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
+      return this.#admission.refuse(conn, reading.reason);
+    }
+    conn.badFrames = 0;
+    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
+    this.#take(conn, reading.frame);
+  }
 
   #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
     const id = conn.attachment.conn;
