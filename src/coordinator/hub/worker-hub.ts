@@ -22,6 +22,9 @@ import { Waits } from "./waits.ts";
 /** The result of a job that was refused at commit [JB8]. */
 const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
 
+/** An alarm that is later than this, ms, is taken for lost. */
+const OVERDUE = 1_000;
+
 /** Jobs that D1 does not have yet, at most: past that commits are refused until it catches up. */
 const MOST_BEHIND = 20_000;
 
@@ -42,6 +45,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #recent = new Recent();
   readonly #rates = new ClaimRates();
   readonly #stake: StakeSource | null;
+  #booted = false;
   #alarmAt: number | null = null;
   #tiersReadAt = 0;
   #latest = 0;
@@ -82,7 +86,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
-    this.#arm();
+    // The alarm that woke this object must not be set anew before it has run; one that is long overdue cannot be trusted to run at all.
+    void ctx.blockConcurrencyWhile(async () => {
+      const alarm = await ctx.storage.getAlarm();
+      this.#alarmAt = alarm !== null && alarm > this.#now() - OVERDUE ? alarm : null;
+      this.#booted = true;
+      this.#arm();
+    });
   }
 
   // ── Doors for the router ──────────────────────────────────────────────────────────────────────
@@ -326,6 +336,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
   #arm(): void {
+    if (!this.#booted) return;
     const now = this.#now();
     const stranger = this.#sockets.oldestStranger();
     const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter(
