@@ -4,9 +4,42 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { indexWorker, removeWorker } from "./eligibility.ts";
 import type { Outcome, Turn } from "./events.ts";
+import { closeAccount, endHold } from "./money.ts";
 import { dequeue, enqueue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
+
+/** How long one attempt at a job may take, in ms [JB4]. */
+export function executionTime(job: LiveJob): number {
+  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
+}
+
+/** Leases a job to the worker that was chosen for it, and has it assigned. */
+export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
+  job.attempts++;
+  const held = { key: worker.key, attempt: job.attempts, acked: false };
+  job.holders.push(held);
+  const ackDue = worker.acks ? turn.now + TIMING.ack : null;
+  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: turn.now + executionTime(job) };
+  state.leases.set(worker.key, job.id);
+  setTimer(state, job);
+  save(job, turn);
+  turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+}
+
+/** Lets the worker go that a settling job keeps; the job goes on settling without it. */
+export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.phase.kind !== "settling" || job.phase.hold === null) return;
+  const { key, conn } = job.phase.hold;
+  job.phase = { ...job.phase, hold: null };
+  setTimer(state, job);
+  const worker = state.workers.get(key);
+  if (worker === undefined || worker.conn !== conn || worker.jobId !== job.id) return;
+  worker.jobId = null;
+  indexWorker(state, worker);
+  leaveIfDrained(state, worker, turn);
+  offerWorker(state, worker, turn);
+}
 
 /** Takes a new or restored job into the state. */
 export function admit(state: DispatchState, job: LiveJob): void {
@@ -38,6 +71,8 @@ export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn:
  * The worker, when still connected, is told to stop if `cancelReason` is given, and then free.
  */
 export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn): void {
+  // Never assigned, so nothing was lost with the worker.
+  if (job.phase.kind === "settling") return endHold(state, job, turn);
   const worker = release(state, job, cancelReason, turn);
   job.cause = cause;
   if (job.attempts >= LIMITS.attempts) end(state, job, { status: "failed", cause }, turn);
@@ -47,7 +82,7 @@ export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause,
 
 /** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
 export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.phase.kind === "waiting") return;
+  if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   const { lease } = job.phase;
   const worker = release(state, job, null, turn);
   job.attempts--;
@@ -59,7 +94,7 @@ export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
 
 /** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: Turn): void {
-  const worker = job.phase.kind === "waiting" ? undefined : release(state, job, cancelReason, turn, false);
+  const worker = release(state, job, cancelReason, turn, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, turn);
   if (worker === undefined) return;
@@ -75,12 +110,17 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): 
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
+  closeAccount(state, job, outcome.status === "completed", turn);
   turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, holders });
 }
 
 /** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
 function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: Turn, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
+  if (job.phase.kind === "settling") {
+    unhold(state, job, turn);
+    return undefined;
+  }
   const { lease } = job.phase;
   state.leases.delete(lease.key);
   if (tried) job.tried.add(lease.key);
@@ -120,8 +160,9 @@ export function closeWorker(state: DispatchState, worker: Worker, code: number, 
 }
 
 /** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */
-export function orphan(state: DispatchState, key: string, turn: Turn): void {
-  const job = state.jobs.get(state.leases.get(key) ?? "");
+export function orphan(state: DispatchState, worker: Worker, turn: Turn): void {
+  const job = state.jobs.get(worker.jobId ?? "");
+  if (job?.phase.kind === "settling") return endHold(state, job, turn);
   if (job === undefined || job.phase.kind !== "leased") return;
   const { lease, executeDue } = job.phase;
   job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };
