@@ -1,9 +1,14 @@
+import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { isEligible, isSilent } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
 import { finish, lease, unhold, wait } from "./lifecycle.ts";
 import { dropPayment, indexPayment, type Payment, type PaymentPhase, type Settlement } from "./payment.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
+
+/** How long before the end of an authorization an unknown outcome is asked for whatever the pause, ms. */
+const LAST_CHANCE = 10_000;
 
 /** Moves a payment on, and has it saved. */
 export function move(state: DispatchState, payment: Payment, phase: PaymentPhase, turn: Turn): void {
@@ -41,7 +46,9 @@ export function startSettling(state: DispatchState, payment: Payment, turn: Turn
 export function settled(state: DispatchState, key: string, settlement: Settlement, turn: Turn): void {
   state.ledger.inFlight.delete(key);
   const payment = state.ledger.payments.get(key);
-  if (payment?.phase.kind === "settling") conclude(state, payment, settlement, turn);
+  // An answer that outlived the memory that asked for it: that money moved is true whenever it comes.
+  const isNews = payment?.phase.kind === "settling" || (payment?.phase.kind === "unknown" && settlement.kind === "settled");
+  if (payment !== undefined && isNews) conclude(state, payment, settlement, turn);
   for (const next of state.ledger.settleQueue) {
     if (state.ledger.inFlight.size >= LIMITS.settlements) return;
     state.ledger.settleQueue.delete(next);
@@ -58,17 +65,42 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
     case "refused":
       // Used already, and by nobody but an earlier call of ours whose answer was lost.
       if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", turn);
-      move(state, payment, { kind: "void", reason: "refused" }, turn);
-      if (job !== undefined) finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+      // Of two calls under way at once one fails without saying why: after a doubt the job ends, but the money may have moved.
+      if (payment.doubts > 0) doubt(state, payment, turn);
+      else move(state, payment, { kind: "void", reason: "refused" }, turn);
+      if (job !== undefined) fail(state, job, turn);
       return;
     case "unknown":
-      payment.doubts++;
-      move(state, payment, { kind: "unknown", retryDue: nextTry(payment, turn.now) }, turn);
-      if (job !== undefined) unhold(state, job, turn);
+      doubt(state, payment, turn);
+      if (job === undefined) return;
+      if (payment.expiresAt <= turn.now) return fail(state, job, turn);
+      unhold(state, job, turn);
+      keepUntilKnown(state, job, payment);
       return;
     default:
       settlement satisfies never;
   }
+}
+
+function doubt(state: DispatchState, payment: Payment, turn: Turn): void {
+  payment.doubts++;
+  move(state, payment, { kind: "unknown", retryDue: nextTry(payment, turn.now) }, turn);
+}
+
+function fail(state: DispatchState, job: LiveJob, turn: Turn): void {
+  finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+}
+
+/** While nobody knows whether a job is paid its total time does not run: the end of the authorization ends it [PY8]. */
+export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Payment): void {
+  job.totalDue = Math.max(job.totalDue, payment.expiresAt);
+  setTimer(state, job);
+}
+
+/** Why a job fails that reaches its total deadline. */
+export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
+  const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
+  return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
 }
 
 function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, transaction: string, turn: Turn): void {
@@ -76,7 +108,8 @@ function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, 
   move(state, payment, { kind: "settled", transaction }, turn);
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);
-  if (worker !== undefined && !worker.draining) return lease(state, job, worker, turn);
+  // It may have changed, lost its tier or fallen silent meanwhile.
+  if (worker !== undefined && job.totalDue > turn.now && isEligible(state, job, worker) && !isSilent(worker, turn)) return lease(state, job, worker, turn);
   unhold(state, job, turn);
   // What was unknown for a while begins anew.
   if (payment.doubts > 0) job.totalDue = turn.now + TIMING.total;
@@ -107,7 +140,9 @@ export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (payment === undefined) return;
   // Not even begun: nothing is known to have moved, so it waits like any other.
   state.ledger.settleQueue.delete(payment.key);
-  wait(state, job, Math.max(job.windowDue, turn.now), turn);
+  // Claimed again and again it would wait on past its window.
+  if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
+  wait(state, job, job.windowDue, turn);
 }
 
 /** Reservations that nobody came back for, and outcomes that are still unknown. */
@@ -124,7 +159,7 @@ export function passPaymentTime(state: DispatchState, turn: Turn): void {
 function askAgain(state: DispatchState, payment: Payment, turn: Turn): void {
   const job = state.jobs.get(payment.jobId);
   if (payment.expiresAt <= turn.now) {
-    if (job !== undefined) finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+    if (job !== undefined) fail(state, job, turn);
     // For as long as it may still turn out to have been settled; then it has not.
     if (payment.expiresAt + TIMING.unknownSettlement <= turn.now) return move(state, payment, { kind: "void", reason: "unused" }, turn);
   }
@@ -134,6 +169,9 @@ function askAgain(state: DispatchState, payment: Payment, turn: Turn): void {
 function nextTry(payment: Payment, now: number): number {
   const pause = now < payment.expiresAt ? Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax) : TIMING.settleRetryMax;
   const next = now + pause;
+  // Facilitators say "expired" a few seconds early, and then never again whether it was used.
+  const lastChance = payment.expiresAt - LAST_CHANCE;
+  if (now < lastChance) return Math.min(next, lastChance);
   // The end of the authorization is looked at when it comes: it ends the job.
   return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;
 }

@@ -33,6 +33,8 @@ export type PaymentPhase =
 export type Payment = PaymentFacts & {
   /** The job that it pays for, or paid for last. */
   jobId: string;
+  /** The job that its own request started last, where a fresh payment has spent it as a credit since; `jobId` when left out [PY6, PY9]. */
+  ownJobId?: string;
   /** Settle calls that ended without an answer: from the first on, "already used" means that it was us [PY8]. */
   doubts: number;
   phase: PaymentPhase;
@@ -64,8 +66,15 @@ export function isDone(phase: PaymentPhase): boolean {
 }
 
 /** Whether a payment stands in the count of its payer's held ones [PY9]. */
-function isHeld(phase: PaymentPhase): boolean {
-  return phase.kind === "held" || phase.kind === "settling" || phase.kind === "unknown";
+function isHeld({ phase, expiresAt }: Payment): boolean {
+  // What is still asked for after its authorization has expired can hold nothing up, for a whole day.
+  if (phase.kind === "unknown") return phase.retryDue <= expiresAt;
+  return phase.kind === "held" || phase.kind === "settling";
+}
+
+/** The job that a request is answered with when it comes again. */
+export function jobOf({ jobId, ownJobId }: Payment): string {
+  return ownJobId ?? jobId;
 }
 
 /** Brings the ledger's indexes up to date with this payment; call after every change of it. */
@@ -74,7 +83,7 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
   if (isDone(phase)) ledger.payments.delete(key);
   else ledger.payments.set(key, payment);
   if (payer !== null) {
-    put(ledger.heldByPayer, payer, key, isHeld(phase));
+    put(ledger.heldByPayer, payer, key, isHeld(payment));
     put(ledger.creditsByPayer, payer, key, phase.kind === "credit");
   }
   if (phase.kind === "reserved") ledger.timers.add(key, phase.until, 0);

@@ -5,7 +5,7 @@ import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
 import { admit, closeWorker, executionTime, finish, leaveIfDrained, orphan, requeue, save, takeBack, wait } from "./lifecycle.ts";
-import { endHold, passPaymentTime, settled } from "./money.ts";
+import { endHold, lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
@@ -198,7 +198,7 @@ function passTime(state: DispatchState, turn: Turn): void {
 }
 
 function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: "deadline_exceeded" }, "deadline_exceeded", turn);
+  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, turn.now) }, "deadline_exceeded", turn);
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":

@@ -2,7 +2,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasTrustedWorker } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
 import { forget, move } from "./money.ts";
-import { creditFor, indexPayment, type Payment, type PaymentFacts } from "./payment.ts";
+import { creditFor, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
 import { isFull } from "./queue.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 
@@ -22,7 +22,8 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
     if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
-    if (known.phase.kind !== "credit") return { state: "known", jobId: known.jobId };
+    // Its own job: the answer to the submit was lost.
+    if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, holders: [] });
@@ -47,15 +48,17 @@ export type Purchase =
 export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: Turn): Purchase {
   const payment = state.ledger.payments.get(key);
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
-  if (payment.phase.kind === "credit") {
+  if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
+    delete payment.ownJobId;
     spendCredit(state, payment, job, turn);
     return { ok: true, payment: key };
   }
-  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: payment.jobId };
+  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: jobOf(payment) };
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
   if (payer !== null) payment.payer = payer;
   const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment.amount);
   if (credit !== undefined) {
+    credit.ownJobId ??= credit.jobId;
     spendCredit(state, credit, job, turn);
     move(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
     return { ok: true, payment: credit.key };

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { admit, executionTime } from "./lifecycle.ts";
-import { owed } from "./money.ts";
+import { keepUntilKnown, owed } from "./money.ts";
 import { enqueue } from "./queue.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
@@ -92,6 +92,8 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     } else if (snapshot.phase.kind === "settling" && owed(state, job) === undefined) {
       // The worker that it kept is free again; what became of the money is being asked.
       job.phase = { kind: "settling", hold: null, holdDue: now };
+      const payment = state.ledger.payments.get(job.payment ?? "");
+      if (payment !== undefined) keepUntilKnown(state, job, payment);
     } else enqueue(state, job);
     setTimer(state, job);
   }
