@@ -15,7 +15,6 @@ Customer: Harbour Print Studio
   pos 2:  ink, "deep blue"         qty 3    unit EUR 41.00   = EUR 123.00
 shipping .......... EUR 9.90
 TOTAL DUE: EUR 354.90   by 2026-04-13
-raw export -> {"invoice": "NP-2026-00417", "total": 354.9, "currency": "EUR", "paid": false,}
 call +49 40 5550 1234 w/ questions, thx`;
 
 /** A first job to run. */

@@ -3,25 +3,25 @@
  * `--write-golden` pins the present outputs; it refuses changed outputs under an unchanged engine name, because workers of
  * one name must agree, unless `--unreleased` says that no worker with this name is out yet.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { isDeepStrictEqual } from "node:util";
 import { jsonrepair } from "jsonrepair";
-import vader from "vader-sentiment";
 import { classify } from "../src/worker/tasks/classify.ts";
 import { extractJsonTask } from "../src/worker/tasks/extract-json.ts";
 import { entitiesOf } from "../src/worker/tasks/extract/entities.ts";
 import { ENGINE } from "../src/worker/tasks/index.ts";
 import { sentencesOf } from "../src/worker/tasks/sentences.ts";
 import { summarize } from "../src/worker/tasks/summarize.ts";
-import { GOLDEN_FILE, currentOutputs, extractionCases, golden, sentimentCases, summaryCases } from "../test/corpus/corpus.ts";
+import { compoundOf } from "../src/worker/tasks/vader.ts";
+import { GOLDEN_FILE, currentOutputs, extractionCases, floors, golden, sentimentCases, summaryCases } from "../test/corpus/corpus.ts";
 import type { ExtractionCase, Golden, Sentiment, Split } from "../test/corpus/corpus.ts";
 
 type Row = { task: string; split: Split; measure: string; method: string; hits: number; of: number };
 
 function classifyRows(): Row[] {
   const raw = (text: string): Sentiment => {
-    const { compound } = vader.SentimentIntensityAnalyzer.polarity_scores(text);
+    const compound = compoundOf(text);
     return compound >= 0.05 ? "positive" : compound <= -0.05 ? "negative" : "neutral";
   };
   const methods = { ours: (text: string) => classify(text).sentiment, "raw VADER ±0.05": raw };
@@ -42,7 +42,11 @@ function summaryRows(): Row[] {
   const methods = {
     ours: (text: string) => summarize(text).summary,
     "first k": (text: string, k: number) => sentencesOf(text).slice(0, k).join(" "),
-    "longest k": (text: string, k: number) => sentencesOf(text).sort((a, b) => b.length - a.length).slice(0, k).join(" "),
+    "longest k": (text: string, k: number) =>
+      sentencesOf(text)
+        .sort((a, b) => b.length - a.length)
+        .slice(0, k)
+        .join(" "),
   };
   return bySplit(summaryCases()).flatMap(([split, cases]) =>
     Object.entries(methods).flatMap(([method, summary]) => {
@@ -77,7 +81,12 @@ function extractionRows(): Row[] {
       const matched = found.map(({ item, list }) => matches(item, list));
       return [
         { ...row, measure: "objects found", hits: matched.reduce((sum, n) => sum + n, 0), of: cases.reduce((sum, { expect }) => sum + expect.length, 0) },
-        { ...row, measure: "cases exact", hits: found.filter(({ item, list }, i) => matched[i] === item.expect.length && list.length === item.count).length, of: cases.length },
+        {
+          ...row,
+          measure: "cases exact",
+          hits: found.filter(({ item, list }, i) => matched[i] === item.expect.length && list.length === item.count).length,
+          of: cases.length,
+        },
       ];
     }),
   );
@@ -88,7 +97,9 @@ function matches({ expect }: ExtractionCase, list: readonly Record<string, unkno
 }
 
 function bySplit<Case extends { split: Split }>(cases: readonly Case[]): [Split, Case[]][] {
-  return (["dev", "held-out", "blind"] as const).map((split): [Split, Case[]] => [split, cases.filter((item) => item.split === split)]).filter(([, list]) => list.length > 0);
+  return (["dev", "held-out", "blind"] as const)
+    .map((split): [Split, Case[]] => [split, cases.filter((item) => item.split === split)])
+    .filter(([, list]) => list.length > 0);
 }
 
 function writeGolden(): number {
@@ -110,15 +121,17 @@ function writeGolden(): number {
 }
 
 function score(): number {
-  const floors = JSON.parse(readFileSync(new URL("../test/corpus/floors.json", import.meta.url), "utf8")) as Record<string, number>;
+  const minimum = floors();
   let failed = 0;
   console.log(`${"task".padEnd(13)}${"split".padEnd(10)}${"measure".padEnd(16)}${"method".padEnd(19)}${"score".padStart(9)}   share  floor`);
   for (const { task, split, measure, method, hits, of } of [...classifyRows(), ...summaryRows(), ...extractionRows()]) {
-    const floor = method === "ours" ? floors[`${task} ${split} ${measure}`] : undefined;
+    const floor = method === "ours" ? minimum[`${task} ${split} ${measure}`] : undefined;
     const isBelow = method === "ours" && (floor === undefined || hits / of < floor);
     if (isBelow) failed++;
     const verdict = method === "ours" ? `${(floor ?? NaN).toFixed(2)}${isBelow ? "  BELOW" : ""}` : "";
-    console.log(`${task.padEnd(13)}${split.padEnd(10)}${measure.padEnd(16)}${method.padEnd(19)}${`${hits}/${of}`.padStart(9)}   ${(hits / of).toFixed(3)}  ${verdict}`);
+    console.log(
+      `${task.padEnd(13)}${split.padEnd(10)}${measure.padEnd(16)}${method.padEnd(19)}${`${hits}/${of}`.padStart(9)}   ${(hits / of).toFixed(3)}  ${verdict}`,
+    );
   }
   return failed === 0 ? 0 : 1;
 }

@@ -14,6 +14,7 @@ const main = defineCommand({
     quote: async () => (await import("./commands/quote.ts")).quote,
     job: async () => (await import("./commands/job.ts")).job,
     pair: async () => (await import("./commands/pair.ts")).pair,
+    stake: async () => (await import("./commands/stake.ts")).stake,
   },
 });
 

@@ -30,7 +30,7 @@ export const SEEKER_ARGS = {
 type SeekerOptions = { url?: string | undefined; user?: string | undefined; "config-dir"?: string | undefined };
 
 /** A client for the coordinator and the user that the options name. `$ROUTER_USER_TOKEN` is the proof of the user, if one was set. */
-export function seeker(args: SeekerOptions): ComputeRouter {
+function seeker(args: SeekerOptions): ComputeRouter {
   const { base } = coordinatorUrls(args.url);
   const configDir = args["config-dir"];
   const userToken = process.env["ROUTER_USER_TOKEN"] || undefined;

@@ -2,7 +2,7 @@ import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
-export const DEFAULT_URL = "ws://127.0.0.1:4010/";
+const DEFAULT_URL = "ws://127.0.0.1:4010/";
 
 /** `--url` as every command takes it. */
 export const URL_ARG = {

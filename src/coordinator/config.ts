@@ -15,7 +15,8 @@ const HOUR = 60 * 60 * 1_000;
 /** Placeholder payees: nobody can receive there, so a start with one of them warns. */
 export const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
 
-const flag = z.enum(["true", "false"]).default("false").transform((value) => value === "true");
+/** On for the one text `true`: a typing mistake must never open the gate [SPEC "Authentication"]. */
+const flag = z.string().default("false").transform((value) => value === "true");
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits");
 const base58 = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be a base58 address");

@@ -35,6 +35,11 @@ export function extractionCases(): ExtractionCase[] {
   return JSON.parse(read("extraction.json")) as ExtractionCase[];
 }
 
+/** Least share of hits by "task split measure"; `scripts/score-tasks.ts` exits 1 below one. */
+export function floors(): Record<string, number> {
+  return JSON.parse(read("floors.json")) as Record<string, number>;
+}
+
 /** Committed outputs of the whole corpus and the engine that made them. */
 export type Golden = { engine: string; outputs: Record<string, TaskOutput> };
 

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
@@ -44,6 +45,16 @@ describe("npm run dev", () => {
     await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
   });
 
+  it.each(["SIGTERM", "SIGKILL"] as const)("run by npm, leaves no child behind when npm gets %s, of which npm tells its children nothing", async (signal) => {
+    const port = await freePort();
+    const npm = spawn("npm", ["run", "dev", "--", "evm", "--port", String(port), "--state", stateDir], { cwd: ROOT, stdio: "ignore" });
+    await until("answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null)) === null ? undefined : true));
+    const children = descendants(npm.pid ?? 0).map(({ pid }) => pid);
+    expect(children.length).toBeGreaterThan(3);
+    npm.kill(signal);
+    await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
+  });
+
   it("says which port is taken and what to do", async () => {
     const port = await freePort();
     const first = dev("evm", "--port", String(port), "--state", stateDir);
@@ -64,9 +75,9 @@ describe("npm run dev", () => {
   });
 
   it("names the setting that is wrong", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "TESTNET_MODE=perhaps");
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "EVM_PAY_TO=nobody");
     expect(await child.exited).toBe(1);
-    expect(child.lines.join("\n")).toContain("TESTNET_MODE");
+    expect(child.lines.join("\n")).toContain("EVM_PAY_TO");
   });
 
   it.each([

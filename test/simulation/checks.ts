@@ -250,7 +250,7 @@ export class Checks {
     return false;
   }
 
-  #checkEnded(event: DispatchEvent, { jobId, outcome, holders }: Ended, now: number): void {
+  #checkEnded(event: DispatchEvent, { jobId, outcome, attempts, holders }: Ended, now: number): void {
     const world = this.#world;
     this.#touched.delete(jobId);
     if (outcome.status === "completed") {
@@ -268,12 +268,12 @@ export class Checks {
       broken("JB4", `${jobId} reaches its total deadline and fails with ${outcome.cause}`);
     switch (outcome.cause) {
       case "no_eligible_worker":
-        if (holders.length > 0) broken("I7", `${jobId} was leased and fails with no_eligible_worker`);
+        if (attempts > 0) broken("I7", `${jobId} was leased and fails with no_eligible_worker`);
         if (facts !== undefined && now < facts.createdAt + TIMING.claimWindow) broken("I7", `${jobId} fails before its claim window ends`);
         break;
       case "deadline_exceeded":
         if (now < begun + TIMING.total) broken("JB4", `${jobId} fails before its total deadline`);
-        if (holders.length === 0) broken("JB5", `${jobId} was never leased for long and fails with deadline_exceeded`);
+        if (attempts === 0) broken("JB5", `${jobId} was never leased for long and fails with deadline_exceeded`);
         break;
       case "no_trusted_worker":
         if (event.type !== "submit" && event.type !== "reserve") broken("JB8", `${jobId} fails with no_trusted_worker after its commit`);
@@ -334,7 +334,7 @@ export class Checks {
       if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
       if (phase.kind === "waiting") {
         if (now > phase.claimDue + late) broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
-        if (job.holders.length === 0 && job.cause === null && job.payment === null && now > job.createdAt + TIMING.claimWindow + late)
+        if (job.attempts === 0 && job.payment === null && now > job.createdAt + TIMING.claimWindow + late)
           broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
         continue;
       }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { finallyDo } from "./finally.ts";
 import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
 import type { Instance } from "../../scripts/instance.ts";
 import { freePort } from "../../scripts/port.ts";
@@ -9,7 +9,7 @@ import { freePort } from "../../scripts/port.ts";
 /** A folder of its own, removed after the tests of this file. */
 export function temporaryFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `compute-router-${name}-`));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  finallyDo(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -17,6 +17,6 @@ export function temporaryFolder(name: string): string {
 export async function launchCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<Coordinator> {
   const stateDir = temporaryFolder(instance);
   const coordinator = await startCoordinator({ instance, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true", ...settings } });
-  afterAll(() => coordinator.stop());
+  finallyDo(() => coordinator.stop());
   return coordinator;
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { finallyDo } from "./finally.ts";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { ROOT } from "../../scripts/instance.ts";
 import { temporaryFolder } from "./coordinator.ts";
@@ -30,7 +30,7 @@ export function launchDesktopWorker(socketUrl: string, options: { llm: boolean; 
       },
     },
   );
-  afterAll(() => child.stop());
+  finallyDo(() => child.stop());
   const gone = child.exited.then((exit) => {
     throw new Error(`the worker ended (${exit})\n${child.lines.join("\n")}`);
   });

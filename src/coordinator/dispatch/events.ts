@@ -50,7 +50,7 @@ export type Effect =
   /** Save this live job's row. */
   | { type: "save"; jobId: string }
   /** Save this job's end. `holders` are the keys whose late results are `already_terminal` and not `not_assigned`. */
-  | { type: "ended"; jobId: string; outcome: Outcome; rev: number; holders: readonly string[] }
+  | { type: "ended"; jobId: string; outcome: Outcome; rev: number; attempts: number; holders: readonly string[] }
   /** Save what is remembered of this key. */
   | { type: "record"; key: string; record: KeyRecord }
   /** Send `job_assign`. */

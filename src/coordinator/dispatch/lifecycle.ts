@@ -83,10 +83,9 @@ export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause,
 /** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
 export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
-  const { lease } = job.phase;
   const worker = release(state, job, null, turn);
+  // Its lease stays in the history: should a result come from it after all, it counts [WS12, JB6].
   job.attempts--;
-  job.holders = job.holders.filter((held) => held !== lease);
   // Never longer, not even until the next tick: whoever rejects at every tick would keep the job up to its total deadline.
   wait(state, job, Math.max(job.windowDue, turn.now), turn);
   if (worker !== undefined) afterFailure(state, worker, turn);
@@ -111,7 +110,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): 
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
   closeAccount(state, job, outcome.status === "completed", turn);
-  turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, holders });
+  turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, attempts: job.attempts, holders });
 }
 
 /** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */

@@ -107,7 +107,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     if (paying !== undefined) release(state, paying.key, turn);
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, holders: [] });
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return;
   }
   if (isFull(state, job)) {

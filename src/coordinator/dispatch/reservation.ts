@@ -26,7 +26,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, holders: [] });
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return { state: "refused", reason: "no_trusted_worker" };
   }
   if (isFull(state, job)) return { state: "refused", reason: "queue_full" };

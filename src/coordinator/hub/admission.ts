@@ -59,10 +59,11 @@ export class Admission {
       capabilities: capabilitiesOf(frame.capabilities, frame.provider_type === "MOBILE"),
       tier,
       acks: frame.features?.includes("ack") ?? false,
-      lastUsedAt: 0,
+      // Kept by key, or a worker that comes and goes would always be the least recently used.
+      lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
       draining: false,
     };
-    this.#journal.keySeen(key, authenticated, this.#clock());
+    this.#journal.keySeen(key, authenticated, registered.lastUsedAt, this.#clock());
     this.#sockets.identify(conn, registered);
     this.#acknowledge(conn, registered);
     this.#dispatcher.apply({
@@ -73,7 +74,7 @@ export class Admission {
       tier,
       acks: registered.acks,
       record: this.#dispatcher.recordOf(key),
-      lastUsedAt: 0,
+      lastUsedAt: registered.lastUsedAt,
       resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
     });
   }
@@ -101,8 +102,7 @@ export class Admission {
 
   /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
-    const older = this.#dispatcher.state.workers.get(key);
-    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number" || (older !== undefined && this.#sockets.get(older.conn)?.attachment.worker?.authenticated === true);
+    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number";
     if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
       this.refuse(conn, "auth_required");
       return false;

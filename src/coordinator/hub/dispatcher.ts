@@ -1,6 +1,17 @@
 import { isoTime } from "../../protocol/text.ts";
-import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import { createState, type DispatchEvent, type DispatchState, type Effect, type JobFacts, type KeyRecord, nextDue, reduce, restore, type Rules } from "../dispatch/index.ts";
+import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
+import {
+  createState,
+  type DispatchEvent,
+  type DispatchState,
+  type Effect,
+  type JobFacts,
+  type KeyRecord,
+  nextDue,
+  reduce,
+  restore,
+  type Rules,
+} from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
@@ -8,7 +19,9 @@ import type { Sockets } from "./sockets.ts";
 
 /** What travels with an event but never enters the core. */
 type Cargo = { payload?: string; completion?: CheckedCompletion };
-type Post = Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }> | { type: "frame"; conn: string; frame: CoordinatorFrame };
+type Post =
+  | Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }>
+  | { type: "frame"; conn: string; frame: CoordinatorFrame };
 type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 
 /** What could not be written is not tried again at once: rebuilding makes the same change, and both would go round and round. */
@@ -88,15 +101,37 @@ export class Dispatcher {
     restore(this.#state, saved, now);
     for (const id of damaged) {
       logError("damaged_row", { job: id.slice(0, 8) });
-      this.#turn().ends.set(id, { status: "failed", result: '{"error":"worker_lost"}', receipt: null, key: null, holders: [], rev: Number.MAX_SAFE_INTEGER, endedAt: now });
+      this.#turn().ends.set(id, {
+        status: "failed",
+        result: '{"error":"worker_lost"}',
+        receipt: null,
+        key: null,
+        holders: [],
+        attempts: 0,
+        rev: Number.MAX_SAFE_INTEGER,
+        endedAt: now,
+      });
     }
     for (const conn of this.#sockets.reload()) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
       const { key, tier, acks, lastUsedAt, draining } = worker;
       const capabilities = new Set(worker.capabilities);
-      this.apply({ type: "register", conn: conn.attachment.conn, key, capabilities, tier, acks, record: this.recordOf(key), lastUsedAt, resume: undefined, draining });
+      this.apply({
+        type: "register",
+        conn: conn.attachment.conn,
+        key,
+        capabilities,
+        tier,
+        acks,
+        record: this.recordOf(key),
+        lastUsedAt,
+        resume: undefined,
+        draining,
+      });
     }
+    // Their grace time has to outlive this memory too.
+    for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#turn().saves.add(job.id);
     // The sweep that woke this object is due now: only the memory of its time was lost.
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
   }
@@ -158,6 +193,8 @@ export class Dispatcher {
       logError("journal_failed", errorFacts(error));
       this.#pause = PAUSE;
       batch.done.reject(error);
+      // Who was to be told that it is registered was not: without the answer it would work on what is given away.
+      for (const post of batch.posts) if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
       this.#recover();
       return;
     }
@@ -195,12 +232,21 @@ export class Dispatcher {
         batch.saves.add(effect.jobId);
         return;
       case "ended": {
-        const { outcome, jobId, rev, holders } = effect;
+        const { outcome, jobId, rev, attempts, holders } = effect;
         const endedAt = this.#clock();
         const end: StoredEnd =
           outcome.status === "completed"
-            ? { status: "completed", result: completion?.result ?? "null", receipt: completion?.receipt ?? null, key: outcome.key, holders, rev, endedAt }
-            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, rev, endedAt };
+            ? {
+                status: "completed",
+                result: completion?.result ?? "null",
+                receipt: completion?.receipt ?? null,
+                key: outcome.key,
+                holders,
+                attempts,
+                rev,
+                endedAt,
+              }
+            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, attempts, rev, endedAt };
         batch.saves.delete(jobId);
         batch.ends.set(jobId, end);
         return;

@@ -12,6 +12,7 @@ export type StoredEnd = {
   /** The worker whose result it is; null on failure. */
   key: string | null;
   holders: readonly string[];
+  attempts: number;
   rev: number;
   endedAt: number;
 };
@@ -40,7 +41,7 @@ export type JournalRow = {
 };
 
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
-export type KnownKey = { record: KeyRecord; authenticatedAt: number | null };
+export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -55,7 +56,7 @@ CREATE TABLE IF NOT EXISTS idempotency (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_created ON idempotency (created_at);
 CREATE TABLE IF NOT EXISTS keys (
-  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL,
+  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL, last_used INTEGER NOT NULL DEFAULT 0,
   strikes INTEGER NOT NULL DEFAULT 0, parks INTEGER NOT NULL DEFAULT 0, parked_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
@@ -107,10 +108,11 @@ export class Journal {
 
   end(id: string, end: StoredEnd): void {
     this.#sql.exec(
-      `UPDATE jobs SET rev = ?, status = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
+      `UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
          result = ?, receipt = ?, completed_at = ?, ended_at = ? WHERE id = ?`,
       end.rev,
       end.status,
+      end.attempts,
       end.key,
       JSON.stringify(end.holders),
       end.result,
@@ -165,19 +167,21 @@ export class Journal {
 
   key(key: string): KnownKey | null {
     const row = this.#sql
-      .exec<{ authenticated_at: number | null; strikes: number; parks: number; parked_until: number }>("SELECT * FROM keys WHERE key = ?", key)
+      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>("SELECT * FROM keys WHERE key = ?", key)
       .toArray()[0];
     if (row === undefined) return null;
-    return { record: { strikes: row.strikes, parks: row.parks, parkedUntil: row.parked_until }, authenticatedAt: row.authenticated_at };
+    const { strikes, parks } = row;
+    return { record: { strikes, parks, parkedUntil: row.parked_until }, authenticatedAt: row.authenticated_at, lastUsedAt: row.last_used };
   }
 
-  keySeen(key: string, authenticated: boolean, now: number): void {
+  keySeen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
     this.#sql.exec(
-      `INSERT INTO keys (key, authenticated_at, last_seen) VALUES (?1, ?2, ?3)
-       ON CONFLICT (key) DO UPDATE SET last_seen = ?3, authenticated_at = coalesce(?2, authenticated_at)`,
+      `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?3, ?4)
+       ON CONFLICT (key) DO UPDATE SET last_seen = ?3, last_used = ?4, authenticated_at = coalesce(?2, authenticated_at)`,
       key,
       authenticated ? now : null,
       now,
+      lastUsedAt,
     );
   }
 

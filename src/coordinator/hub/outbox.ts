@@ -64,7 +64,7 @@ export class Outbox {
 
   async #run(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore; ) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore;) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch();

@@ -9,6 +9,12 @@ export class Recent {
     return this.#jobs.get(id);
   }
 
+  /** Forgets all: what retention has emptied must not be told any more [LM3]. */
+  clear(): void {
+    this.#jobs.clear();
+    this.#chars = 0;
+  }
+
   put(id: string, json: string): void {
     this.#jobs.set(id, json);
     this.#chars += json.length;

@@ -74,14 +74,15 @@ export class Sockets {
   reload(): Conn[] {
     this.#conns.clear();
     this.#strangers.clear();
-    const found: Conn[] = [];
+    const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
       if (ws.readyState !== WebSocket.OPEN) continue;
-      if (attachment.success) found.push(this.#keep(ws, attachment.data));
+      if (attachment.success) found.push({ ws, attachment: attachment.data });
       else ws.close(1012, "unknown socket");
     }
-    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt);
+    // The platform lists the newest first.
+    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, attachment));
   }
 
   of(ws: WebSocket): Conn | undefined {

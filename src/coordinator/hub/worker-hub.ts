@@ -148,6 +148,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async wake(): Promise<void> {
     const now = this.#now();
+    this.#recent.clear();
     this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     await this.alarm();
   }
@@ -289,7 +290,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const { worker, conn: id } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();
-    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, this.#now());
+    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#now());
   }
 
   #closeStrangers(): void {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import type { Found } from "../runtimes/probe.ts";
 import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
-import { ENGINE } from "../tasks/index.ts";
+import { ENGINE } from "../tasks/engine.ts";
 import { ResultFile } from "./result-file.ts";
 import { type RuntimeNote, RuntimeWatch } from "./runtime-watch.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";

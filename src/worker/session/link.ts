@@ -148,7 +148,7 @@ export function closed(state: SessionState, code: number, reason: string, turn: 
 type Cause = { code: number | null; cause: string };
 
 /** Gives the socket up and comes back with jitter. */
-export function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
+function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
   if (state.link.kind === "online" && turn.now - state.link.since >= state.timing.stable) state.tries = 0;
   backOff(state, reconnectDelay(state.tries++, state.timing, turn.random()), cause, turn);
 }

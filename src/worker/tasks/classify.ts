@@ -1,7 +1,7 @@
-import vader from "vader-sentiment";
 import { sentencesOf } from "./sentences.ts";
 import { EMOJI, PERSONAL, PHRASES, RELEASE_NOTE, TECHNICAL_CONTEXT, TECHNICAL_WORDS } from "./sentiment-rules.ts";
 import { WORD_SENSES } from "./sentiment-words.ts";
+import { compoundOf } from "./vader.ts";
 
 /** Output of `classify`. `confidence` is 0..1 with at most four decimals. */
 export type Classification = { sentiment: "positive" | "negative" | "neutral"; confidence: number };
@@ -23,7 +23,7 @@ export function classify(input: string): Classification {
   let pieces = 0;
   for (const piece of piecesOf(input)) {
     const isFactual = isFactualForm(piece);
-    const { compound } = vader.SentimentIntensityAnalyzer.polarity_scores(rewrite(piece, isFactual));
+    const compound = compoundOf(rewrite(piece, isFactual));
     pieces++;
     if (isFactual || piece.endsWith("?")) factual++;
     if (compound === 0) continue;

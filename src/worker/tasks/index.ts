@@ -5,8 +5,7 @@ import type { Extraction } from "./extract-json.ts";
 import { summarize } from "./summarize.ts";
 import type { Summary } from "./summarize.ts";
 
-/** Name of this engine, announced in `register`. Two workers of one name give equal outputs: bump it whenever any output may change. */
-export const ENGINE = "tasks/1.0";
+export { ENGINE } from "./engine.ts";
 
 /** The tasks of a TASK job. Source: SPEC.md "Task output shapes". */
 export type TaskType = "summarize" | "classify" | "extract_json";

@@ -52,7 +52,13 @@ export function unitsOf(text: string): Unit[] {
 }
 
 function tidy(unit: Unit): Unit {
-  return { ...unit, text: unit.text.replace(/\s+/g, " ").replace(/\*\*|__|`/g, "").trim() };
+  return {
+    ...unit,
+    text: unit.text
+      .replace(/\s+/g, " ")
+      .replace(/\*\*|`/g, "")
+      .trim(),
+  };
 }
 
 const CLOSERS = `"'”’»)]}」』）】`;
@@ -100,6 +106,4 @@ function continues(text: string, start: number, stop: number, end: number, isPoi
 const OPEN_ABBREVIATIONS: ReadonlySet<string> = new Set(
   "dr mr mrs ms prof st rev hon gen col capt lt sgt vs e.g i.e cf viz approx ca z.b d.h bzw u.a mme mlle m".split(" "),
 );
-const NUMBER_ABBREVIATIONS: ReadonlySet<string> = new Set(
-  "no nr fig eq sec vol ch p pp art jan feb mar apr jun jul aug sep sept oct nov dec".split(" "),
-);
+const NUMBER_ABBREVIATIONS: ReadonlySet<string> = new Set("no nr fig eq sec vol ch p pp art jan feb mar apr jun jul aug sep sept oct nov dec".split(" "));

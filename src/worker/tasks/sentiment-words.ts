@@ -48,7 +48,7 @@ export const WORD_SENSES: ReadonlyMap<string, string> = new Map([
     skeptical tank tanks fire fires fired fight cancer war weapon gun lone original grand vision responsible sincere sincerely
     legal legally greet treasure treasurer solid heavyweight stop stops stopped alone gross grave graves bomb prison jail
     robber hell god gods ha challenge challenges challenged risk risks defence defense tax want wants wanted yes no
-    well-known important significant significance save saved saves ready clear clearly cleared strike strikes adopt adopts`,
+    well-known important significant significance save saved saves ready cleared strike strikes adopt adopts`,
   ),
 ]);
 

@@ -3,11 +3,10 @@
 const WORD = /[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}]|['’\-‐](?=[\p{L}\p{N}])|[.,](?=\p{N}))*/gu;
 
 // Scripts written without spaces: a run of them says nothing about words, so terms are pairs of characters.
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 /** The words of `text`, as written. A script without spaces yields one word per unbroken run. */
-export function wordsOf(text: string): string[] {
+function wordsOf(text: string): string[] {
   return text.match(WORD) ?? [];
 }
 

@@ -88,24 +88,33 @@ describe("every answer", () => {
 });
 
 describe("unknown things", () => {
-  test.each([UNKNOWN, UNKNOWN.toUpperCase(), "x", "1", "..%2f..", "%00", "a'%20OR%201=1", "%F0%9F%A6%8A", "x".repeat(2_000)])("[API1, SPEC] job %s is 404 Job not found", async (id) => {
-    const answer = await evm.api.get(`/v1/jobs/${id}`);
-    expect(answer.status).toBe(404);
-    expect(answer.body).toEqual({ error: "Job not found" });
-  });
+  test.each([UNKNOWN, UNKNOWN.toUpperCase(), "x", "1", "..%2f..", "%00", "a'%20OR%201=1", "%F0%9F%A6%8A", "x".repeat(2_000)])(
+    "[API1, SPEC] job %s is 404 Job not found",
+    async (id) => {
+      const answer = await evm.api.get(`/v1/jobs/${id}`);
+      expect(answer.status).toBe(404);
+      expect(answer.body).toEqual({ error: "Job not found" });
+    },
+  );
 
-  test.each(["/nothing", "/v1", "/v2/health", "/v1/jobs/commit/slow", "/v1/healthx", "//v1/health", "/V1/HEALTH", "/v1/jobs/a/b/c", "/.env", "/__proto__"])("[API1] path %s is 404 not_found", async (path) => {
-    const { status, text } = await rawGet(path);
-    expect(status, text).toBe(404);
-    expect(JSON.parse(text)).toEqual({ error: "not_found" });
-  });
+  test.each(["/nothing", "/v1", "/v2/health", "/v1/jobs/commit/slow", "/v1/healthx", "//v1/health", "/V1/HEALTH", "/v1/jobs/a/b/c", "/.env", "/__proto__"])(
+    "[API1] path %s is 404 not_found",
+    async (path) => {
+      const { status, text } = await rawGet(path);
+      expect(status, text).toBe(404);
+      expect(JSON.parse(text)).toEqual({ error: "not_found" });
+    },
+  );
 
-  test.each(["/v1/jobs/%ff", "/v1/jobs/%", "/%c0%ae", "/v1/trust/list?user_id=%ff%fe", "/v1/quote?job_type=%ff"])("[API1] broken percent-encoding in %s is a client error in JSON", async (path) => {
-    const { status, text } = await rawGet(path);
-    // A user_id may be read with replacement characters.
-    expect(path.includes("user_id") ? [200, 400] : [400, 404]).toContain(status);
-    expect(JSON.parse(text)).toEqual(expect.any(Object));
-  });
+  test.each(["/v1/jobs/%ff", "/v1/jobs/%", "/%c0%ae", "/v1/trust/list?user_id=%ff%fe", "/v1/quote?job_type=%ff"])(
+    "[API1] broken percent-encoding in %s is a client error in JSON",
+    async (path) => {
+      const { status, text } = await rawGet(path);
+      // A user_id may be read with replacement characters.
+      expect(path.includes("user_id") ? [200, 400] : [400, 404]).toContain(status);
+      expect(JSON.parse(text)).toEqual(expect.any(Object));
+    },
+  );
 
   test.each([
     ["POST", "/v1/health"],
@@ -133,7 +142,16 @@ describe("documents", () => {
     expect(answer.body.openapi).toMatch(/^3\.1\./);
     const paths = Object.keys(answer.body.paths as object).map((path) => path.replace(/\{[^}]+\}/, "{id}"));
     expect(paths).toEqual(
-      expect.arrayContaining(["/v1/health", "/v1/quote", "/v1/jobs/commit/fast", "/v1/jobs/commit/cheap", "/v1/jobs/{id}", "/v1/trust/create", "/v1/trust/claim", "/v1/trust/list"]),
+      expect.arrayContaining([
+        "/v1/health",
+        "/v1/quote",
+        "/v1/jobs/commit/fast",
+        "/v1/jobs/commit/cheap",
+        "/v1/jobs/{id}",
+        "/v1/trust/create",
+        "/v1/trust/claim",
+        "/v1/trust/list",
+      ]),
     );
   });
 
@@ -158,14 +176,24 @@ describe("odd requests", () => {
     const chunk = "x".repeat(65_536);
     for (let sent = 0; sent < 12; sent += 1) socket.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`);
     socket.write("0\r\n\r\n");
-    await within(10_000, () => (answer.includes("\r\n\r\n") ? true : undefined), () => "an answer");
+    await within(
+      10_000,
+      () => (answer.includes("\r\n\r\n") ? true : undefined),
+      () => "an answer",
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
     expect(answer).toContain("payload_too_large");
     socket.destroy();
   });
 
   test("[API1] a client's own x-request-id, forwarded addresses and odd headers change nothing", async () => {
-    const answer = await evm.api.get("/v1/health", { "x-request-id": "mine\u00e9", "x-forwarded-for": "1.2.3.4, '", "cf-connecting-ip": "x", range: "bytes=0-1", "if-none-match": "*" });
+    const answer = await evm.api.get("/v1/health", {
+      "x-request-id": "mine\u00e9",
+      "x-forwarded-for": "1.2.3.4, '",
+      "cf-connecting-ip": "x",
+      range: "bytes=0-1",
+      "if-none-match": "*",
+    });
     expect(answer.status).toBe(200);
     expect(answer.body.status).toBe("ok");
   });

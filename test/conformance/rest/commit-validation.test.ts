@@ -133,7 +133,14 @@ describe("a bad commit", () => {
     ["input with a lone surrogate", '{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x\\udc00y"}}'],
     ["an unknown member with a lone surrogate", '{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x","e":["\\ud83d"]}}'],
     ["a member name with a lone surrogate", '{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x","\\ud83d":1}}'],
-    ["bytes that are not UTF-8", Buffer.concat([Buffer.from('{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x'), Buffer.from([0xff, 0xc3]), Buffer.from('"}}')])],
+    [
+      "bytes that are not UTF-8",
+      Buffer.concat([
+        Buffer.from('{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x'),
+        Buffer.from([0xff, 0xc3]),
+        Buffer.from('"}}'),
+      ]),
+    ],
     ["no prompt", llm_({})],
     ["an empty prompt", llm_({ prompt: "" })],
     ["prompt null", llm_({ prompt: null })],

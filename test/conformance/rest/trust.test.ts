@@ -36,15 +36,24 @@ describe("create", () => {
     expect(new Set(codes.map(({ code }) => code)).size).toBe(8);
   });
 
-  test.each([[{}], [{ user_id: 5 }], [{ user_id: null }], [{ user_id: "" }], [{ user_id: ["a"] }], [[]], ["null"], ["x"], [""], [{ user_id: "u".repeat(129) }], [{ user_id: "a\u0007" }]])(
-    "[API4, LM1] a missing or wrong user_id is 400: %j",
-    async (body) => {
-      const answer = await evm.api.post("/v1/trust/create", body);
-      expect(answer.status).toBe(400);
-      expect(answer.body.error).toEqual(expect.any(String));
-      if (typeof body === "object" && !Array.isArray(body)) expect(answer.body.error).toContain("user_id");
-    },
-  );
+  test.each([
+    [{}],
+    [{ user_id: 5 }],
+    [{ user_id: null }],
+    [{ user_id: "" }],
+    [{ user_id: ["a"] }],
+    [[]],
+    ["null"],
+    ["x"],
+    [""],
+    [{ user_id: "u".repeat(129) }],
+    [{ user_id: "a\u0007" }],
+  ])("[API4, LM1] a missing or wrong user_id is 400: %j", async (body) => {
+    const answer = await evm.api.post("/v1/trust/create", body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toEqual(expect.any(String));
+    if (typeof body === "object" && !Array.isArray(body)) expect(answer.body.error).toContain("user_id");
+  });
 });
 
 describe("claim", () => {
@@ -70,11 +79,14 @@ describe("claim", () => {
     expect(answer.body.user_id).toBe(user);
   });
 
-  test.each(["ZZZZZZ", "12345", "1234567", "ABC DE", " ABCDE", "ＡＢＣＤＥＦ", "'; --", "%00"])("[API4] a string of another form is invalid_code: %j", async (code) => {
-    const answer = await claim(code);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toEqual({ error: "invalid_code" });
-  });
+  test.each(["ZZZZZZ", "12345", "1234567", "ABC DE", " ABCDE", "ＡＢＣＤＥＦ", "'; --", "%00"])(
+    "[API4] a string of another form is invalid_code: %j",
+    async (code) => {
+      const answer = await claim(code);
+      expect(answer.status).toBe(400);
+      expect(answer.body).toEqual({ error: "invalid_code" });
+    },
+  );
 
   test("[SPEC] an unknown code is invalid_code", async () => {
     const answer = await claim("000000");
@@ -113,7 +125,11 @@ describe("claim", () => {
     const open = await newCode();
     const used = await newCode();
     expect((await claim(used.code)).status).toBe(200);
-    await sql(evm, "evm", `UPDATE pairings SET expires_at = expires_at - 3601000, created_at = created_at - 3601000 WHERE pairing_code IN ('${open.code}', '${used.code}')`);
+    await sql(
+      evm,
+      "evm",
+      `UPDATE pairings SET expires_at = expires_at - 3601000, created_at = created_at - 3601000 WHERE pairing_code IN ('${open.code}', '${used.code}')`,
+    );
     const late = await claim(open.code);
     expect(late.status).toBe(400);
     expect(late.body).toEqual({ error: "expired" });
@@ -126,7 +142,14 @@ describe("claim", () => {
     const identity = newIdentity();
     const { user, code } = await newCode();
     const text = (network: string, key = identity.pubkey): string => `compute-router/pair/v1\n${network}\n${code}\n${key}`;
-    const wrong = [signText(identity, text("eip155:1")), signText(newIdentity(), text("eip155:10143")), signText(identity, `${text("eip155:10143")}\n`), "AA==", "", 5];
+    const wrong = [
+      signText(identity, text("eip155:1")),
+      signText(newIdentity(), text("eip155:10143")),
+      signText(identity, `${text("eip155:10143")}\n`),
+      "AA==",
+      "",
+      5,
+    ];
     for (const signature of wrong) {
       const answer = await claim(code, identity.pubkey, { signature });
       expect(answer.status, JSON.stringify(signature)).toBeGreaterThanOrEqual(400);

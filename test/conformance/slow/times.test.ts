@@ -44,17 +44,21 @@ function seconds(job: Job, ms: number): string {
 }
 
 describe.concurrent("times of a job", () => {
-  test("[SPEC] a PUBLIC job that no worker can take fails with no_eligible_worker after 30 s; receipt and completed_at are null", { timeout: 60_000 }, async () => {
-    // Every worker of this file announces TASK only.
-    const clock = stopwatch();
-    const id = await evm.api.commit(llm(newUser()));
-    const early = await evm.api.until(id, () => clock() > 28_000, 40_000);
-    expect(early).toMatchObject({ status: "pending", result: null, receipt: null, completed_at: null });
-    const job = await evm.api.ended(id, 20_000);
-    expect(clock(), seconds(job, clock())).toBeGreaterThan(29_500);
-    expect(clock()).toBeLessThan(30_000 + TICK + SLACK);
-    expect(job).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" }, receipt: null, completed_at: null });
-  });
+  test(
+    "[SPEC] a PUBLIC job that no worker can take fails with no_eligible_worker after 30 s; receipt and completed_at are null",
+    { timeout: 60_000 },
+    async () => {
+      // Every worker of this file announces TASK only.
+      const clock = stopwatch();
+      const id = await evm.api.commit(llm(newUser()));
+      const early = await evm.api.until(id, () => clock() > 28_000, 40_000);
+      expect(early).toMatchObject({ status: "pending", result: null, receipt: null, completed_at: null });
+      const job = await evm.api.ended(id, 20_000);
+      expect(clock(), seconds(job, clock())).toBeGreaterThan(29_500);
+      expect(clock()).toBeLessThan(30_000 + TICK + SLACK);
+      expect(job).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" }, receipt: null, completed_at: null });
+    },
+  );
 
   test("[JB8, JB5] a PRIVATE job whose worker stays busy waits 30 s, then fails with no_eligible_worker", { timeout: 60_000 }, async () => {
     const worker = await fullWorker(evm.socketUrl, tasksOnly);
@@ -88,23 +92,27 @@ describe.concurrent("times of a job", () => {
     expect((await next.complete(id, OUTPUT, { attempt: 2 })).status).toBe("accepted");
   });
 
-  test("[JB6] the late result of a worker that lost the job counts while the job is not terminal; the other holder is cancelled", { timeout: 40_000 }, async () => {
-    const slow = await fullWorker(evm.socketUrl, tasksOnly);
-    const user = await owner(slow);
-    const id = await evm.api.commit(mine(user));
-    await slow.assigned(id);
-    const next = await fullWorker(evm.socketUrl, tasksOnly);
-    await evm.api.pair(user, next);
-    const second = await next.assigned(id, 20_000);
-    next.ack(second);
-    await evm.api.until(id, "running");
-    expect(await slow.complete(id, OUTPUT, { attempt: 1 })).toMatchObject({ status: "accepted" });
-    const job = await evm.api.ended(id);
-    expect(job).toMatchObject({ status: "completed", result: OUTPUT, receipt: { provider_pubkey: slow.pubkey } });
-    expect(await next.frame("job_cancel")).toMatchObject({ job_id: id, attempt: 2, reason: expect.any(String) });
-    expect(await next.complete(id, { sentiment: "late", confidence: 0 }, { attempt: 2 })).toMatchObject({ status: "rejected", error: "already_terminal" });
-    expect(await evm.api.job(id), "[RC5] a stored pair never changes").toEqual(job);
-  });
+  test(
+    "[JB6] the late result of a worker that lost the job counts while the job is not terminal; the other holder is cancelled",
+    { timeout: 40_000 },
+    async () => {
+      const slow = await fullWorker(evm.socketUrl, tasksOnly);
+      const user = await owner(slow);
+      const id = await evm.api.commit(mine(user));
+      await slow.assigned(id);
+      const next = await fullWorker(evm.socketUrl, tasksOnly);
+      await evm.api.pair(user, next);
+      const second = await next.assigned(id, 20_000);
+      next.ack(second);
+      await evm.api.until(id, "running");
+      expect(await slow.complete(id, OUTPUT, { attempt: 1 })).toMatchObject({ status: "accepted" });
+      const job = await evm.api.ended(id);
+      expect(job).toMatchObject({ status: "completed", result: OUTPUT, receipt: { provider_pubkey: slow.pubkey } });
+      expect(await next.frame("job_cancel")).toMatchObject({ job_id: id, attempt: 2, reason: expect.any(String) });
+      expect(await next.complete(id, { sentiment: "late", confidence: 0 }, { attempt: 2 })).toMatchObject({ status: "rejected", error: "already_terminal" });
+      expect(await evm.api.job(id), "[RC5] a stored pair never changes").toEqual(job);
+    },
+  );
 
   test("[JB4] a TASK may run 30 s per attempt: a worker that never acks loses it then, and is told", { timeout: 60_000 }, async () => {
     const stuck = await specWorker(evm.socketUrl, tasksOnly);
@@ -217,24 +225,28 @@ describe.concurrent("times of a job", () => {
     expect(clock()).toBeLessThan(60_000 + TICK + SLACK);
   });
 
-  test("[JB4] a worker that failed a job gets it again only when no other eligible one is connected: a busy one is waited for", { timeout: 40_000 }, async () => {
-    const busy = await fullWorker(evm.socketUrl, tasksOnly);
-    const user = await owner(busy);
-    const first = await evm.api.commit(mine(user));
-    busy.ack(await busy.assigned(first));
-    const failing = await fullWorker(evm.socketUrl, tasksOnly);
-    await evm.api.pair(user, failing);
-    const id = await evm.api.commit(mine(user));
-    const assign = await failing.assigned(id);
-    failing.ack(assign);
-    failing.fail(assign, true);
-    await evm.api.until(id, "pending");
-    await pass(3 * TICK);
-    expect(failing.frames.filter((frame) => frame.type === "job_assign" && frame.job_id === id)).toHaveLength(1);
-    expect((await busy.complete(first, OUTPUT)).status).toBe("accepted");
-    expect((await busy.assigned(id)).attempt).toBe(2);
-    expect((await busy.complete(id, OUTPUT)).status).toBe("accepted");
-  });
+  test(
+    "[JB4] a worker that failed a job gets it again only when no other eligible one is connected: a busy one is waited for",
+    { timeout: 40_000 },
+    async () => {
+      const busy = await fullWorker(evm.socketUrl, tasksOnly);
+      const user = await owner(busy);
+      const first = await evm.api.commit(mine(user));
+      busy.ack(await busy.assigned(first));
+      const failing = await fullWorker(evm.socketUrl, tasksOnly);
+      await evm.api.pair(user, failing);
+      const id = await evm.api.commit(mine(user));
+      const assign = await failing.assigned(id);
+      failing.ack(assign);
+      failing.fail(assign, true);
+      await evm.api.until(id, "pending");
+      await pass(3 * TICK);
+      expect(failing.frames.filter((frame) => frame.type === "job_assign" && frame.job_id === id)).toHaveLength(1);
+      expect((await busy.complete(first, OUTPUT)).status).toBe("accepted");
+      expect((await busy.assigned(id)).attempt).toBe(2);
+      expect((await busy.complete(id, OUTPUT)).status).toBe("accepted");
+    },
+  );
 
   test("[JB4] the only worker gets a job that it failed again, at a later 2 s tick and not at once", { timeout: 40_000 }, async () => {
     const worker = await fullWorker(evm.socketUrl, tasksOnly);

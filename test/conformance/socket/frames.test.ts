@@ -82,10 +82,7 @@ describe("frames that say nothing", () => {
     const raw = await RawSocket.open(evm.port);
     await raw.frame((json) => json.type === "challenge");
     raw.send(1, Buffer.from([0x7b, 0xff, 0xfe, 0x7d]));
-    const code = await Promise.race([
-      raw.closeCode(),
-      raw.frame((json) => json.type === "error").then(() => 0),
-    ]);
+    const code = await Promise.race([raw.closeCode(), raw.frame((json) => json.type === "error").then(() => 0)]);
     expect([0, 1007, 1006, 1002]).toContain(code);
     raw.end();
     expect((await evm.api.get("/v1/health")).status).toBe(200);
@@ -145,11 +142,14 @@ describe("heartbeat", () => {
     expect(await worker.ask('{"type":"heartbeat"}', "heartbeat_ack")).toEqual({ type: "heartbeat_ack" });
   });
 
-  test.each(['{"type":"heartbeat","provider_pubkey":"x"}', '{ "type": "heartbeat" }', '{"timestamp":1,"type":"heartbeat","load":{"cpu":0.5}}'])("[WS6] any other heartbeat object is acknowledged: %s", async (text) => {
-    const worker = await specWorker(evm.socketUrl);
-    worker.stopBeat();
-    expect(await worker.ask(text, "heartbeat_ack")).toEqual({ type: "heartbeat_ack", status: "ok" });
-  });
+  test.each(['{"type":"heartbeat","provider_pubkey":"x"}', '{ "type": "heartbeat" }', '{"timestamp":1,"type":"heartbeat","load":{"cpu":0.5}}'])(
+    "[WS6] any other heartbeat object is acknowledged: %s",
+    async (text) => {
+      const worker = await specWorker(evm.socketUrl);
+      worker.stopBeat();
+      expect(await worker.ask(text, "heartbeat_ack")).toEqual({ type: "heartbeat_ack", status: "ok" });
+    },
+  );
 });
 
 describe("what a worker may not do", () => {

@@ -97,7 +97,9 @@ describe("register", () => {
     const first = await open();
     const challenge = await first.challenge();
     const second = await open(first.identity);
-    expect(await second.registerPlain({ signature: signText(first.identity, registerText(challenge, first.pubkey)) })).toMatchObject(registerError("invalid_signature"));
+    expect(await second.registerPlain({ signature: signText(first.identity, registerText(challenge, first.pubkey)) })).toMatchObject(
+      registerError("invalid_signature"),
+    );
     expect((await second.ended()).code).toBe(4401);
   });
 
@@ -178,7 +180,10 @@ describe("register", () => {
   test("[WS3] a second register with another key is already_registered and changes nothing", async () => {
     const worker = await specWorker(evm.socketUrl);
     const other = newIdentity();
-    const answer = await worker.ask({ type: "register", ...worker.registration(), provider_pubkey: other.pubkey }, (frame) => frame.type === "error" || frame.type === "register_ack");
+    const answer = await worker.ask(
+      { type: "register", ...worker.registration(), provider_pubkey: other.pubkey },
+      (frame) => frame.type === "error" || frame.type === "register_ack",
+    );
     expect(JSON.stringify(answer)).toContain("already_registered");
     expect(answer.type).toBe("error");
     const user = newUser();

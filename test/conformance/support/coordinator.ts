@@ -31,20 +31,26 @@ export type Subject = {
 };
 
 /** The launcher of the copy, whose coordinator is the copy's. */
-const { startCoordinator } = (await import(/* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href)) as typeof import("../../../scripts/coordinator-process.ts");
+const { startCoordinator } = (await import(
+  /* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href
+)) as typeof import("../../../scripts/coordinator-process.ts");
 
 const running: (() => Promise<void>)[] = [];
-afterAll(() => Promise.all(running.map((end) => end())));
+const folders = new Set<string>();
+afterAll(async () => {
+  await Promise.all(running.map((end) => end()));
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+});
 
 /** Starts a coordinator on an empty state (or on `stateDir`), ended after the tests of this file. */
 export async function start(instance: "evm" | "svm", settings: Record<string, string> = { TESTNET_MODE: "true" }, reuse?: Subject): Promise<Subject> {
   const stateDir = reuse?.stateDir ?? mkdtempSync(join(tmpdir(), `conformance-${instance}-`));
+  folders.add(stateDir);
   const port = reuse?.port ?? (await pickPort());
   const log: string[] = [];
   const coordinator = await startCoordinator({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
   running.push(async () => {
     await coordinator.stop();
-    rmSync(stateDir, { recursive: true, force: true });
     if (process.env.CONFORMANCE_LOG) console.log(log.join("\n"));
   });
   return {

@@ -12,7 +12,7 @@ export class RawSocket {
   head = "";
   ended = false;
   readonly #socket: Socket;
-  #pending = Buffer.alloc(0);
+  #pending: Buffer = Buffer.alloc(0);
 
   private constructor(port: number) {
     this.#socket = connect(port, "127.0.0.1");
@@ -25,9 +25,22 @@ export class RawSocket {
   static async open(port: number, path = "/", headers: string[] = [`Host: 127.0.0.1:${port}`]): Promise<RawSocket> {
     const raw = new RawSocket(port);
     const key = randomBytes(16).toString("base64");
-    const lines = [`GET ${path} HTTP/1.1`, ...headers, "Upgrade: websocket", "Connection: Upgrade", `Sec-WebSocket-Key: ${key}`, "Sec-WebSocket-Version: 13", "", ""];
+    const lines = [
+      `GET ${path} HTTP/1.1`,
+      ...headers,
+      "Upgrade: websocket",
+      "Connection: Upgrade",
+      `Sec-WebSocket-Key: ${key}`,
+      "Sec-WebSocket-Version: 13",
+      "",
+      "",
+    ];
     raw.#socket.write(lines.join("\r\n"));
-    await within(10_000, () => (raw.head !== "" || raw.ended ? true : undefined), () => `an answer on ${path}`);
+    await within(
+      10_000,
+      () => (raw.head !== "" || raw.ended ? true : undefined),
+      () => `an answer on ${path}`,
+    );
     return raw;
   }
 
@@ -49,12 +62,20 @@ export class RawSocket {
 
   /** The first frame that matches; a text frame's JSON is given too. */
   frame(matches: (json: Record<string, unknown>, frame: RawFrame) => boolean, ms = 10_000): Promise<RawFrame> {
-    return within(ms, () => this.frames.find((frame) => matches(frame.opcode === 1 ? (JSON.parse(frame.data.toString()) as Record<string, unknown>) : {}, frame)), () => `a raw frame; got ${this.frames.map((frame) => `${frame.opcode}:${frame.data.toString()}`).join(" ")}`);
+    return within(
+      ms,
+      () => this.frames.find((frame) => matches(frame.opcode === 1 ? (JSON.parse(frame.data.toString()) as Record<string, unknown>) : {}, frame)),
+      () => `a raw frame; got ${this.frames.map((frame) => `${frame.opcode}:${frame.data.toString()}`).join(" ")}`,
+    );
   }
 
   /** Of the close frame, or 1006. */
   async closeCode(ms = 10_000): Promise<number> {
-    await within(ms, () => (this.ended || this.frames.some(({ opcode }) => opcode === 8) ? true : undefined), () => "a close");
+    await within(
+      ms,
+      () => (this.ended || this.frames.some(({ opcode }) => opcode === 8) ? true : undefined),
+      () => "a close",
+    );
     const close = this.frames.find(({ opcode }) => opcode === 8);
     return close && close.data.length >= 2 ? close.data.readUInt16BE(0) : 1006;
   }

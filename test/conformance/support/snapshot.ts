@@ -3,7 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const COPIED = ["src", "scripts", "migrations", "package.json", "wrangler.evm.toml", "wrangler.svm.toml", "tsconfig.base.json", "tsconfig.json", "test/tsconfig.json"];
+const COPIED = [
+  "src",
+  "scripts",
+  "migrations",
+  "package.json",
+  "wrangler.evm.toml",
+  "wrangler.svm.toml",
+  "tsconfig.base.json",
+  "tsconfig.json",
+  "test/tsconfig.json",
+];
 
 /** Coordinators run from a copy: an edit of the sources would restart them in the middle of a test. */
 export function setup(): () => void {

@@ -176,7 +176,11 @@ export class WorkerSocket {
     const now = look();
     if (now !== undefined) return Promise.resolve(now);
     return new Promise<T>((resolve, reject) => {
-      const state = (): string => `got ${JSON.stringify(this.frames).slice(-2000)}, closed ${JSON.stringify(this.closed)}`;
+      const state = (): string =>
+        `got ${this.frames
+          .map((frame) => JSON.stringify(frame).slice(0, 300))
+          .join(" ")
+          .slice(-2_000)}, closed ${JSON.stringify(this.closed)}`;
       const timer = setTimeout(() => {
         this.#waiters.delete(waiter);
         reject(new Error(`waited ${ms} ms for ${what()}; ${state()}`));

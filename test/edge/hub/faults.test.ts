@@ -219,7 +219,12 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     await breakJournal(hub, "INSERT");
     const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
-    expect(await hub.stub.commit(input).then(() => "answered", () => "refused")).toBe("refused");
+    expect(
+      await hub.stub.commit(input).then(
+        () => "answered",
+        () => "refused",
+      ),
+    ).toBe("refused");
     const { status, body } = await hub.post("cheap");
     expect(status).toBeGreaterThanOrEqual(500);
     expect(body).toEqual({ error: expect.any(String), request_id: expect.any(String) });
@@ -249,7 +254,7 @@ describe("the hub's own storage", () => {
     expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
   });
 
-  test("[JB9] a claim that cannot be written is not sent, tried again without haste, and sent once it can", async () => {
+  test("[JB9] a registration that cannot be written is closed with 1012, without haste; the worker that comes back gets the job", async () => {
     const hub = new TestHub();
     const id = await hub.commit();
     const errors = muteErrors();
@@ -260,8 +265,9 @@ describe("the hub's own storage", () => {
     for (let turn = 0; turn < 50; turn++) await hub.stub.workersOnline();
     expect(errors.events().filter((event) => event === "journal_failed").length).toBeLessThanOrEqual(3);
     expect(worker.texts).toHaveLength(1);
+    expect(await worker.closed()).toBe(1012);
     await healJournal(hub);
-    expect((await worker.assigned()).job_id).toBe(id);
+    expect((await (await hub.worker()).assigned()).job_id).toBe(id);
   });
 
   test.for([

@@ -237,7 +237,10 @@ describe("job_complete", () => {
       const { signature, ...receipt } = worker.receipt(id, OUTPUT);
       const bytes = Uint8Array.from(atob(signature), (char) => char.charCodeAt(0));
       const sent = place.includes("hex") ? toHex(bytes) : place.includes("padding") ? signature.replace(/=+$/, "") : signature;
-      const fields = place.includes("inside") || place.includes("null") ? { receipt: { ...receipt, signature: sent }, receipt_signature: place.includes("null") ? null : undefined } : { receipt_signature: sent };
+      const fields =
+        place.includes("inside") || place.includes("null")
+          ? { receipt: { ...receipt, signature: sent }, receipt_signature: place.includes("null") ? null : undefined }
+          : { receipt_signature: sent };
       expect((await worker.complete(job, OUTPUT, fields)).status, place).toBe("accepted");
       const done = await hub.job(id);
       expect(done.receipt?.signature, place).toBe(toBase64(bytes));
@@ -372,7 +375,11 @@ describe("outputs", () => {
     ["an empty string", "", { output: "" }],
     ["an object", { b: 1, a: [{}] }, { b: 1, a: [{}] }],
     ["an empty object", {}, {}],
-    ["our LLM worker's", { model: "m", output: "o", usage: { completion_tokens: 1, prompt_tokens: 2 } }, { model: "m", output: "o", usage: { completion_tokens: 1, prompt_tokens: 2 } }],
+    [
+      "our LLM worker's",
+      { model: "m", output: "o", usage: { completion_tokens: 1, prompt_tokens: 2 } },
+      { model: "m", output: "o", usage: { completion_tokens: 1, prompt_tokens: 2 } },
+    ],
     ["an error with more to it", { error: "e", code: 1 }, { error: "e", code: 1 }],
     ["an error that is no string", { error: 1 }, { error: 1 }],
   ] as const)("[JB7] %s is stored as it should be, and its receipt verifies", async ([, output, result]) => {

@@ -14,7 +14,13 @@ describe("RECEIPT_POLICY=record", () => {
   test("[RC4] without a readable receipt and signature the job completes with receipt null", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
-    for (const fields of [{ receipt: undefined, receipt_signature: undefined }, { receipt: null }, { receipt: "x" }, { receipt_signature: "short" }, { receipt: { job_id: "x" } }]) {
+    for (const fields of [
+      { receipt: undefined, receipt_signature: undefined },
+      { receipt: null },
+      { receipt: "x" },
+      { receipt_signature: "short" },
+      { receipt: { job_id: "x" } },
+    ]) {
       const id = await hub.commit();
       expect((await worker.complete(await worker.assigned(), OUTPUT, fields)).status).toBe("accepted");
       const hot = await hub.job(id);
@@ -29,7 +35,13 @@ describe("RECEIPT_POLICY=record", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const other = newKey();
-    for (const fields of [{ job_id: crypto.randomUUID() }, { provider_pubkey: other.publicKey }, { output_hash: "nonsense" }, { completed_at: "yesterday" }, { payment_ref: "0x1" }]) {
+    for (const fields of [
+      { job_id: crypto.randomUUID() },
+      { provider_pubkey: other.publicKey },
+      { output_hash: "nonsense" },
+      { completed_at: "yesterday" },
+      { payment_ref: "0x1" },
+    ]) {
       const id = await hub.commit();
       const { signature, ...honest } = worker.receipt(id, OUTPUT);
       const receipt = { ...honest, ...fields };

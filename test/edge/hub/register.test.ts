@@ -11,7 +11,14 @@ describe("register", () => {
     const hub = new TestHub();
     const worker = await hub.connect();
     const ack = await worker.register();
-    expect(ack).toEqual({ type: "register_ack", status: "ok", worker_id: expect.stringMatching(UUID), authenticated: false, tier: "Open", heartbeat_interval_ms: 10_000 });
+    expect(ack).toEqual({
+      type: "register_ack",
+      status: "ok",
+      worker_id: expect.stringMatching(UUID),
+      authenticated: false,
+      tier: "Open",
+      heartbeat_interval_ms: 10_000,
+    });
     expect(await hub.workersOnline()).toBe(1);
   });
 
@@ -230,8 +237,7 @@ describe("a register that is refused", () => {
   test("[WS4] what a refused socket sends after its register changes nothing", async () => {
     const hub = new TestHub();
     const worker = await hub.connect();
-    worker.send(worker.registration({ provider_pubkey: "x" }));
-    worker.send(worker.registration());
+    await hub.together({ from: worker, frame: worker.registration({ provider_pubkey: "x" }) }, { from: worker, frame: worker.registration() });
     expect(await worker.next("register_ack")).toMatchObject({ error: "invalid_key" });
     expect(await worker.closed()).toBe(4400);
     expect(await hub.workersOnline()).toBe(0);

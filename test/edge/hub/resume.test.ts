@@ -77,7 +77,12 @@ describe("reconnecting", () => {
     const waiting = await hub.commit();
     const young = await hub.connect(old.key);
     const unknown = crypto.randomUUID();
-    await young.register({ resume: [{ job_id: lost, attempt: 1 }, { job_id: unknown, attempt: 2 }] });
+    await young.register({
+      resume: [
+        { job_id: lost, attempt: 1 },
+        { job_id: unknown, attempt: 2 },
+      ],
+    });
     expect(await young.next("job_cancel")).toMatchObject({ job_id: lost, attempt: 1 });
     expect(await young.next("job_cancel")).toMatchObject({ job_id: unknown, attempt: 2 });
     expect(await young.assigned()).toMatchObject({ job_id: waiting });

@@ -57,6 +57,23 @@ describe("a socket before it registers", () => {
     expect(await silent.closed()).toBe(4008);
   });
 
+  test("[WS2] each has its own 10 s, after the hub lost its memory too", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const first = await hub.connect();
+    hub.skip(4_000);
+    const second = await hub.connect();
+    hub.skip(4_000);
+    const third = await hub.connect();
+    await hub.evict();
+    await hub.pass(2_000);
+    expect(await first.closed()).toBe(4008);
+    await second.beat();
+    await hub.pass(4_000);
+    expect(await second.closed()).toBe(4008);
+    await third.register();
+  });
+
   test("[WS1] before register every other frame is not_registered", async () => {
     const hub = new TestHub();
     const worker = await hub.connect();

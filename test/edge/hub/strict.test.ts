@@ -40,7 +40,10 @@ describe("RECEIPT_POLICY=strict", () => {
     ["S + L in the signature", (worker, id) => ({ receipt_signature: malleated(worker.receipt(id, OUTPUT).signature) })],
     ["another worker's key in it", (worker, id) => signed(worker, id, { provider_pubkey: newKey().publicKey })],
     ["another job in it", (worker, id) => signed(worker, id, { job_id: crypto.randomUUID() })],
-    ["a hash in upper case", (worker, id) => signed(worker, id, { output_hash: worker.receipt(id, OUTPUT).output_hash.toUpperCase().replace("SHA256", "sha256") })],
+    [
+      "a hash in upper case",
+      (worker, id) => signed(worker, id, { output_hash: worker.receipt(id, OUTPUT).output_hash.toUpperCase().replace("SHA256", "sha256") }),
+    ],
     ["a hash of something else", (worker, id) => signed(worker, id, { output_hash: `sha256:${"0".repeat(64)}` })],
     ["a completed_at of 5 min and 1 ms ago", (worker, id) => signed(worker, id, { completed_at: at(-300_001) })],
     ["a completed_at in 5 min and 1 ms", (worker, id) => signed(worker, id, { completed_at: at(300_001) })],
@@ -123,6 +126,18 @@ describe("RECEIPT_POLICY=strict", () => {
       hub.skip(1);
     }
     await hub.worker({ key });
+  });
+
+  test("[RC4] [WS4] who is parked in this very turn cannot register in it", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    const job = await worker.assigned();
+    const again = await hub.connect(worker.key);
+    const bad = { from: worker, frame: worker.completion(job, OUTPUT, { receipt: null }) };
+    await hub.together(bad, bad, bad, { from: again, frame: again.registration() });
+    expect(await again.next("register_ack")).toMatchObject({ error: "parked", retry_after_s: 60 });
+    expect(await hub.workersOnline()).toBe(0);
   });
 
   test("[RC4] [WS12] a stranger's results are strikes too", async () => {

@@ -19,8 +19,8 @@ export type Answer = { status: number; text: string; body: Record<string, unknow
 
 type JobFields = Partial<Record<"job_type" | "user_id" | "privacy_class", string>> & { payload?: object };
 
-/** A D1 that misbehaves: `batch` and `first` are asked before each write and read; what they throw, the hub gets. */
-export type D1Fault = { batch?: (run: () => Promise<D1Result[]>) => Promise<D1Result[]>; read?: () => Promise<void> };
+/** A D1 that misbehaves: `batch` stands around each write, `read` in place of each read, `bound` sees the parameters of a write. */
+export type D1Fault = { batch?: (run: () => Promise<D1Result[]>) => Promise<D1Result[]>; read?: () => Promise<void>; bound?: (values: unknown[]) => void };
 
 /**
  * A hub of its own for one test, with the real router in front and the real D1 behind. Named, not reset: nothing of another test can be in it.
@@ -111,7 +111,9 @@ export class TestHub {
   /** Pairs a user with a worker, as a claimed code leaves them. */
   async pair(userId: string, key: string): Promise<void> {
     const now = Date.now();
-    await env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('ABCDEF', ?, ?, 1, ?, ?, ?)")
+    await env.DB.prepare(
+      "INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('ABCDEF', ?, ?, 1, ?, ?, ?)",
+    )
       .bind(userId, key, now, now, now)
       .run();
   }
@@ -137,6 +139,18 @@ export class TestHub {
 
   inside<R>(look: (hub: WorkerHub, state: DurableObjectState) => R | Promise<R>): Promise<R> {
     return runInDurableObject(this.stub, look);
+  }
+
+  /** Delivers frames in one turn of the hub, which the platform may do and no test can time. Each by the nonce of its socket's challenge. */
+  together(...frames: readonly { from: TestWorker; frame: object }[]): Promise<void> {
+    return this.inside(async (hub, state) => {
+      const sockets = state.getWebSockets();
+      const deliver = async (from: TestWorker, frame: object): Promise<void> => {
+        const ws = sockets.find((socket) => socket.deserializeAttachment().nonce === from.challenge.nonce);
+        if (ws !== undefined) await hub.webSocketMessage(ws, JSON.stringify(frame));
+      };
+      await Promise.all(frames.map(({ from, frame }) => deliver(from, frame)));
+    });
   }
 
   sql<Row extends Record<string, SqlStorageValue>>(query: string): Promise<Row[]> {
@@ -170,6 +184,15 @@ export class TestHub {
           if (member === "prepare" && fault.read) {
             const { read } = fault;
             return (query: string) => (query.startsWith("SELECT") ? unreadable(read) : target.prepare(query));
+          }
+          if (member === "prepare" && fault.bound) {
+            const { bound } = fault;
+            return (query: string) => ({
+              bind(...values: unknown[]) {
+                bound(values);
+                return target.prepare(query).bind(...values);
+              },
+            });
           }
           const value: unknown = Reflect.get(target, member);
           return typeof value === "function" ? value.bind(target) : value;

@@ -66,7 +66,11 @@ export class TestWorker extends WorkerSocket {
   }
 
   /** Sends a completion and takes its answer. */
-  async complete(job: Pick<JobAssign, "job_id" | "attempt">, output: unknown = { summary: "s", word_count: 1 }, fields: Record<string, unknown> = {}): Promise<Frame> {
+  async complete(
+    job: Pick<JobAssign, "job_id" | "attempt">,
+    output: unknown = { summary: "s", word_count: 1 },
+    fields: Record<string, unknown> = {},
+  ): Promise<Frame> {
     this.send(this.completion(job, output, fields));
     return this.next("job_complete_ack");
   }

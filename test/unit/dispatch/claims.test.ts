@@ -83,14 +83,13 @@ describe("who gets what", () => {
     expect(words(desk.pass(2_000))).toBe("assign fast 2 to a#1");
   });
 
-  test("[WS9] a rejection uses no attempt, and the rejected result does not count later [WS12]", () => {
+  test("[WS9] a rejection uses no attempt; a result that comes after all counts, for the lease was held [WS12] [JB6]", () => {
     const desk = new Desk();
     desk.register("a");
     desk.submit("j");
     desk.register("b");
     expect(words(desk.tell({ type: "reject", conn: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
-    expect(words(done(desk, "a#1", "j"))).toBe("rejected: not_assigned");
-    expect(desk.where("j")).toBe("assigned b 1");
+    expect(words(done(desk, "a#1", "j"))).toBe("accepted, cancel j 1 on b#1: completed");
   });
 
   test.each(["retryable", "for good"] as const)("[JB4] a worker that fails %s job after job rests until the tick", (kind) => {

@@ -12,7 +12,7 @@ export function columnsOf(line: string): string[] {
 /** Tables set with spaces: a header of at least three words or phrases, and at least `minRows` rows of as many cells. */
 export function alignedTables(lines: readonly string[], minRows: number): Table[] {
   const tables: Table[] = [];
-  for (let i = 0; i + minRows < lines.length; ) {
+  for (let i = 0; i + minRows < lines.length;) {
     const header = columnsOf(lines[i] ?? "");
     const rows: string[][] = [];
     let to = i + 1;

@@ -1,12 +1,20 @@
 const SYMBOLS: ReadonlyMap<string, string> = new Map([
-  ["$", "USD"], ["€", "EUR"], ["£", "GBP"], ["¥", "JPY"], ["₹", "INR"], ["₩", "KRW"], ["₽", "RUB"], ["₺", "TRY"],
+  ["$", "USD"],
+  ["€", "EUR"],
+  ["£", "GBP"],
+  ["¥", "JPY"],
+  ["₹", "INR"],
+  ["₩", "KRW"],
+  ["₽", "RUB"],
+  ["₺", "TRY"],
 ]);
 
 /** An amount of money or a plain number at the end or anywhere in a cell. */
 export type Amount = { value: number; currency: string | undefined };
 
 // Digits with at most one kind of thousands mark, then at most one decimal mark.
-const AMOUNT = /(?<![\w.,])([-−(]?)(US\$|CA\$|AU\$|[$€£¥₹₩₽₺]|[A-Z]{3}(?= ?\d))? ?([-−]?)(\d{1,3}(?:[,.'’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,12}(?:[.,]\d{1,4})?)(?![\d.,]?\d)(?: ?([€£¥₹₽₺]|[A-Z]{3}(?!\w)))?/gu;
+const AMOUNT =
+  /(?<![\w.,])([-−(]?)(US\$|CA\$|AU\$|[$€£¥₹₩₽₺]|[A-Z]{3}(?= ?\d))? ?([-−]?)(\d{1,3}(?:[,.'’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,12}(?:[.,]\d{1,4})?)(?![\d.,]?\d)(?: ?([€£¥₹₽₺]|[A-Z]{3}(?!\w| ?\d)))?/gu;
 
 /** All amounts in `text`, in order. `1.234,50`, `1,234.50` and `1'234.50` are the same number. `12%` is none. */
 export function amountsOf(text: string): (Amount & { at: number; end: number })[] {

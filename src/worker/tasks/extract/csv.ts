@@ -7,7 +7,7 @@ const RECORD_LENGTH = 4096;
 /** All CSV tables (comma, semicolon, tab or bar; RFC 4180 quotes) of a text given as lines: a header and at least two rows. */
 export function csvTables(lines: readonly string[]): Table[] {
   const tables: Table[] = [];
-  for (let i = 0; i + 2 < lines.length; ) {
+  for (let i = 0; i + 2 < lines.length;) {
     const table = tableAt(lines, i);
     if (table === undefined) i++;
     else {
@@ -26,7 +26,11 @@ function tableAt(lines: readonly string[], from: number): Table | undefined {
     if (header === undefined || !isHeader(header.cells)) continue;
     const rows: string[][] = [];
     let to = header.to;
-    for (let record = csvRecord(lines, to, delimiter); record !== undefined && record.cells.length === header.cells.length; record = csvRecord(lines, to, delimiter)) {
+    for (
+      let record = csvRecord(lines, to, delimiter);
+      record !== undefined && record.cells.length === header.cells.length;
+      record = csvRecord(lines, to, delimiter)
+    ) {
       rows.push(record.cells);
       to = record.to;
     }

@@ -12,7 +12,11 @@ const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
   { type: "url", pattern: /(?<![\w@])(?:https?:\/\/|www\.(?=[\p{L}\p{N}]))[^\s<>"'“”‘’`|\\^{}]{1,2000}/giu },
   { type: "email", pattern: /(?<![\w.+%-])[\w.+%-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}(?![\w@])/gu },
   { type: "id", pattern: /(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])/gi },
-  { type: "date", pattern: /(?<![\w/-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\w-])/g },
+  {
+    type: "date",
+    pattern:
+      /(?<![\w/-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?![\w-])/g,
+  },
   { type: "date", pattern: new RegExp(`(?<![\\w-])(?:[12]?\\d|3[01])(?:st|nd|rd|th)?(?: of)?[ -]${MONTH},?[ -]\\d{4}(?!\\w)`, "gi") },
   { type: "date", pattern: new RegExp(`(?<![\\w-])${MONTH} (?:[12]?\\d|3[01])(?:st|nd|rd|th)?,? \\d{4}(?!\\w)`, "gi") },
   { type: "date", pattern: /(?<![\w./-])(?:\d{1,2}\/\d{1,2}\/(?:\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}|\d{4}\/\d{1,2}\/\d{1,2})(?![\w/-])/g },
@@ -20,10 +24,17 @@ const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
   { type: "percent", pattern: /(?<![\w.,])[+\-−]?\d{1,9}(?:[.,]\d{1,6})? ?(?:%|per ?cent(?!\w))/gi },
   { type: "money", pattern: new RegExp(`(?<![\\w.,])[-−]?(?:(?:US|CA|AU|NZ|HK|S|C|A|R)?\\$|[€£¥₹₩₽₺₿])[ ]?${NUMBER}${SCALE}`, "gu") },
   { type: "money", pattern: new RegExp(`(?<![\\w.,])${CURRENCY} ?${NUMBER}${SCALE}`, "gu") },
-  { type: "money", pattern: new RegExp(`(?<![\\w.,$€£])${NUMBER}${SCALE} ?(?:[€£¥₹₽₺]|${CURRENCY}(?!\\w)|(?:dollars?|euros?|pounds|yen|rupees|francs)(?!\\w))`, "gu") },
+  {
+    type: "money",
+    pattern: new RegExp(`(?<![\\w.,$€£])${NUMBER}${SCALE} ?(?:[€£¥₹₽₺]|${CURRENCY}(?!\\w)|(?:dollars?|euros?|pounds|yen|rupees|francs)(?!\\w))`, "gu"),
+  },
   { type: "phone", pattern: /(?<![\w.+/-])(?:\+\d{1,3}[ .-]?)?(?:\(0?\d{1,5}\)[ .-]?)?\d{2,5}(?:[ .\-/]\d{2,5}){1,5}(?![\w/-]|[.,]\d)/g },
   { type: "phone", pattern: /(?<![\w.+/-])\+\d{8,15}(?!\w)/g },
-  { type: "id", pattern: /(?<![\w#-])(?:[A-Z]{2,10}[-_/]?\d{3,12}|[A-Z]{1,10}(?:[-_/][A-Z0-9]{1,12}){0,3}[-_/]\d{2,12}|#[A-Z]{0,5}-?\d{2,12})(?:[-/][A-Z0-9]{1,12}){0,3}(?![\w-])/g },
+  {
+    type: "id",
+    pattern:
+      /(?<![\w#-])(?:[A-Z]{2,10}[-_/]?\d{3,12}|[A-Z]{1,10}(?:[-_/][A-Z0-9]{1,12}){0,3}[-_/]\d{2,12}|#[A-Z]{0,5}-?\d{2,12})(?:[-/][A-Z0-9]{1,12}){0,3}(?![\w-])/g,
+  },
 ];
 
 // Names of standards have the form of an identifier.
@@ -62,15 +73,15 @@ function isMeant(type: Entity["type"], value: string): boolean {
   return /^[+(0]/.test(value) || /^\d{3}[ .-]\d{3}[ .-]\d{4}$/.test(value) || /^1[ .-]\d{3}[ .-]\d{3}[ .-]\d{4}$/.test(value);
 }
 
-/** Without the punctuation of the sentence around it; a closing bracket stays if the URL opened it. */
+/** Without the punctuation of the sentence around it; a closing bracket stays where the URL opened one for it. */
 function trimUrl(url: string): string {
+  let spare = url.split(")").length - url.split("(").length;
   let end = url.length;
   for (; end > 0; end--) {
     const last = url[end - 1] ?? "";
-    if (".,;:!?*_。，、".includes(last)) continue;
-    const opener = last === ")" ? "(" : last === "]" ? "[" : "";
-    if (opener !== "" && !url.includes(opener)) continue;
-    break;
+    if (last === ")" && spare > 0) spare--;
+    else if (!".,;:!?*_]。，、".includes(last)) break;
   }
-  return /^(?:https?:\/\/|www\.)$/i.test(url.slice(0, end)) ? "" : url.slice(0, end);
+  const bare = url.slice(0, end);
+  return /^(?:https?:\/\/|www\.)$/i.test(bare) ? "" : bare;
 }

@@ -16,13 +16,18 @@ const VENDOR = /^(?:from|vendor|seller|supplier|merchant|biller|billed by|sold b
 const CUSTOMER = /^(?:bill(?:ed)? to|sold to|invoice(?:d)? to|customer|client|buyer|attn|to)(?: {0,3}: {0,3}| (?=\p{Lu})|$)/iu;
 const DUE = /\b(?:due date|payment due|due by|due on|pay by|payable by|due)\b/gi;
 const DATED = /\b(?:invoice date|date of issue|issue date|billing date|issued on|issued|dated|date)\b/gi;
-const TOTALS = [/\b(?:amount|total|balance) (?:due|payable|owed)\b|\bamount to pay\b/gi, /\bgrand total\b|\btotal amount\b|\binvoice total\b/gi, /(?<!sub[- ]?)\b(?:total|gesamtbetrag|gesamt)\b/gi];
+const TOTALS = [
+  /\b(?:amount|total|balance) (?:due|payable|owed)\b|\bamount to pay\b/gi,
+  /\bgrand total\b|\btotal amount\b|\binvoice total\b/gi,
+  /(?<!sub[- ]?)\b(?:total|gesamtbetrag|gesamt)\b/gi,
+];
 const SUBTOTAL = [/\bsub[- ]?total\b|\bnet (?:total|amount)\b|\bzwischensumme\b/gi];
 const TAX = [/\b(?:sales tax|tax|vat|gst|hst|mwst|ust|tva|iva)\b(?! ?(?:id|no|nr|number|reg|invoice|included|exempt))/gi];
 const DISCOUNT = [/\bdiscount\b/gi];
 const SHIPPING = [/\b(?:shipping|delivery|freight|postage)(?: (?:fee|cost|charge)s?)?\b/gi];
 const TERMS = /\b(?:net \d{1,3}(?: days)?|due (?:up)?on receipt)\b/i;
-const KNOWN_LABEL = /^(?:.*\b(?:invoice|receipt|bill|date|due|total|subtotal|tax|vat|gst|hst|discount|shipping|amount|balance|vendor|seller|supplier|merchant|customer|client|buyer|from|to|items?|payment terms|terms|phone|tel|e-?mail|web(?:site)?)\b.*)$/i;
+const KNOWN_LABEL =
+  /^(?:.*\b(?:invoice|receipt|bill|date|due|total|subtotal|tax|vat|gst|hst|discount|shipping|amount|balance|vendor|seller|supplier|merchant|customer|client|buyer|from|to|items?|payment terms|terms|phone|tel|e-?mail|web(?:site)?)\b.*)$/i;
 
 /** One invoice or receipt as a record, or undefined where `text` is none: it names itself, has a total, and a number or items. */
 export function invoiceOf(text: string): ExtractedRecord | undefined {
@@ -59,7 +64,10 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   const contacts = entitiesOf(text);
   for (const type of ["email", "phone", "url"] as const) put(type, contacts.find((entity) => entity.type === type)?.value);
   for (const pair of lines.flatMap((_, i) => (taken.has(i) ? [] : pairsOfLine(lines, i)))) {
-    const name = pair.label.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "_").replace(/^_|_$/g, "");
+    const name = pair.label
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}]+/gu, "_")
+      .replace(/^_|_$/g, "");
     if (name === "" || KNOWN_LABEL.test(pair.label) || Object.hasOwn(record, name)) continue;
     put(name, Array.isArray(pair.value) ? pair.value.map(scalarOf) : scalarOf(pair.value.replace(/\.$/, "")));
   }
@@ -142,7 +150,13 @@ function vendorInSentence(lines: readonly string[]): string | undefined {
 function headingOf(lines: readonly string[]): string | undefined {
   for (const line of lines.filter((candidate) => candidate.trim() !== "").slice(0, 4)) {
     const name = unmarked((columnsOf(line)[0] ?? "").replace(/^#+ /, ""));
-    if (name.length > 80 || !/^[\p{L}\d]/u.test(name) || !/\p{L}{2}/u.test(name) || /[:@#|]|\b(?:invoice|receipt|bill|date|rechnung|facture|page)\b/i.test(name)) continue;
+    if (
+      name.length > 80 ||
+      !/^[\p{L}\d]/u.test(name) ||
+      !/\p{L}{2}/u.test(name) ||
+      /[:@#|]|\b(?:invoice|receipt|bill|date|rechnung|facture|page)\b/i.test(name)
+    )
+      continue;
     return name;
   }
   return undefined;

@@ -92,7 +92,7 @@ function loggedPairs(line: string, i: number): Pair[] {
 }
 
 /** `Label: value`, `Label：value` or `Label = value`; a label is short, starts with a letter and reads like a name. */
-export function pairOf(text: string, line: number, column: number): Pair | undefined {
+function pairOf(text: string, line: number, column: number): Pair | undefined {
   const bare = text.trim();
   const at = /[:：]|\s=\s/.exec(bare.slice(0, LABEL_LENGTH + 4));
   if (at === null) return undefined;
@@ -105,7 +105,8 @@ export function pairOf(text: string, line: number, column: number): Pair | undef
   }
   if (at[0] === ":" && /^\/\/|^\\/.test(bare.slice(at.index + 1))) return undefined;
   // `12:30`, `a:b` and `std::move` are no labels: a colon that ends one has a space behind it, or CJK around it.
-  if (at[0] === ":" && value !== "" && !/^\s|^\*\*/.test(bare.slice(at.index + 1)) && !/^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(label)) return undefined;
+  if (at[0] === ":" && value !== "" && !/^\s|^\*\*/.test(bare.slice(at.index + 1)) && !/^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(label))
+    return undefined;
   label = memberName(label);
   if (label === "" || label.length > LABEL_LENGTH || !/^[\p{L}_]/u.test(label) || /[?!;,"<>{}[\]|=@]/.test(label)) return undefined;
   if (/\.(?!$| |\w)|[^.]\. \p{Lu}/u.test(label) || label.split(" ").length > 5) return undefined;

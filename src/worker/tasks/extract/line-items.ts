@@ -18,7 +18,8 @@ const COLUMNS = {
 const SUMMARY_ROW = /^(?:\W*)(?:sub-?\s?total|total|grand total|amount due|balance|tax|vat|gst|hst|discount|shipping)\b/i;
 
 // "2 x Bagel @ $1.75 = $3.50", "3x Widget at $9.99"
-const COUNTED = /(?<![\w.,])(\d{1,6}(?:\.\d{1,3})?) ?[x×] ?([\p{L}][^\n,;@=$€£:]{0,80}?) ?(?:@|\bat\b|\bfor\b|\bà\b) ?((?:[^\s=,;]|,(?=\d)){1,24}?)(?: each)?(?: ?= ?((?:[^\s,;]|,(?=\d)){1,24}))?(?=[\s,;]|\.(?:\s|$)|$)/gu;
+const COUNTED =
+  /(?<![\w.,])(\d{1,6}(?:\.\d{1,3})?) ?[x×] ?([\p{L}][^\n,;@=$€£:]{0,80}?) ?(?:@|\bat\b|\bfor\b|\bà\b) ?((?:[^\s=,;]|,(?=\d)){1,24}?)(?: each)?(?: ?= ?((?:[^\s,;]|,(?=\d)){1,24}))?(?=[\s,;]|\.(?:\s|$)|$)/gu;
 
 /** The line items of an invoice given as lines, and the lines that their table took. */
 export function lineItemsOf(lines: readonly string[]): { items: LineItem[]; taken: ReadonlySet<number> } {
@@ -79,7 +80,10 @@ function priceList(lines: readonly string[]): { items: LineItem[]; taken: Set<nu
     const amounts = amountsOf(line);
     const [amount] = amounts;
     if (amounts.length !== 1 || amount?.currency === undefined || line.slice(amount.end).trim() !== "") return;
-    const description = line.slice(0, amount.at).replace(/[\s.:·–—-]+$/, "").replace(/^[\s\-*•]+/, "");
+    const description = line
+      .slice(0, amount.at)
+      .replace(/[\s.:·–—-]+$/, "")
+      .replace(/^[\s\-*•]+/, "");
     if (!/^\p{L}/u.test(description) || SUMMARY_ROW.test(description)) return;
     items.push(itemOf(description, undefined, undefined, amount.value));
     taken.add(i);

@@ -2,7 +2,7 @@
 export type ExtractedRecord = Record<string, unknown>;
 
 /** Bounds of an `extract_json` output. */
-export const OUTPUT_BOUNDS = {
+const OUTPUT_BOUNDS = {
   /** Nesting, counting the output object, its array and each record. */
   depth: 16,
   /** UTF-8 bytes of the whole output as JSON text; the limit is 1 MiB, the rest is room for the frame around the records. */
@@ -108,10 +108,10 @@ export function memberName(label: string): string {
   return unmarked(label).replace(/\s+/g, " ").slice(0, OUTPUT_BOUNDS.nameLength).toWellFormed();
 }
 
-/** `text` without the Markdown marks around it. */
+/** `text` without the Markdown marks around it; underscores stay, for the sake of `__init__`. */
 export function unmarked(text: string): string {
   let bare = text.trim();
-  for (const mark of ["**", "__", "`", "*"]) {
+  for (const mark of ["**", "`", "*"]) {
     if (bare.length > 2 * mark.length && bare.startsWith(mark) && bare.endsWith(mark)) bare = bare.slice(mark.length, -mark.length).trim();
   }
   return bare;

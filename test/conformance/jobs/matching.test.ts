@@ -1,0 +1,148 @@
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { llm, newUser, task } from "../support/api.ts";
+import { start, type Subject } from "../support/coordinator.ts";
+import { stopwatch, within } from "../support/wait.ts";
+import { fullWorker, specWorker, type WorkerSocket } from "../support/worker.ts";
+
+let evm: Subject;
+const OUTPUT = { sentiment: "positive", confidence: 0.9 };
+
+beforeAll(async () => {
+  evm = await start("evm");
+});
+
+beforeEach(async () => {
+  await within(
+    10_000,
+    async () => ((await evm.api.get("/v1/health")).body.workers_online === 0 ? true : undefined),
+    () => "the last test's workers to leave",
+  );
+});
+
+/** Jobs of a worker in the order in which it was given them. */
+const given = (worker: WorkerSocket): unknown[] => worker.frames.filter(({ type }) => type === "job_assign").map(({ job_id }) => job_id);
+
+describe("PUBLIC jobs", () => {
+  test("[JB3] waiting jobs go by key: FAST by created_at, CHEAP 10 s later", async () => {
+    const cheap1 = await evm.api.commit(task(newUser()), "cheap");
+    const fast1 = await evm.api.commit(task(newUser()), "fast");
+    const cheap2 = await evm.api.commit(task(newUser()), "cheap");
+    const fast2 = await evm.api.commit(task(newUser()), "fast");
+    const clock = stopwatch();
+    const worker = await specWorker(evm.socketUrl);
+    for (const id of [fast1, fast2, cheap1, cheap2]) {
+      await worker.assigned(id, 1_500);
+      await worker.complete(id, OUTPUT);
+    }
+    expect(given(worker)).toEqual([fast1, fast2, cheap1, cheap2]);
+    expect(clock(), "[JB2] at once, not at the 2 s tick").toBeLessThan(4_000);
+  });
+
+  test("[JB2] a free worker is claimed at once", async () => {
+    const worker = await specWorker(evm.socketUrl);
+    for (let each = 0; each < 5; each += 1) {
+      const clock = stopwatch();
+      const id = await evm.api.commit(task(newUser()));
+      await worker.assigned(id);
+      expect(clock()).toBeLessThan(1_000);
+      await worker.complete(id, OUTPUT);
+    }
+  });
+
+  test("[JB2] a worker that registers takes the waiting job at once", async () => {
+    const id = await evm.api.commit(task(newUser()));
+    const worker = await specWorker(evm.socketUrl);
+    const clock = stopwatch();
+    await worker.assigned(id);
+    expect(clock()).toBeLessThan(1_000);
+    await worker.complete(id, OUTPUT);
+  });
+
+  test("[JB3] among free workers the least recently used is first", async () => {
+    const workers = [await specWorker(evm.socketUrl), await specWorker(evm.socketUrl), await specWorker(evm.socketUrl)];
+    const order: number[] = [];
+    for (let each = 0; each < 9; each += 1) {
+      const id = await evm.api.commit(task(newUser()));
+      await evm.api.until(id, "assigned");
+      await Promise.all(workers.map((worker) => worker.settled()));
+      const index = workers.findIndex((worker) => worker.had(id));
+      order.push(index);
+      await workers[index]?.complete(id, OUTPUT);
+    }
+    expect(new Set(order.slice(0, 3)).size).toBe(3);
+    expect(order.slice(3, 6)).toEqual(order.slice(0, 3));
+    expect(order.slice(6, 9)).toEqual(order.slice(0, 3));
+  });
+
+  test("[SPEC] capabilities: TASK-only and LLM-only workers get only theirs", async () => {
+    const tasks = await specWorker(evm.socketUrl, { capabilities: ["TASK"] });
+    const chats = await specWorker(evm.socketUrl, { capabilities: ["LLM_INFER"] });
+    const mobile = await specWorker(evm.socketUrl, { provider_type: "MOBILE" });
+    const ids = [];
+    for (let each = 0; each < 3; each += 1) ids.push(await evm.api.commit(llm(newUser())));
+    for (const id of ids) {
+      await chats.assigned(id);
+      await chats.complete(id, "hi");
+    }
+    expect(given(tasks)).toEqual([]);
+    expect(given(mobile)).toEqual([]);
+    const taskId = await evm.api.commit(task(newUser()));
+    await evm.api.until(taskId, "assigned");
+    expect(given(chats)).toEqual(ids);
+    const holder = tasks.had(taskId) ? tasks : mobile;
+    expect((await holder.complete(taskId, OUTPUT)).status).toBe("accepted");
+  });
+
+  test("[SPEC, JB3, JB9] 20 workers and 200 jobs at once: each job is given once, each worker has one at a time, all complete", async () => {
+    const workers = await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 ? fullWorker : specWorker)(evm.socketUrl)));
+    let busy = 0;
+    let double = 0;
+    const assignments = new Map<string, number>();
+    const serving = new Set<WorkerSocket>();
+    const seen = new Map(workers.map((worker) => [worker, 0]));
+    const timer = setInterval(() => {
+      for (const worker of workers) {
+        for (let index = seen.get(worker) ?? 0; index < worker.frames.length; index += 1) {
+          const frame = worker.frames[index];
+          if (frame?.type === "job_complete_ack") serving.delete(worker);
+          if (frame?.type !== "job_assign") continue;
+          const id = String(frame.job_id);
+          assignments.set(id, (assignments.get(id) ?? 0) + 1);
+          if (serving.has(worker)) double += 1;
+          serving.add(worker);
+          busy = Math.max(busy, serving.size);
+          worker.ack(frame);
+          worker.send(worker.completion(id, OUTPUT));
+        }
+        seen.set(worker, worker.frames.length);
+      }
+    }, 5);
+    try {
+      const ids = await Promise.all(Array.from({ length: 200 }, (_, index) => evm.api.commit(task(newUser(), `job ${index}`), index % 2 ? "fast" : "cheap")));
+      const jobs = await Promise.all(ids.map((id) => evm.api.ended(id, 25_000)));
+      expect(jobs.every(({ status }) => status === "completed")).toBe(true);
+      expect(ids.every((id) => assignments.get(id) === 1)).toBe(true);
+      expect(double).toBe(0);
+      expect(busy).toBeGreaterThan(1);
+    } finally {
+      clearInterval(timer);
+    }
+  });
+
+  test("[WS10] a second completion of a finished job frees nobody twice: the worker still has one job at a time", async () => {
+    const worker = await specWorker(evm.socketUrl);
+    const first = await evm.api.commit(task(newUser()));
+    await worker.assigned(first);
+    const sent = worker.completion(first, OUTPUT);
+    await worker.ask(sent, "job_complete_ack");
+    const second = await evm.api.commit(task(newUser()));
+    await worker.assigned(second);
+    const third = await evm.api.commit(task(newUser()));
+    expect(await worker.ask(sent, "job_complete_ack")).toMatchObject({ status: "duplicate" });
+    await worker.settled();
+    expect(worker.had(third)).toBe(false);
+    await worker.complete(second, OUTPUT);
+    await worker.assigned(third);
+    await worker.complete(third, OUTPUT);
+  });
+});

@@ -1,0 +1,71 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { INSTANCES } from "../../scripts/instance.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const README = readFileSync(new URL("README.md", ROOT), "utf8");
+const run = promisify(execFile);
+
+/** The curl commands of the README, each as one line of shell. */
+const CURLS = [...README.matchAll(/^curl (?:.*\\\n)*.*$/gm)].map(([command]) => command);
+
+/** What each answers, by a word of its address; in the README's order, since later ones use what earlier ones made. */
+const ANSWERS: [address: string, answer: Record<string, unknown>][] = [
+  ["/v1/health", { status: "ok", workers_online: 1 }],
+  ["/v1/quote", { price: "$0.010", policy_resolved: "FAST", expires_at: null }],
+  ["/v1/jobs/commit/fast", { job: expect.objectContaining({ status: "completed" }) }],
+  ["/v1/jobs/commit/cheap", { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }],
+  ["/v1/jobs/$JOB_ID", { status: "completed", receipt: expect.objectContaining({ payment_ref: null }) }],
+  ["/v1/trust/create", { pairing_code: expect.stringMatching(/^[0-9A-F]{6}$/) }],
+  ["/v1/trust/claim", { user_id: "me-5f0c6e" }],
+  ["/v1/trust/list", { providers: [expect.objectContaining({ paired_at: expect.any(String) })] }],
+  ["/openapi.json", { openapi: expect.stringMatching(/^3\.1/) }],
+];
+
+describe.each(INSTANCES)("the README's curl commands on %s", (instance) => {
+  let coordinator: Coordinator;
+  const environment: Record<string, string> = {};
+
+  beforeAll(async () => {
+    coordinator = await launchCoordinator(instance);
+    const worker = new PlainWorker(coordinator.socketUrl);
+    await worker.connect();
+    worker.serve();
+    environment.PROVIDER_PUBKEY = worker.publicKey;
+    return () => worker.close();
+  });
+
+  async function shell(command: string): Promise<string> {
+    const here = command.replaceAll("http://127.0.0.1:4010", coordinator.url);
+    return (await run("bash", ["-c", here], { env: { ...process.env, ...environment } })).stdout;
+  }
+
+  it("there is one for every endpoint", () => {
+    expect(CURLS).toHaveLength(ANSWERS.length + 1);
+    for (const [index, [address]] of ANSWERS.entries()) expect(CURLS[index]).toContain(address);
+  });
+
+  it("each answers as it says, run in order", async () => {
+    for (const [index, [, answer]] of ANSWERS.entries()) {
+      const body: Record<string, unknown> = JSON.parse(await shell(CURLS[index] ?? ""));
+      expect(body, CURLS[index]).toMatchObject(answer);
+      if (typeof body.job_id === "string") environment.JOB_ID = body.job_id;
+      if (typeof body.pairing_code === "string") environment.PAIRING_CODE = body.pairing_code;
+    }
+    expect(await shell(CURLS.at(-1) ?? "")).toContain("<h1");
+  });
+});
+
+it("every file that README and docs link to is there", () => {
+  const pages = ["README.md", "SECURITY.md", "CONTRIBUTING.md", ...["architecture", "operations", "protocol", "receipts", "sdk", "worker"].map((name) => `docs/${name}.md`)];
+  for (const page of pages) {
+    const at = new URL(page, ROOT);
+    const links = [...readFileSync(at, "utf8").matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, link]) => link ?? "");
+    for (const link of links) expect(existsSync(new URL(link, at)), `${page} links to ${link}`).toBe(true);
+  }
+});

@@ -1,0 +1,169 @@
+import { createPublicClient, createTestClient, createWalletClient, defineChain, encodeDeployData, encodeFunctionData, getContractAddress, http } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import ARTIFACTS from "../contracts/artifacts.json" with { type: "json" };
+import { type Role, secretOf } from "../keys.ts";
+import { startAnvil } from "./anvil.ts";
+import { TOKEN_ABI, TOKEN_TYPES, tokenDomain } from "./token.ts";
+
+/** Monad's testnet, which the EVM instance runs on. */
+export const EVM_CHAIN_ID = 10_143;
+/** Its CAIP-2 id. */
+export const EVM_NETWORK = `eip155:${EVM_CHAIN_ID}` as const;
+
+/** Where Multicall3 is on every chain; facilitators ask it why a payment fails. */
+const MULTICALL_ADDRESS = "0xcA11bde05977b3631167028862bE2a173976CA11";
+const ETHER = 10n ** 18n;
+/** Enough for any call of the lab; a fixed fee saves two requests per transaction. */
+const FEES = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n } as const;
+const POLL_MS = 20;
+
+type Hex = `0x${string}`;
+type Clients = ReturnType<typeof clientsOf>;
+
+/** What the EVM side starts with. */
+export type EvmOptions = {
+  /** Of anvil; 0 takes a free one. */
+  port?: number;
+  /** Seconds between blocks, 0.4 as on Monad; null (default) mines each transaction at once. */
+  blockTime?: number | null;
+  /** How many payers with money. */
+  payers?: number;
+  /** What each of them gets, in millionths of a dollar. */
+  balance?: bigint;
+  /** What the payer `poor` gets: less than the cheapest price. */
+  poorBalance?: bigint;
+};
+
+/** A local EVM chain with a USDC, its payee and its payers. */
+export type EvmChain = {
+  readonly network: typeof EVM_NETWORK;
+  readonly rpcUrl: string;
+  readonly token: Hex;
+  /** Another token with the same interface, of which everybody has as much: the wrong asset. */
+  readonly otherToken: Hex;
+  readonly payTo: Hex;
+  readonly payers: readonly PrivateKeyAccount[];
+  readonly poor: PrivateKeyAccount;
+  /** Nobody's business partner: the wrong payee. */
+  readonly outsider: PrivateKeyAccount;
+  readonly facilitator: PrivateKeyAccount;
+  readonly clients: Clients;
+  /** In millionths of a dollar. */
+  balanceOf(owner: Hex): Promise<bigint>;
+  mint(to: Hex, value: bigint): Promise<void>;
+  /** Moves money without x402, as a payer does who empties the account. */
+  transfer(from: PrivateKeyAccount, to: Hex, value: bigint): Promise<void>;
+  /** Whether an authorization was used or cancelled. */
+  isNonceUsed(from: Hex, nonce: Hex): Promise<boolean>;
+  /** Cancels an authorization on chain, as its payer. */
+  cancel(from: PrivateKeyAccount, nonce: Hex): Promise<void>;
+  /** Stops making blocks: transactions wait. */
+  pause(): Promise<void>;
+  /** Makes blocks again, one at once. */
+  resume(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** The account of a role. */
+export function evmAccount(role: Role): PrivateKeyAccount {
+  return privateKeyToAccount(`0x${secretOf(role).toString("hex")}`);
+}
+
+/** Starts anvil, deploys both tokens and hands out money. @throws when anvil does not start */
+export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain> {
+  const { blockTime = null, payers: count = 8, balance = 100_000_000n, poorBalance = 500n } = options;
+  const anvil = await startAnvil({ port: options.port ?? 0, chainId: EVM_CHAIN_ID, blockTime });
+  try {
+    const clients = clientsOf(anvil.url);
+    const deployer = evmAccount("deployer");
+    const payers = Array.from({ length: count }, (_, index) => evmAccount(`payer-${index}`));
+    const [poor, outsider, facilitator] = [evmAccount("poor"), evmAccount("outsider"), evmAccount("facilitator")];
+    const [token, otherToken] = [0n, 1n].map((nonce) => getContractAddress({ from: deployer.address, nonce })) as [Hex, Hex];
+
+    const { test } = clients;
+    await Promise.all([
+      ...[deployer, facilitator, poor, ...payers].map(({ address }) => test.setBalance({ address, value: 1_000n * ETHER })),
+      test.setCode({ address: MULTICALL_ADDRESS, bytecode: ARTIFACTS.Multicall.deployedBytecode as Hex }),
+    ]);
+    const deployment = encodeDeployData({
+      abi: [{ type: "constructor", inputs: [{ name: "minter", type: "address" }], stateMutability: "nonpayable" }],
+      bytecode: ARTIFACTS.TestUSDC.bytecode as Hex,
+      args: [deployer.address],
+    });
+    const grants = [...payers.map(({ address }) => [address, balance] as const), [poor.address, poorBalance] as const].flatMap(([to, value]) =>
+      [token, otherToken].map((contract) => ({ to: contract, data: mintData(to, value), gas: 200_000n })),
+    );
+    await sendAll(clients, deployer, [{ data: deployment, gas: 3_000_000n }, { data: deployment, gas: 3_000_000n }, ...grants]);
+
+    const balanceOf = (owner: Hex): Promise<bigint> =>
+      clients.public.readContract({ address: token, abi: TOKEN_ABI, functionName: "balanceOf", args: [owner] });
+    const send = (from: PrivateKeyAccount, data: Hex): Promise<void> => sendAll(clients, from, [{ to: token, data, gas: 300_000n }]);
+    return {
+      network: EVM_NETWORK,
+      rpcUrl: anvil.url,
+      token,
+      otherToken,
+      payTo: evmAccount("payee").address,
+      payers,
+      poor,
+      outsider,
+      facilitator,
+      clients,
+      balanceOf,
+      mint: (to, value) => send(deployer, mintData(to, value)),
+      transfer: (from, to, value) => send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [to, value] })),
+      isNonceUsed: (from, nonce) => clients.public.readContract({ address: token, abi: TOKEN_ABI, functionName: "authorizationState", args: [from, nonce] }),
+      async cancel(from, nonce) {
+        const signature = await from.signTypedData({
+          domain: tokenDomain(token, EVM_CHAIN_ID),
+          types: TOKEN_TYPES,
+          primaryType: "CancelAuthorization",
+          message: { authorizer: from.address, nonce },
+        });
+        await send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "cancelAuthorization", args: [from.address, nonce, signature] }));
+      },
+      async pause() {
+        await test.setAutomine(false);
+        await test.setIntervalMining({ interval: 0 });
+      },
+      async resume() {
+        // anvil knows whole seconds only once it runs; a chain that was paused goes on mining at once.
+        await test.setAutomine(true);
+        await test.mine({ blocks: 1 });
+      },
+      stop: () => anvil.stop(),
+    };
+  } catch (error) {
+    await anvil.stop();
+    throw error;
+  }
+}
+
+function mintData(to: Hex, value: bigint): Hex {
+  return encodeFunctionData({ abi: TOKEN_ABI, functionName: "mint", args: [to, value] });
+}
+
+/** Sends them all in one go and has them mined now, whatever the block time. @throws when one reverts */
+async function sendAll({ public: reader, wallet, test }: Clients, from: PrivateKeyAccount, calls: { to?: Hex; data: Hex; gas: bigint }[]): Promise<void> {
+  const first = await reader.getTransactionCount({ address: from.address, blockTag: "pending" });
+  const hashes = await Promise.all(calls.map((call, index) => wallet.sendTransaction({ ...call, ...FEES, account: from, nonce: first + index })));
+  await test.mine({ blocks: 1 });
+  const receipts = await Promise.all(hashes.map((hash) => reader.waitForTransactionReceipt({ hash })));
+  const failed = receipts.findIndex((receipt) => receipt.status !== "success");
+  if (failed !== -1) throw new Error(`transaction ${hashes[failed]} of ${from.address} reverted`);
+}
+
+function clientsOf(url: string) {
+  const chain = defineChain({
+    id: EVM_CHAIN_ID,
+    name: "payment lab",
+    nativeCurrency: { name: "MON", symbol: "MON", decimals: 18 },
+    rpcUrls: { default: { http: [url] } },
+  });
+  const shared = { chain, transport: http(url, { retryCount: 0 }), pollingInterval: POLL_MS, cacheTime: 0 } as const;
+  return {
+    public: createPublicClient(shared),
+    wallet: createWalletClient(shared),
+    test: createTestClient({ ...shared, mode: "anvil" }),
+  };
+}

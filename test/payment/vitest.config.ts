@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+/** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
+export default defineConfig({
+  root: import.meta.dirname,
+  test: {
+    name: "payment",
+    include: ["**/*.test.ts"],
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    maxWorkers: 2,
+  },
+});

@@ -1,0 +1,252 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ENGINE, runTask } from "../../../src/worker/tasks/index.ts";
+import type { TaskType } from "../../../src/worker/tasks/index.ts";
+import { isWellFormedJson, utf8Length } from "../../../src/protocol/text.ts";
+import { currentOutputs, golden } from "../../corpus/corpus.ts";
+
+const TASKS: readonly TaskType[] = ["summarize", "classify", "extract_json"];
+const KEYS = { summarize: ["summary", "word_count"], classify: ["confidence", "sentiment"], extract_json: ["count", "extracted"] };
+const MAX_INPUT = 256 * 1024;
+const MAX_OUTPUT = 1024 * 1024;
+
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+/** What every output must be, whatever the input. */
+function check(task: TaskType, input: string): void {
+  const output = runTask(task, input);
+  const text = JSON.stringify(output);
+  expect(Object.keys(output).sort()).toEqual(KEYS[task]);
+  // Equal after a round trip: no undefined, NaN, Infinity, -0, dates or prototypes.
+  expect(JSON.parse(text)).toStrictEqual(output);
+  expect(isWellFormedJson(output)).toBe(true);
+  expect(utf8Length(text)).toBeLessThanOrEqual(MAX_OUTPUT);
+  expect(depthOf(output)).toBeLessThanOrEqual(16);
+  if ("extracted" in output) {
+    expect(output.count).toBe(output.extracted.length);
+    for (const record of output.extracted) expect(Array.isArray(record)).toBe(false);
+  }
+  expect(JSON.stringify(runTask(task, input))).toBe(text);
+}
+
+// Random Unicode alone never meets a parser; these pieces do.
+const piece = fc.oneof(
+  { weight: 2, arbitrary: fc.string({ unit: "binary", maxLength: 12 }) },
+  { weight: 1, arbitrary: fc.json() },
+  {
+    weight: 5,
+    arbitrary: fc.constantFrom(
+      ..."{ } [ ] \" ' : , | - ; = \\ \n \t # @ . $1 % €2 *".split(" "),
+      "\n",
+      "\n\n",
+      "  ",
+      "```",
+      "```json\n",
+      "|-|-|",
+      "|a|b|",
+      "a: b",
+      "Name: x",
+      "k=v ",
+      "Invoice #12",
+      "Total: $3",
+      "2 x Nut @ $1",
+      "2026-01-02",
+      "a@b.example",
+      "https://a.example",
+      "__proto__",
+      "not bad",
+      "Dr. ",
+      "。",
+      "\u0000",
+      "\ud83d\ude00",
+      "\u2028",
+      "true",
+      "null",
+      "1e999",
+      "&quot;",
+    ),
+  },
+);
+const text = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(""));
+
+describe("[RC2] every output is plain JSON data and the same in every run", () => {
+  test.each(TASKS)("%s of any text", (task) => {
+    fc.assert(
+      fc.property(text, (input) => check(task, input)),
+      { numRuns: 400 },
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (input) => check(task, input)),
+      { numRuns: 200 },
+    );
+  });
+
+  test("a code unit of half a character, and every plane of Unicode", () => {
+    for (const task of TASKS) {
+      check(task, 'a\ud800b. {"x":"\udc00"}');
+      let planes = "";
+      for (let plane = 0; plane <= 16; plane++) planes += String.fromCodePoint(plane * 0x10000 + 0x41, plane * 0x10000 + 0xff21);
+      check(task, planes.repeat(100));
+    }
+  });
+
+  test("outputs of the corpus are the pinned ones; another output needs another ENGINE and `node scripts/score-tasks.ts --write-golden`", () => {
+    const pinned = golden();
+    expect(pinned.engine).toBe(ENGINE);
+    expect(currentOutputs()).toEqual(pinned.outputs);
+  });
+});
+
+describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
+  const fill = (unit: string) =>
+    unit
+      .repeat(Math.ceil(MAX_INPUT / unit.length))
+      .slice(0, MAX_INPUT)
+      .toWellFormed();
+  const units = [
+    "[",
+    "]",
+    "{",
+    "}",
+    '"',
+    "'",
+    "\\",
+    "`",
+    "(",
+    ":",
+    ",",
+    "|",
+    "-",
+    "=",
+    "@",
+    ".",
+    "$",
+    "%",
+    "#",
+    "+",
+    "!",
+    " ",
+    "\n",
+    "\t",
+    "\0",
+    "1",
+    "a",
+    "𝒜",
+    "\u0301",
+    "。",
+    "{}",
+    "[]",
+    "[{",
+    '["',
+    '{"',
+    '{"a":',
+    "{a:",
+    '{"a":1}\n',
+    "[1] ",
+    "[".repeat(20) + "]".repeat(20),
+    "a:\n",
+    "a: b\n",
+    "a=1 ",
+    'a="',
+    'a="\\',
+    "a:\n- b\n",
+    "a,b\n",
+    '"a,\n',
+    "|a|b|\n|-|-|\n",
+    "|-|\n",
+    "a  b  c\n",
+    "a\tb\tc\n",
+    "a@",
+    "a@b.",
+    "a.b@c.d ",
+    "http://",
+    "http://a)",
+    "www.",
+    "1 ",
+    "12-",
+    "1.1,",
+    "$1,",
+    "1%",
+    "2026-01-",
+    "May 1, ",
+    "A-",
+    "#1",
+    "0123abcd-",
+    "+1 (2) ",
+    "Dr. ",
+    "a. ",
+    "- x\n",
+    "# x\n",
+    "```\n",
+    "not ",
+    "can't a ",
+    "but ",
+    "😀",
+    "great! ",
+    "v1.1.1.1 ",
+    "invoice no. ",
+    "total ",
+    "due date ",
+    "from A ",
+    "2 x a at ",
+    "\ud83d\udc68\u200d",
+    "{{a: 1}}",
+    "&quot;",
+  ];
+  test.each(units.map((unit) => [unit]))("of %j", (unit) => {
+    const started = performance.now();
+    for (const task of TASKS) {
+      const output = JSON.stringify(runTask(task, fill(unit)));
+      expect(utf8Length(output)).toBeLessThanOrEqual(MAX_OUTPUT);
+    }
+    // Behind these heads other parsers meet it.
+    runTask("extract_json", `{"a":${fill(unit).slice(0, 65_536)}`);
+    runTask("extract_json", `Invoice #12\nTotal: $5\n${fill(unit).slice(0, 60_000)}`);
+    // A guard against quadratic steps, which take minutes here; generous, as the machine may be busy.
+    expect(performance.now() - started).toBeLessThan(5 * 2_000);
+  });
+
+  test("output that would unfold stays below 1 MiB: long headers over many rows, short numbers that are written long, escapes", () => {
+    for (const input of [
+      `${"h".repeat(64)},${"g".repeat(64)}\n${"1,2\n".repeat(60_000)}`,
+      `|${"h".repeat(100_000)}|b|\n|-|-|\n${"|1|2|\n".repeat(20_000)}`,
+      `[${"1e20,".repeat(52_000)}1]`,
+      `{"a":[${"1e20,".repeat(52_000)}1]}`,
+      `k,v\n${"\u0001,\u0002\n".repeat(60_000)}`,
+      `k,v\n${"\u0001".repeat(250_000)},a\nb,c`,
+    ]) {
+      const output = runTask("extract_json", input);
+      expect(utf8Length(JSON.stringify(output))).toBeLessThanOrEqual(MAX_OUTPUT);
+      expect("count" in output && output.count).toBeGreaterThan(0);
+    }
+  });
+
+  test("nesting deeper than 16 is cut, not refused", () => {
+    const deep = `{"keep":1,"deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
+    const output = runTask("extract_json", deep);
+    expect("extracted" in output && output.extracted[0]).toMatchObject({ keep: 1 });
+    expect(depthOf(output)).toBe(16);
+  });
+
+  test("repair of broken JSON is bounded in sum: many islands that each take quadratic time", () => {
+    const island = `{"a":"${'[x"]'.repeat(900)}"}\n`;
+    const output = runTask("extract_json", island.repeat(70));
+    // The first ones fit the budget of repairs, the rest are left as text: the count shows it without a clock.
+    expect("count" in output && output.count).toBeGreaterThan(0);
+    expect("count" in output && output.count).toBeLessThan(7);
+  });
+
+  test("a repair never sees deep nesting: no engine's stack decides the output", () => {
+    for (const [open, close] of [
+      ["[", "]"],
+      ["{a: ", "}"],
+    ] as const) {
+      const output = runTask("extract_json", `{keep: 1, deep: ${open.repeat(3000)}1${close.repeat(3000)}}`);
+      expect("extracted" in output && output.extracted[0]).toMatchObject({ keep: 1 });
+    }
+    expect(runTask("extract_json", `{a: ${"f(".repeat(1500)}1${")".repeat(1500)}}`)).toEqual({ extracted: [], count: 0 });
+  });
+});

@@ -1,0 +1,158 @@
+import { describe, expect, test } from "vitest";
+import { amountsOf } from "../../../src/worker/tasks/extract/amount.ts";
+import { isoDate } from "../../../src/worker/tasks/extract/date.ts";
+import { entitiesOf } from "../../../src/worker/tasks/extract/entities.ts";
+import { extractJsonTask } from "../../../src/worker/tasks/extract-json.ts";
+
+const extract = (input: string) => extractJsonTask(input).extracted;
+
+describe("JSON", () => {
+  test.each<[string, string, object[]]>([
+    ["islands in prose, in order", 'a {"x":1} b {y: 2} c', [{ x: 1 }, { y: 2 }]],
+    ["brackets in strings", '{"s":"}{]["}', [{ s: "}{][" }]],
+    ["stray openers", 'see [note {"x":1} end', [{ x: 1 }]],
+    ["mismatched closers", '{"a":[1,2}', [{ a: [1, 2] }]],
+    ["a cut-off answer", 'Here: [{"a":1},{"a":', [{ a: 1 }, { a: null }]],
+    ["a scalar", " 42 ", [{ value: 42 }]],
+    ["a fenced list of scalars", "```json\n[1,2]\n```", [{ value: 1 }, { value: 2 }]],
+    ["JSON within JSON", JSON.stringify('{"a":1}'), [{ a: 1 }]],
+    ["numbers that JSON cannot write", '{"a":1e999,"b":-0}', [{ a: null, b: 0 }]],
+    ["a lone surrogate by escape", '{"a\\ud800":"\\udfff"}', [{ "a\ufffd": "\ufffd" }]],
+  ])("%s", (_, input, expected) => {
+    expect(extract(input)).toStrictEqual(expected);
+  });
+
+  test.each(["[1] and [2, 3]", "Hi {name}", "if (a) { return b; }", "- [ ] todo\n- [x] done", "[text](there)", "{}", "[]", "null"])(
+    "%s is no data",
+    (input) => {
+      expect(extractJsonTask(input)).toEqual({ extracted: [], count: 0 });
+    },
+  );
+
+  test("__proto__ is a member like any other", () => {
+    const [record] = extract('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}');
+    expect(JSON.stringify(record)).toBe('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}');
+    expect(Object.getPrototypeOf(record)).toBe(Object.prototype);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+});
+
+describe("tables and labels", () => {
+  test("equal and empty headers are told apart", () => {
+    expect(extract("|a|a||\n|-|-|-|\n|1|2|3|4|")).toEqual([{ a: 1, a_2: 2, column_3: 3, column_4: 4 }]);
+    expect(extract("| __proto__ | b |\n|-|-|\n| 1 | 2 |").map((record) => JSON.stringify(record))).toEqual(['{"__proto__":1,"b":2}']);
+  });
+
+  test("a header and one row is no CSV, two rows are", () => {
+    expect(extract("p,q\n1,2")).toEqual([]);
+    expect(extract("p,q\n1,2\n3,4")).toEqual([
+      { p: 1, q: 2 },
+      { p: 3, q: 4 },
+    ]);
+  });
+
+  test("columns set apart by spaces", () => {
+    expect(extract("Name      Wins   Losses\n-----     ----   ------\nRed Fox   3      1\nOwl       2      2")).toEqual([
+      { Name: "Red Fox", Wins: 3, Losses: 1 },
+      { Name: "Owl", Wins: 2, Losses: 2 },
+    ]);
+  });
+
+  test("labels before and after a table keep the order of the text", () => {
+    expect(extract("Team: Owls\nYear: 2020\n\n|a|b|\n|-|-|\n|1|2|")).toEqual([
+      { Team: "Owls", Year: 2020 },
+      { a: 1, b: 2 },
+    ]);
+  });
+
+  test("a repeated label starts a new record even without a blank line", () => {
+    expect(extract("Id: 1\nOk: yes\nId: 2\nOk: no")).toEqual([
+      { Id: 1, Ok: "yes" },
+      { Id: 2, Ok: "no" },
+    ]);
+  });
+
+  test.each(["Time 12:30 and 14:45", "std::move", "C:\\temp\nD:\\data", "Note: the river is high."])("%s holds no labels", (input) => {
+    expect(extract(input)).toEqual([]);
+  });
+});
+
+describe("entities", () => {
+  test.each<[string, [string, string][]]>([
+    ["Write to a.b+c@mail.example.org.", [["email", "a.b+c@mail.example.org"]]],
+    ["(see https://x.example/a_(b)?c=1#d), ok", [["url", "https://x.example/a_(b)?c=1#d"]]],
+    [
+      "Call (020) 7946 0018 or 555-123-4567",
+      [
+        ["phone", "(020) 7946 0018"],
+        ["phone", "555-123-4567"],
+      ],
+    ],
+    [
+      "2026-13-01 is none, 3rd of May 2026 and 2026-05-03T10:00Z are",
+      [
+        ["date", "3rd of May 2026"],
+        ["date", "2026-05-03T10:00Z"],
+      ],
+    ],
+    [
+      "$1,200.50, US$5, 5 k€, CHF 3'000.00, 20 dollars",
+      [
+        ["money", "$1,200.50"],
+        ["money", "US$5"],
+        ["money", "5 k€"],
+        ["money", "CHF 3'000.00"],
+        ["money", "20 dollars"],
+      ],
+    ],
+    [
+      "up 3.5% and -2 percent",
+      [
+        ["percent", "3.5%"],
+        ["percent", "-2 percent"],
+      ],
+    ],
+    ["UTF-8, ISO-8601, COVID-19, v1.2.3, 10-20", []],
+    [
+      "INV-2024-001 and AB12345",
+      [
+        ["id", "INV-2024-001"],
+        ["id", "AB12345"],
+      ],
+    ],
+  ])("%s", (text, expected) => {
+    expect(entitiesOf(text).map(({ type, value }) => [type, value])).toEqual(expected);
+  });
+});
+
+describe("invoices", () => {
+  test("amounts of all countries", () => {
+    expect(amountsOf("1.234,50 € $1,234.50 CHF 1'234.50 (12.00) 1,234 20%").map(({ value, currency }) => [value, currency])).toEqual([
+      [1234.5, "EUR"],
+      [1234.5, "USD"],
+      [1234.5, "CHF"],
+      [-12, undefined],
+      [1234, undefined],
+    ]);
+  });
+
+  test("a date is rewritten only where it reads in one way", () => {
+    expect(["March 3, 2026", "3rd of Mar. 2026", "31/12/2026", "12/31/2026", "03/04/2026", "3.4.2026"].map(isoDate)).toEqual([
+      "2026-03-03",
+      "2026-03-03",
+      "2026-12-31",
+      "2026-12-31",
+      "03/04/2026",
+      "2026-04-03",
+    ]);
+  });
+
+  test("a mention of an invoice is none", () => {
+    expect(extract("We sent the invoice and the total was $500.")).toEqual([{ type: "money", value: "$500" }]);
+  });
+
+  test("labels that it does not know are kept", () => {
+    const [invoice] = extract("Invoice No: 77-A\nProject code: KX\nTotal: $5.00\nThermos bottle   $5.00");
+    expect(invoice).toMatchObject({ type: "invoice", invoice_number: "77-A", project_code: "KX", total: 5, currency: "USD" });
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ThreadedTasks } from "../../../src/worker/node/threaded-tasks.ts";
+import { runTask } from "../../../src/worker/tasks/index.ts";
+
+function tasks(): ThreadedTasks {
+  const made = new ThreadedTasks();
+  onTestFinished(() => made.close());
+  return made;
+}
+
+const never = new AbortController().signal;
+
+describe("tasks in a thread", () => {
+  it("[SPEC] give what the built-in logic gives, one after the other in one thread", async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
+    const threaded = tasks();
+    for (let i = 0; i < 15; i++) {
+      const input = `${"very ".repeat(i)}good, and an order of ${i} items for $5.00`;
+      for (const type of ["summarize", "classify", "extract_json"] as const)
+        expect(await threaded.run(type, input, never)).toEqual({ ...runTask(type, input) });
+    }
+    // Listeners that pile up would be reported.
+    expect(warnings).toEqual([]);
+  });
+
+  it("[WS11] an aborted one ends at once, and the next one runs", async () => {
+    const threaded = tasks();
+    const abort = new AbortController();
+    const long = threaded.run("summarize", "A long story about nothing at all was told by somebody. ".repeat(4_500), abort.signal);
+    abort.abort();
+    await expect(long).rejects.toThrow("aborted");
+    expect(await threaded.run("classify", "good", never)).toHaveProperty("sentiment");
+  });
+
+  it("one that is asked after the thread was closed gets a new thread", async () => {
+    const threaded = tasks();
+    threaded.warmUp();
+    await threaded.close();
+    expect(await threaded.run("classify", "good", never)).toHaveProperty("sentiment");
+  });
+});
