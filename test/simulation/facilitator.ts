@@ -51,7 +51,9 @@ export class Facilitator {
       if (failed === null) money.moved(authorization.key);
       if (trouble === "loses" || trouble === "hangs") return;
       if (trouble === "error after") return answer({ kind: "unknown" });
-      agenda.after(random.between(5, 200), () => answer(failed === null ? { kind: "settled", transaction: `tx ${authorization.key}` } : { kind: "refused", alreadyUsed: false }));
+      agenda.after(random.between(5, 200), () =>
+        answer(failed === null ? { kind: "settled", transaction: `tx ${authorization.key}` } : { kind: "refused", alreadyUsed: false }),
+      );
     });
   }
 }

@@ -43,6 +43,7 @@ export class Hub {
   readonly sockets = new Map<string, Socket>();
   memory: DispatchState | null = null;
   booting = false;
+  bootedAt = 0;
   /** Sockets that dispatch has given up; they are closed after the commit. */
   readonly closing = new Set<string>();
   /** Sockets whose registration is not committed yet. */
@@ -87,9 +88,9 @@ export class Hub {
     this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
   }
 
-  release(key: string, answer: (said: "accepted" | "lost") => void): void {
+  release(key: string, jobId: string, answer: (said: "accepted" | "lost") => void): void {
     this.#awake();
-    this.#step({ type: "release", key });
+    this.#step({ type: "release", key, jobId });
     this.#answers.push((isDurable) => answer(isDurable ? "accepted" : "lost"));
   }
 
@@ -428,18 +429,21 @@ export class Hub {
     const state = core.createState(world.plan.rules);
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
-    const payments = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
-    core.restorePayments(
-      state,
-      payments.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void"),
-      agenda.now,
-    );
+    const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
+    const payments = rows.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void");
+    core.restorePayments(state, payments, agenda.now);
+    for (const { key, phase } of payments) {
+      const kind = state.ledger.payments.get(key)?.phase.kind;
+      if (kind !== (phase.kind === "settling" ? "unknown" : phase.kind)) broken("JB9", `${key} was ${phase.kind} and is restored as ${kind}`);
+    }
     core.restore(state, saved, agenda.now);
     for (const { facts, rev, snapshot } of saved) {
       const job = state.jobs.get(facts.id);
       if (job === undefined || job.rev !== rev || !isSame(core.snapshotOf(job), snapshot)) broken("JB9", `${facts.id} is restored otherwise than it was saved`);
     }
     this.memory = state;
+    this.bootedAt = agenda.now;
+    world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
     const live = [...this.sockets.values()];

@@ -6,12 +6,12 @@ type Pool = DispatchState["timers"];
 type PoolName = (typeof POOL_NAMES)[number];
 
 /** Whether a worker's capabilities and tier suit a pool, written down independently of the core. */
-export function serves(worker: Worker, name: PoolName): boolean {
+function serves(worker: Worker, name: PoolName): boolean {
   const verified = name.endsWith("+");
   return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
 }
 
-export function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
+function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
   return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
@@ -50,7 +50,8 @@ function checkWorkers(state: DispatchState): void {
       if (phase?.kind === "settling" && phase.hold?.key === key && phase.hold.conn === worker.conn) {
         if (state.leases.has(key)) broken("I1", `${key} is kept for ${jobId} and holds ${state.leases.get(key)}`);
       } else if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
-      else if (phase.lease.key !== key || phase.conn !== worker.conn) broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
+      else if (phase.lease.key !== key || phase.conn !== worker.conn)
+        broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
     }
     const free = isFree(worker);
     for (let at = 0; at < 4; at++) {
@@ -156,7 +157,8 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
   }
   const worker = state.workers.get(phase.hold.key);
   if (worker?.jobId !== id || worker.conn !== phase.hold.conn) broken("I12", `${id} keeps ${phase.hold.key} on a dead socket`);
-  if (kind !== "settling" && !(kind === "held" && state.ledger.settleQueue.has(payment ?? ""))) broken("PY7", `${id} keeps a worker, and its payment is ${kind}`);
+  if (kind !== "settling" && !(kind === "held" && state.ledger.settleQueue.has(payment ?? "")))
+    broken("PY7", `${id} keeps a worker, and its payment is ${kind}`);
 }
 
 /** Recomputes the ledger's indexes from its rows. */
@@ -179,10 +181,12 @@ function checkLedger(state: DispatchState): void {
       const job = state.jobs.get(jobId);
       if (job?.payment !== key) broken("ledger", `${key} is held for ${jobId}, which does not know of it`);
       const kept = job.phase.kind === "settling" && job.phase.hold !== null;
-      if (settleQueue.has(key) !== kept) broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
+      if (settleQueue.has(key) !== kept)
+        broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
     }
     if (payer === null) continue;
-    if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt)) held.set(payer, (held.get(payer) ?? new Set()).add(key));
+    if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt))
+      held.set(payer, (held.get(payer) ?? new Set()).add(key));
     if (phase.kind === "credit") credits.set(payer, (credits.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");

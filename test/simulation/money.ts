@@ -121,9 +121,10 @@ export class Money {
   after(state: DispatchState, event: DispatchEvent, effects: readonly Effect[], now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
     for (const effect of effects) {
-      if (effect.type === "settle") this.#checkSettle(state, effect.key);
+      if (effect.type === "settle") this.#checkSettle(state, event, effect.key, now);
       if (effect.type === "assign") this.#checkAssign(state, effect.jobId);
-      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "payment_failed") this.#checkFailed(state, event, effect.jobId, now);
+      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "payment_failed")
+        this.#checkFailed(state, event, effect.jobId, now);
     }
     const { stats } = this.#world;
     stats.queuedSettlements = Math.max(stats.queuedSettlements, state.ledger.settleQueue.size);
@@ -137,6 +138,12 @@ export class Money {
       held.set(payer, (held.get(payer) ?? 0) + 1);
       if ((held.get(payer) ?? 0) > LIMITS.heldPayments) broken("M7", `${payer} has more than ${LIMITS.heldPayments} held payments`);
     }
+    for (const { id, phase, payment } of state.jobs.values()) {
+      if (phase.kind !== "settling" || phase.hold !== null) continue;
+      const over = now - (state.ledger.payments.get(payment ?? "")?.expiresAt ?? now);
+      // Two calls before its own may each have taken all their time.
+      if (over > 60_000 + late) broken("M9", `${id} is not known to be paid ${over} ms after its payment expired`);
+    }
     for (const worker of state.workers.values()) {
       const phase = state.jobs.get(worker.jobId ?? "")?.phase;
       if (phase?.kind !== "settling" || phase.hold?.conn !== worker.conn) {
@@ -144,7 +151,8 @@ export class Money {
         continue;
       }
       const before = this.#holds.get(worker.key);
-      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue) this.#holds.set(worker.key, { jobId: worker.jobId ?? "", due: phase.holdDue, since: now });
+      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue)
+        this.#holds.set(worker.key, { jobId: worker.jobId ?? "", due: phase.holdDue, since: now });
       else if (now > before.since + TIMING.hold + late) broken("M6", `${worker.key} is kept for ${worker.jobId} for ${now - before.since} ms`);
     }
     for (const [key, { kind, at }] of this.#since) {
@@ -154,14 +162,17 @@ export class Money {
     }
   }
 
-  #checkSettle(state: DispatchState, key: string): void {
+  #checkSettle(state: DispatchState, event: DispatchEvent, key: string, now: number): void {
     const final = this.#final.get(key);
     if (final !== undefined) broken("M4", `${key} is settled again, it is ${final}`);
     const payment = state.ledger.payments.get(key);
     if (payment?.phase.kind !== "settling") broken("M4", `${key} is settled while it is ${payment?.phase.kind}`);
     if (this.#world.hub.calls.has(key)) broken("M4", `${key} is settled twice at once`);
-    if (this.#begun.has(key)) return;
     const job = state.jobs.get(payment.jobId);
+    if (this.#begun.has(key)) {
+      if (event.type === "time" && payment.expiresAt <= now && job !== undefined) broken("M9", `${key} has expired and ${job.id} still waits for it`);
+      return;
+    }
     const hold = job?.phase.kind === "settling" ? job.phase.hold : null;
     if (hold === null || state.workers.get(hold.key)?.jobId !== job?.id) broken("M4", `${key} is settled without a worker for ${payment.jobId}`);
   }
@@ -216,6 +227,11 @@ export class Money {
       this.#doubted.add(key);
       this.#since.delete(key);
     }
+  }
+
+  /** A worker that was kept when the memory went is let go: its job has until now, and one more hold. */
+  booted(now: number): void {
+    for (const since of this.#since.values()) if (since.kind === "held") since.at = Math.max(since.at, now - TIMING.claimWindow);
   }
 
   committed(batch: readonly Effect[], now: number): void {

@@ -33,6 +33,8 @@ export type PayingPlan = {
   settleTrouble: number;
   settleTroubles: readonly Trouble[];
   routerDies: number;
+  /** How often a router sleeps for a minute before it goes on. */
+  routerStalls: number;
   /** Whether the router can read the payer off a payload (EVM), or only the facilitator says it (SVM). */
   readsPayer: boolean;
   /** When a paid job has failed: the same request again, and a fresh payment. */
@@ -48,6 +50,7 @@ export const UNPAID: PayingPlan = {
   settleTrouble: 0,
   settleTroubles: [],
   routerDies: 0,
+  routerStalls: 0,
   readsPayer: true,
   repeats: 0,
   renews: 0,
@@ -56,11 +59,11 @@ export const UNPAID: PayingPlan = {
 const PAYERS = ["pam", "quin", "rex"] as const;
 const AMOUNTS = [1_000, 10_000] as const;
 
-/** The paying half of a plan. Every kind of trouble is left out of some histories, so that none hides another. */
-export function payingPlanOf(random: Random, faults: number): PayingPlan {
+/** The paying half of a plan: `stalled` for a facilitator that hangs while many pay at once. Every kind of trouble is left out of some histories, so that none hides another. */
+export function payingPlanOf(random: Random, faults: number, stalled: boolean): PayingPlan {
   const some = (chance: number, high: number) => (random.chance(chance) ? random.next() * high : 0);
-  const payers = PAYERS.slice(0, random.pick([1, 2, 3]));
-  const bursts = random.chance(0.5) ? [0, random.between(0, faults)] : null;
+  const payers = stalled ? PAYERS : PAYERS.slice(0, random.pick([1, 2, 3]));
+  const bursts = stalled ? [0, 0] : random.chance(0.5) ? [0, random.between(0, faults)] : null;
   const replays = some(0.8, 0.9);
   const twisted = some(0.5, 0.5);
   const cancels = some(0.3, 0.3);
@@ -68,13 +71,14 @@ export function payingPlanOf(random: Random, faults: number): PayingPlan {
   const forged = some(0.2, 0.3);
   const readsPayer = random.chance(0.5);
   const validFor = random.pick([45_000, 120_000, 300_000]);
-  const orders = Array.from({ length: random.between(1, random.pick([3, 12, 24])) }, (_, index): Order => {
+  const orders = Array.from({ length: stalled ? 24 : random.between(1, random.pick([3, 12, 24])) }, (_, index): Order => {
     const requests: { after: number; variant: Variant }[] = [{ after: 0, variant: "same" }];
     const variant = () => (random.chance(twisted) ? random.pick(["other body", "other signature"] as const) : "same");
     if (random.chance(replays)) {
       const together = random.chance(0.3);
-      const spread = random.pick([100, 5_000, 60_000, faults]);
-      for (let n = random.pick([1, 2, 10]); n > 0; n--) requests.push({ after: together ? random.between(0, 5) : random.between(0, spread), variant: variant() });
+      const spread = random.pick([100, 5_000, 90_000, faults]);
+      for (let n = random.pick([1, 2, 10]); n > 0; n--)
+        requests.push({ after: together ? random.between(0, 5) : random.between(0, spread), variant: variant() });
     }
     const at = bursts === null ? random.between(0, faults) : random.pick(bursts) + random.between(0, 500);
     return {
@@ -91,9 +95,10 @@ export function payingPlanOf(random: Random, faults: number): PayingPlan {
     balances: PAYERS.map((payer) => [payer, random.chance(0.7) ? 1_000_000 : random.between(0, 30_000)] as const),
     orders,
     verifyTrouble: some(0.4, 0.5),
-    settleTrouble: some(0.75, 1),
-    settleTroubles: subset.length > 0 ? subset : TROUBLES,
+    settleTrouble: stalled ? 1 : random.chance(0.1) ? 0.95 : some(0.75, 1),
+    settleTroubles: stalled ? ["hangs dead", "hangs"] : subset.length > 0 ? subset : TROUBLES,
     routerDies: some(0.4, 0.4),
+    routerStalls: some(0.3, 0.9),
     readsPayer,
     repeats: some(0.7, 1),
     renews: some(0.5, 0.8),

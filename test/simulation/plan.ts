@@ -148,9 +148,19 @@ export function planOf(seed: number): Plan {
   // Of its own stream, so that the histories without money stay as they were when they found something.
   const random = new Random(seed + 0xbee);
   if (random.chance(0.45)) return plan;
-  const paying = payingPlanOf(random, plan.faults);
+  const stalled = random.chance(0.05);
+  const paying = payingPlanOf(random, plan.faults, stalled);
+  if (stalled) return { ...plan, jobs: [], workers: crowdOf(plan.workers), paying };
   // Fewer free jobs, so that workers are left for the paid ones.
   return { ...plan, jobs: plan.jobs.slice(0, random.pick([0, 4, 50])), paying };
+}
+
+/** Ten workers that are all there at once and can run anything. */
+function crowdOf(workers: readonly WorkerPlan[]): WorkerPlan[] {
+  return Array.from({ length: 10 }, (_, index) => {
+    const like = workers[index % workers.length] as WorkerPlan;
+    return { ...like, key: `w${index}`, arrives: index, tier: "Sentinel", capabilities: ["LLM_INFER", "TASK"] };
+  });
 }
 
 /** The plan of a seed, without those who pay. */

@@ -1,6 +1,7 @@
 import type { JobFacts, PaymentFacts } from "../../src/coordinator/dispatch/index.ts";
+import { START } from "./agenda.ts";
 import type { Order, Variant } from "./paying-plan.ts";
-import { START, type World } from "./world.ts";
+import type { World } from "./world.ts";
 
 /** One paid request on its way through a router: its own job id, whatever becomes of it. */
 export type PaidRequest = { id: string; order: Order; facts: PaymentFacts };
@@ -42,7 +43,10 @@ export class Seekers {
     }
     if (!random.chance(plan.renews)) return;
     const at = agenda.now - START + random.between(0, 6_000);
-    const requests = [{ after: 0, variant: "same" }, { after: random.between(0, 30_000), variant: "same" }] as const;
+    const requests = [
+      { after: 0, variant: "same" },
+      { after: random.between(0, 30_000), variant: "same" },
+    ] as const;
     const amount = random.chance(0.7) ? order.amount : random.pick([1_000, 10_000]);
     this.#place({ ...order, key: `n${++this.#orders}`, amount, at, cancelAt: null, forged: false, requests });
   }
@@ -86,19 +90,21 @@ export class Seekers {
       if (said.state === "busy" && waits > 0) return agenda.after(500, () => this.#reserve(request, tries, waits - 1));
       if (said.state !== "reserved" && said.state !== "credit") return;
       if (!calm && random.chance(plan.routerDies)) return;
-      if (said.state === "credit") return this.#submit(request, request.order.payer, TRIES);
       const { order } = request;
+      const stall = !calm && random.chance(plan.routerStalls) ? random.between(61_000, 75_000) : 0;
+      // Whoever waits for that router gives up on it.
+      if (stall > 0) agenda.after(random.between(60_000, 64_000), () => this.#request(order, random.pick(["same", "other body", "other signature"])));
+      if (said.state === "credit") return agenda.after(stall, () => this.#submit(request, order.payer, TRIES));
       facilitator.verify(money.authorization(order.key), order.forged, (verified) => {
         if (!this.#world.calm && random.chance(plan.routerDies)) return;
-        if (verified.kind === "valid") this.#submit(request, verified.payer, TRIES);
-        else this.#release(request, TRIES);
+        agenda.after(stall, () => (verified.kind === "valid" ? this.#submit(request, verified.payer, TRIES) : this.#release(request, TRIES)));
       });
     });
   }
 
   #release(request: PaidRequest, tries: number): void {
     const { hub, agenda, money } = this.#world;
-    hub.release(request.facts.key, (said) => {
+    hub.release(request.facts.key, request.id, (said) => {
       if (said === "lost" && tries > 1) agenda.after(money.random.between(50, 2_000), () => this.#release(request, tries - 1));
       else if (said === "accepted") money.refused(request);
     });

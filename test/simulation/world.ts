@@ -1,6 +1,6 @@
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { JobFacts, Outcome } from "../../src/coordinator/dispatch/index.ts";
-import { Agenda } from "./agenda.ts";
+import { Agenda, START } from "./agenda.ts";
 import { Chain } from "./chain.ts";
 import { Checks } from "./checks.ts";
 import { Database } from "./database.ts";
@@ -81,8 +81,6 @@ const COUNTS = [
   "unknownOutcomes",
   "longUnknown",
 ] as const satisfies readonly (keyof Stats)[];
-
-export const START = 1_000_000;
 
 /** One simulated instance: a hub, its database, its workers and the network between them. */
 export class World {

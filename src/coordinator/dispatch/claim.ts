@@ -1,8 +1,8 @@
 import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
-import { lease } from "./lifecycle.ts";
-import { hold, owed } from "./money.ts";
+import { lease } from "./lease.ts";
 import { dequeue, ownPool } from "./queue.ts";
+import { hold, owed } from "./settling.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */

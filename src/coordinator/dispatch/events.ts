@@ -12,7 +12,7 @@ export type DispatchEvent =
   /** `payment` is the key of a reserved payment that was verified as `payer`'s; left out for a free job. */
   | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null } }
   | { type: "reserve"; payment: PaymentFacts; job: JobFacts; stored: Payment | null }
-  | { type: "release"; key: string }
+  | { type: "release"; key: string; jobId: string }
   | { type: "settled"; key: string; settlement: Settlement }
   | {
       type: "register";

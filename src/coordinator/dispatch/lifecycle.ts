@@ -4,28 +4,11 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { indexWorker, removeWorker } from "./eligibility.ts";
 import type { Outcome, Turn } from "./events.ts";
-import { closeAccount, endHold } from "./money.ts";
+import { save } from "./lease.ts";
 import { dequeue, enqueue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { closeAccount, owed } from "./settling.ts";
 import { setTimer } from "./timers.ts";
-
-/** How long one attempt at a job may take, in ms [JB4]. */
-export function executionTime(job: LiveJob): number {
-  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
-}
-
-/** Leases a job to the worker that was chosen for it, and has it assigned. */
-export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
-  job.attempts++;
-  const held = { key: worker.key, attempt: job.attempts, acked: false };
-  job.holders.push(held);
-  const ackDue = worker.acks ? turn.now + TIMING.ack : null;
-  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: turn.now + executionTime(job) };
-  state.leases.set(worker.key, job.id);
-  setTimer(state, job);
-  save(job, turn);
-  turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
-}
 
 /** Lets the worker go that a settling job keeps; the job goes on settling without it. */
 export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
@@ -41,6 +24,18 @@ export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
   offerWorker(state, worker, turn);
 }
 
+/** A worker has been kept for long enough: the job goes on without it [PY7]. */
+export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
+  const payment = owed(state, job);
+  unhold(state, job, turn);
+  if (payment === undefined) return;
+  // Not even begun: nothing is known to have moved, so it waits like any other.
+  state.ledger.settleQueue.delete(payment.key);
+  // Claimed again and again it would wait on past its window.
+  if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
+  wait(state, job, job.windowDue, turn);
+}
+
 /** Takes a new or restored job into the state. */
 export function admit(state: DispatchState, job: LiveJob): void {
   state.jobs.set(job.id, job);
@@ -48,12 +43,6 @@ export function admit(state: DispatchState, job: LiveJob): void {
   const jobs = state.privateJobs.get(job.userId);
   if (jobs === undefined) state.privateJobs.set(job.userId, new Set([job.id]));
   else jobs.add(job.id);
-}
-
-/** Marks a job's row as changed. */
-export function save(job: LiveJob, turn: Turn): void {
-  job.rev++;
-  turn.effects.push({ type: "save", jobId: job.id });
 }
 
 /** Makes a job wait for a worker until `claimDue`, and offers it at once. */

@@ -2,45 +2,15 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { isEligible, isSilent } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
-import { finish, lease, unhold, wait } from "./lifecycle.ts";
-import { dropPayment, indexPayment, type Payment, type PaymentPhase, type Settlement } from "./payment.ts";
+import { lease } from "./lease.ts";
+import { finish, unhold, wait } from "./lifecycle.ts";
+import type { Payment, Settlement } from "./payment.ts";
+import { forget, move, startSettling } from "./settling.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
 
 /** How long before the end of an authorization an unknown outcome is asked for whatever the pause, ms. */
 const LAST_CHANCE = 10_000;
-
-/** Moves a payment on, and has it saved. */
-export function move(state: DispatchState, payment: Payment, phase: PaymentPhase, turn: Turn): void {
-  payment.phase = phase;
-  indexPayment(state.ledger, payment);
-  turn.effects.push({ type: "save_payment", payment: { ...payment } });
-}
-
-/** Forgets a payment: the same one may come again. */
-export function forget(state: DispatchState, payment: Payment, turn: Turn): void {
-  dropPayment(state.ledger, payment);
-  turn.effects.push({ type: "drop_payment", key: payment.key });
-}
-
-/** The payment that a job still has to have settled; undefined for one that is free or paid. */
-export function owed(state: DispatchState, job: LiveJob): Payment | undefined {
-  const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
-  return payment?.phase.kind === "held" ? payment : undefined;
-}
-
-/** Has a payment settled: now, or as soon as fewer settlements are under way [PY7]. */
-export function startSettling(state: DispatchState, payment: Payment, turn: Turn): void {
-  const { inFlight, settleQueue, timers } = state.ledger;
-  if (inFlight.size >= LIMITS.settlements) {
-    settleQueue.add(payment.key);
-    timers.remove(payment.key);
-    return;
-  }
-  inFlight.add(payment.key);
-  move(state, payment, { kind: "settling" }, turn);
-  turn.effects.push({ type: "settle", key: payment.key });
-}
 
 /** A settle call has ended; everything is looked at anew, because much can have happened meanwhile [PY7, PY8]. */
 export function settled(state: DispatchState, key: string, settlement: Settlement, turn: Turn): void {
@@ -123,28 +93,6 @@ function holding(state: DispatchState, job: LiveJob): Worker | undefined {
   return worker?.conn === job.phase.hold.conn && worker.jobId === job.id ? worker : undefined;
 }
 
-/** The job has ended: what its payment is now [PY7, PY9]. */
-export function closeAccount(state: DispatchState, job: LiveJob, completed: boolean, turn: Turn): void {
-  const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
-  if (payment === undefined || payment.jobId !== job.id) return;
-  const { phase } = payment;
-  if (phase.kind === "held") move(state, payment, { kind: "void", reason: "unused" }, turn);
-  else if (phase.kind === "settled") move(state, payment, { kind: completed ? "spent" : "credit", transaction: phase.transaction }, turn);
-  // Settling and unknown: whatever comes out of it later is a credit or void.
-}
-
-/** A worker has been kept for long enough: the job goes on without it [PY7]. */
-export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
-  const payment = owed(state, job);
-  unhold(state, job, turn);
-  if (payment === undefined) return;
-  // Not even begun: nothing is known to have moved, so it waits like any other.
-  state.ledger.settleQueue.delete(payment.key);
-  // Claimed again and again it would wait on past its window.
-  if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
-  wait(state, job, job.windowDue, turn);
-}
-
 /** Reservations that nobody came back for, and outcomes that are still unknown. */
 export function passPaymentTime(state: DispatchState, turn: Turn): void {
   const { timers, payments } = state.ledger;
@@ -174,13 +122,4 @@ function nextTry(payment: Payment, now: number): number {
   if (now < lastChance) return Math.min(next, lastChance);
   // The end of the authorization is looked at when it comes: it ends the job.
   return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;
-}
-
-/** Keeps a worker for a job whose payment is settled first. */
-export function hold(state: DispatchState, job: LiveJob, worker: Worker, payment: Payment, turn: Turn): void {
-  job.phase = { kind: "settling", hold: { key: worker.key, conn: worker.conn }, holdDue: turn.now + TIMING.hold };
-  setTimer(state, job);
-  job.rev++;
-  turn.effects.push({ type: "save", jobId: job.id });
-  startSettling(state, payment, turn);
 }

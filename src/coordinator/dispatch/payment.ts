@@ -55,10 +55,7 @@ export type Ledger = {
 };
 
 /** What became of a settle call [PY8]. */
-export type Settlement =
-  | { kind: "settled"; transaction: string }
-  | { kind: "refused"; alreadyUsed: boolean }
-  | { kind: "unknown" };
+export type Settlement = { kind: "settled"; transaction: string } | { kind: "refused"; alreadyUsed: boolean } | { kind: "unknown" };
 
 /** Whether nothing can happen to a payment any more. */
 export function isDone(phase: PaymentPhase): boolean {

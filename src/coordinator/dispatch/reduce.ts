@@ -4,8 +4,9 @@ import { offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
-import { admit, closeWorker, executionTime, finish, leaveIfDrained, orphan, requeue, save, takeBack, wait } from "./lifecycle.ts";
-import { endHold, lateCause, passPaymentTime, settled } from "./money.ts";
+import { executionTime, save } from "./lease.ts";
+import { admit, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
+import { lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
@@ -34,7 +35,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
       return;
     }
     case "release":
-      return release(state, event.key, turn);
+      return release(state, event.key, event.jobId, turn);
     case "settled":
       return settled(state, event.key, event.settlement, turn);
     case "paired":
@@ -106,12 +107,12 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    if (paying !== undefined) release(state, paying.key, turn);
+    if (paying !== undefined) release(state, paying.key, job.id, turn);
     turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return;
   }
   if (isFull(state, job)) {
-    if (paying !== undefined) release(state, paying.key, turn);
+    if (paying !== undefined) release(state, paying.key, job.id, turn);
     turn.effects.push({ type: "refused", jobId: job.id, reason: "queue_full" });
     return;
   }

@@ -1,9 +1,9 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasTrustedWorker } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
-import { forget, move } from "./money.ts";
 import { creditFor, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
 import { isFull } from "./queue.ts";
+import { forget, move } from "./settling.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 
 /** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
@@ -40,7 +40,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
 /** What a submit with a payment comes to: the payment that pays for the job, or why there is none. */
 export type Purchase =
   | { ok: true; payment: string }
-  /** The payment pays for that job already: this is the same commit again. */
+  /** The payment paid for this very job already: this is the same commit again. */
   | { ok: false; reason: "known"; jobId: string }
   | { ok: false; reason: "reservation_lost" | "too_many_held_payments" };
 
@@ -53,8 +53,9 @@ export function purchase(state: DispatchState, key: string, payer: string | null
     spendCredit(state, payment, job, turn);
     return { ok: true, payment: key };
   }
-  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: jobOf(payment) };
+  // Of what another request did with this payment, only `reserve` can say whether it was for the same thing.
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
+  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: job.id };
   if (payer !== null) payment.payer = payer;
   const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment.amount);
   if (credit !== undefined) {
@@ -72,9 +73,10 @@ export function purchase(state: DispatchState, key: string, payer: string | null
 }
 
 /** Drops a reservation: the payment was refused, or nobody could be asked. */
-export function release(state: DispatchState, key: string, turn: Turn): void {
+export function release(state: DispatchState, key: string, jobId: string, turn: Turn): void {
   const payment = state.ledger.payments.get(key);
-  if (payment?.phase.kind === "reserved") forget(state, payment, turn);
+  // Another request's reservation is not this one's to drop.
+  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forget(state, payment, turn);
 }
 
 function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn: Turn): void {

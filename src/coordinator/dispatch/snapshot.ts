@@ -1,9 +1,11 @@
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import { admit, executionTime } from "./lifecycle.ts";
-import { keepUntilKnown, owed } from "./money.ts";
+import { executionTime } from "./lease.ts";
+import { admit } from "./lifecycle.ts";
+import { keepUntilKnown } from "./money.ts";
 import { enqueue } from "./queue.ts";
+import { owed } from "./settling.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 

@@ -7,7 +7,7 @@ export type PaymentCargo = { payload?: string; requirements?: string; response?:
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS payments (
   key TEXT PRIMARY KEY, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, amount TEXT NOT NULL, expires_at INTEGER NOT NULL,
-  job_id TEXT NOT NULL, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
+  job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
   payload TEXT, requirements TEXT, response TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS payments_job ON payments (job_id);
@@ -23,6 +23,8 @@ const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused", "paid_by_credit"]) }),
 ]);
 
+const Said = z.object({ success: z.literal(true) });
+
 type Row = {
   key: string;
   digest: string;
@@ -31,6 +33,7 @@ type Row = {
   amount: string;
   expires_at: number;
   job_id: string;
+  own_job_id: string | null;
   doubts: number;
   phase: string;
 };
@@ -51,13 +54,13 @@ export class LedgerStore {
     const { key, digest, binding, payer, amount, expiresAt, jobId, doubts, phase } = payment;
     const needed = NEEDED.includes(phase.kind);
     this.#sql.exec(
-      `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, doubts, phase, kind, updated_at, payload, requirements, response)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?7, doubts = ?8, phase = ?9, kind = ?10, updated_at = ?11,
+      `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?16, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?7, own_job_id = ?16, doubts = ?8, phase = ?9, kind = ?10, updated_at = ?11,
          payload = CASE WHEN ?15 THEN coalesce(?12, payload) END, requirements = CASE WHEN ?15 THEN coalesce(?13, requirements) END,
          response = coalesce(?14, response)`,
       ...[key, digest, binding, payer, amount, expiresAt, jobId, doubts, JSON.stringify(phase), phase.kind, now],
-      ...[needed ? (cargo.payload ?? null) : null, needed ? (cargo.requirements ?? null) : null, cargo.response ?? null, needed ? 1 : 0],
+      ...[needed ? (cargo.payload ?? null) : null, needed ? (cargo.requirements ?? null) : null, cargo.response ?? null, needed ? 1 : 0, payment.ownJobId ?? null],
     );
   }
 
@@ -87,7 +90,9 @@ export class LedgerStore {
   /** What the facilitator said when the payment of a job was settled; null while it is not. */
   settlementOf(jobId: string): string | null {
     const query = "SELECT response FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
-    return this.#sql.exec<{ response: string | null }>(query, jobId).toArray()[0]?.response ?? null;
+    const response = this.#sql.exec<{ response: string | null }>(query, jobId).toArray()[0]?.response ?? null;
+    // Settled all the same, but found out by a refusal ("already used"): then nobody said by which transaction.
+    return response !== null && Said.safeParse(JSON.parse(response)).success ? response : null;
   }
 
   /** What the facilitator said when it refused the payment of a job; null when it did not. */
@@ -104,5 +109,6 @@ export class LedgerStore {
 
 function read(row: Row): Payment {
   const { key, digest, binding, payer, amount, doubts } = row;
-  return { key, digest, binding, payer, amount, expiresAt: row.expires_at, jobId: row.job_id, doubts, phase: Phase.parse(JSON.parse(row.phase)) };
+  const own = row.own_job_id === null ? {} : { ownJobId: row.own_job_id };
+  return { key, digest, binding, payer, amount, expiresAt: row.expires_at, jobId: row.job_id, ...own, doubts, phase: Phase.parse(JSON.parse(row.phase)) };
 }

@@ -42,8 +42,8 @@ export class Purchases {
       // The ledger's done rows are read from the journal, so what is about to be written has to be there.
       dispatcher.flush();
       const { payload, requirements, ...facts } = payment;
-      const event = { type: "reserve", payment: facts, job: factsOf(input, clock()), stored: ledger.find(payment.key) } as const;
-      const effects = dispatcher.apply(event, { payload: input.payload, payment: { payload, requirements } });
+      const event = { type: "reserve", payment: { ...facts, payer: facts.payer && spelled(facts.payer) }, job: factsOf(input, clock()), stored: ledger.find(payment.key) } as const;
+      const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
       const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
       await dispatcher.committed();
       switch (reservation?.state) {
@@ -77,10 +77,10 @@ export class Purchases {
     }
   }
 
-  async release(key: string): Promise<void> {
-    this.#parts.dispatcher.apply({ type: "release", key });
+  async release(key: string, jobId: string): Promise<void> {
+    this.#parts.dispatcher.apply({ type: "release", key, jobId });
     const input = this.#inside.get(key);
-    if (input !== undefined) this.#leave(input, key);
+    if (input?.id === jobId) this.#leave(input, key);
     await this.#parts.dispatcher.committed();
   }
 
@@ -91,16 +91,20 @@ export class Purchases {
     this.#settling.set(key, waiting);
     const held = ledger.held(key);
     const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
-    dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome) }, outcome.kind === "unknown" ? {} : { payment: { response: outcome.response } });
+    dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome) }, outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } });
     await dispatcher.committed().catch(() => {});
     this.#settling.delete(key);
     waiting.resolve();
   }
 
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
-    const { dispatcher, clock, ledger } = this.#parts;
+    const { dispatcher, clock, ledger, journal } = this.#parts;
+    // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
+    const row = ledger.find(key);
+    const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
+    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    for (const effect of dispatcher.apply({ type: "submit", job, payment: { key, payer } }, { payload: input.payload })) {
+    for (const effect of dispatcher.apply({ type: "submit", job, payment: { key, payer: spelled(payer) } }, { payload: input.payload })) {
       if (effect.type === "refused" && effect.jobId === input.id) {
         await dispatcher.committed();
         return { ok: false, reason: effect.reason };
@@ -111,6 +115,12 @@ export class Purchases {
         return { ok: false, reason: "no_trusted_worker", jobId: input.id };
       }
     }
+    return this.#answered(input, key);
+  }
+
+  /** The answer to a submit that was accepted, once it is known whether its payment could be settled. */
+  async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
+    const { dispatcher, ledger } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
     await dispatcher.committed();
     await this.#whileSettling(paidBy);
@@ -169,6 +179,11 @@ function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotenc
 function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const { id, jobType, policy, privacyClass, userId, trustedKeys, payload } = input;
   return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+}
+
+/** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */
+function spelled(payer: string): string {
+  return payer.startsWith("0x") ? payer.toLowerCase() : payer;
 }
 
 function settlementOf(outcome: SettleOutcome): Settlement {

@@ -77,7 +77,7 @@ export interface HubRpc {
   /** The facilitator has verified the reserved payment as `payer`'s: stores the job, claims, settles, assigns [PY7]. */
   submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
   /** The facilitator refused or could not be asked: the reservation is dropped, the same payment may come again. */
-  release(paymentKey: string): Promise<void>;
+  release(paymentKey: string, jobId: string): Promise<void>;
   /** JSON text of the SettleResponse of a job's payment, once it is settled; null when there is none [PY7]. */
   settlement(jobId: string): Promise<string | null>;
   /** JSON text of the Job, held up to `wait` seconds for its end; null when the hub does not have it (then D1 has, or nobody). */

@@ -9,11 +9,11 @@ const MARGIN = 40_000;
 const LONGEST_HOLD = 24 * 60 * 60 * 1_000;
 
 const lowerCase = (text: string) => text.toLowerCase();
-const Address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits").transform(lowerCase);
-const Uint256 = z
+const Address = z
   .string()
-  .regex(/^(0|[1-9]\d{0,77})$/, "must be a decimal string")
-  .refine((text) => BigInt(text) < 1n << 256n, "must be less than 2^256");
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits")
+  .transform(lowerCase);
+const Uint256 = z.string().refine((text) => /^(0|[1-9]\d{0,77})$/.test(text) && BigInt(text) < 1n << 256n, "must be a decimal string of less than 2^256");
 
 /** An EIP-3009 authorization and its signature. 65 bytes from a key, more from a contract; fewer than 64 from nobody. */
 const Payload = z.object({
@@ -27,7 +27,10 @@ const Payload = z.object({
     value: Uint256,
     validAfter: Uint256,
     validBefore: Uint256,
-    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 32 bytes of hex").transform(lowerCase),
+    nonce: z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 32 bytes of hex")
+      .transform(lowerCase),
   }),
 });
 
@@ -39,7 +42,10 @@ export function readExactEvm(payload: unknown, ours: Requirements, now: number):
   const parsed = Payload.safeParse(payload);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    return { ok: false, error: `payload.${issue?.path.join(".") ?? ""} ${issue?.code === "invalid_format" || issue?.code === "custom" ? issue.message : "is missing or wrong"}` };
+    return {
+      ok: false,
+      error: `payload.${issue?.path.join(".") ?? ""} ${issue?.code === "invalid_format" || issue?.code === "custom" ? issue.message : "is missing or wrong"}`,
+    };
   }
   const { authorization } = parsed.data;
   const { from, to, value, nonce } = authorization;

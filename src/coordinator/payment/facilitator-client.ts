@@ -8,23 +8,32 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** What an answer says of itself: printed, and only so much of it. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));
+/** Never told on: it can quote the facilitator's own node. */
+const Message = z.string().exactOptional();
 const SomeWord = Word.pipe(z.string().min(1));
 
 /** Yes, and by whom; or no, and why. Anything else is no answer. */
 const VerifyAnswer = z.discriminatedUnion("isValid", [
   z.object({ isValid: z.literal(true), payer: Word.exactOptional() }),
-  z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional() }),
+  z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional(), invalidMessage: Message }),
 ]);
 
 /** Settled, and by which transaction; or refused, and why. Anything else is no answer. */
 const SettleAnswer = z.discriminatedUnion("success", [
   z.object({ success: z.literal(true), payer: Word.exactOptional(), transaction: SomeWord, amount: Word.exactOptional() }),
-  z.object({ success: z.literal(false), errorReason: SomeWord, errorMessage: Word.exactOptional(), payer: Word.exactOptional(), transaction: Word.default("") }),
+  z.object({ success: z.literal(false), errorReason: SomeWord, errorMessage: Message, payer: Word.exactOptional(), transaction: Word.default("") }),
 ]);
 
 /** What a facilitator can do, and the addresses that it signs with, by CAIP-2 id or family (`solana:*`). */
 const SupportedAnswer = z.object({
-  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.templateLiteral([z.string(), ":", z.string()]), extra: z.record(z.string(), z.unknown()).exactOptional() })),
+  kinds: z.array(
+    z.object({
+      x402Version: z.number(),
+      scheme: z.string(),
+      network: z.templateLiteral([z.string(), ":", z.string()]),
+      extra: z.record(z.string(), z.unknown()).exactOptional(),
+    }),
+  ),
   extensions: z.array(z.string()).default([]),
   signers: z.record(z.string(), z.array(z.string())).default({}),
 });
@@ -71,7 +80,10 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     return answer.data;
   }
 
-  async #ask(operation: string, question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null): Promise<{ ok: boolean; json: unknown }> {
+  async #ask(
+    operation: string,
+    question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
+  ): Promise<{ ok: boolean; json: unknown }> {
     const signal = AbortSignal.timeout(this.timeoutMs);
     try {
       const response = await fetch(`${this.url}/${operation}`, {

@@ -8,8 +8,14 @@ const TIMEOUT = { supported: 5_000, verify: 5_000, settle: 20_000 } as const;
 /** An authorization or transaction that has been on the chain before, in the words of the reference facilitators and of the chains themselves. */
 const ALREADY_USED = /already[_ ]?(been[_ ])?(used|processed|settled|spent)|duplicate_settlement|authorization is used/i;
 
+/**
+ * What a settlement of a payment that has been settled before may fail with, as well as one that cannot be settled: the words that tell are lost on
+ * the way (2.27 drops them from settle, not from verify).
+ */
+const MAY_HIDE_A_USE = /simulation_failed|transaction_failed|transaction_state/;
+
 /** The transaction was sent and nobody knows yet what became of it: the same payload again finds out. */
-const PENDING = /(^|[^a-z])pending($|[^a-z])/i;
+const PENDING = /(^|_)pending($|_)/;
 
 /** What the facilitator says of a payment before it is settled. `payer` is null where it names none. */
 export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
@@ -17,7 +23,7 @@ export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "i
 /** What became of a settlement. `response` is JSON text of the x402 SettleResponse for the payer. */
 export type SettleOutcome =
   | { kind: "settled"; transaction: string; response: string }
-  /** `alreadyUsed`: the money may have moved earlier; only who knows the earlier attempts can tell [PY8]. */
+  /** `alreadyUsed`: the chain has seen this payment before; by whom it was sent tells only who knows the earlier attempts [PY8]. */
   | { kind: "refused"; reason: string; response: string; alreadyUsed: boolean }
   /** The money may have moved: settle the same payload again [PY8]. */
   | { kind: "unknown"; reason: string };
@@ -47,11 +53,19 @@ export async function settlePayment(where: Where, payloadJson: string, requireme
     const answer = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
     if (answer.success) return { kind: "settled", transaction: answer.transaction, response: JSON.stringify(answer) };
     const { errorReason: reason = "refused_by_facilitator", errorMessage = "" } = answer;
-    if (PENDING.test(reason.replaceAll("_", " "))) return { kind: "unknown", reason };
-    return { kind: "refused", reason, response: failure(answer, reason), alreadyUsed: ALREADY_USED.test(`${reason} ${errorMessage}`) };
+    if (PENDING.test(reason)) return { kind: "unknown", reason };
+    const alreadyUsed =
+      ALREADY_USED.test(`${reason} ${errorMessage}`) || (MAY_HIDE_A_USE.test(reason) && (await wasUsed(where, payloadJson, requirementsJson)));
+    return { kind: "refused", reason, response: failure(answer, reason), alreadyUsed };
   } catch (error) {
     return { kind: "unknown", reason: reasonOf(error) };
   }
+}
+
+/** Whether the facilitator, asked to verify it, says that a payment has been used. @throws {NoAnswer} */
+async function wasUsed(where: Where, payloadJson: string, requirementsJson: string): Promise<boolean> {
+  const answer = await client(where, "verify").verify(...parse(payloadJson, requirementsJson));
+  return !answer.isValid && ALREADY_USED.test(`${answer.invalidReason ?? ""} ${answer.invalidMessage ?? ""}`);
 }
 
 /** A failed settlement as the payer is told of it. The message stays out: it can quote the facilitator's own node. */

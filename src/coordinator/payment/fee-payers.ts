@@ -1,6 +1,7 @@
 import type { SupportedResponse } from "@x402/core/types";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
+import { NoAnswer } from "./facilitator-client.ts";
 import { askSupported } from "./facilitator.ts";
 
 /** Who may pay the chain's fee on SVM: the one that a 402 names, and all that are as good; null where the facilitator does not say [PY11]. */
@@ -12,27 +13,36 @@ const FRESH = 5 * 60_000;
 /** How long a facilitator that gave no answer is not asked again, ms: a 402 must not wait for it each time [PY12]. */
 const PAUSE = 15_000;
 
-type Entry = { known: FeePayers | null; askedAt: number; answeredAt: number };
+/** Longest time that others are answered from an old answer while one asks for a new one, ms. */
+const ASKING = 6_000;
+
+type Entry = { known: FeePayers | null; answeredAt: number; failedAt: number; askingUntil: number };
 const cache = new Map<string, Entry>();
 
 /**
  * The fee payers of an SVM instance, asked for at most every few minutes per isolate; an answer that has grown old is better than none [PY12].
- * `maxAge` (ms) is how fresh it must be at `now`.
+ * `maxAge` (ms) is how fresh it should be.
  */
-export async function feePayers({ network, payment }: Pick<Settings, "network" | "payment">, now: number, maxAge: number = FRESH): Promise<FeePayers | null> {
+export async function feePayers(
+  settings: Pick<Settings, "network" | "payment">,
+  maxAge: number = FRESH,
+  clock: () => number = Date.now,
+): Promise<FeePayers | null> {
+  const { network, payment } = settings;
   const name = `${network} ${payment.facilitator}`;
-  const entry = cache.get(name) ?? { known: null, askedAt: -Infinity, answeredAt: -Infinity };
+  const entry = cache.get(name) ?? { known: null, answeredAt: -Infinity, failedAt: -Infinity, askingUntil: -Infinity };
   cache.set(name, entry);
-  // `askedAt` is set before the answer is there: of many requests at once one asks, if there is an old answer for the others.
-  const settled = entry.answeredAt >= entry.askedAt;
-  if (now - entry.answeredAt < maxAge || (now - entry.askedAt < PAUSE && (entry.known !== null || !settled))) return entry.known;
-  entry.askedAt = now;
+  const now = clock();
+  if (now - entry.answeredAt < maxAge || now - entry.failedAt < PAUSE || (entry.known !== null && now < entry.askingUntil)) return entry.known;
+  entry.askingUntil = now + ASKING;
   try {
-    entry.known = feePayersOf(await askSupported({ payment }), network);
-    entry.answeredAt = entry.askedAt = now;
+    entry.known = feePayersOf(await askSupported(settings), network);
+    entry.answeredAt = clock();
   } catch (error) {
-    logError("facilitator_supported", { ...errorFacts(error), reason: error instanceof Error ? error.message : null, stale: entry.known !== null });
+    entry.failedAt = clock();
+    logError("facilitator_supported", { ...errorFacts(error), reason: error instanceof NoAnswer ? error.reason : null, stale: entry.known !== null });
   }
+  entry.askingUntil = -Infinity;
   return entry.known;
 }
 

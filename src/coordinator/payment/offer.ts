@@ -5,17 +5,17 @@ import { feePayers } from "./fee-payers.ts";
 import { type Offer, type Token, evmToken, resourceUrl, svmToken } from "./requirement.ts";
 
 /** What a commit endpoint asks for, told to whoever asked at `requestUrl`. On EVM nobody is asked about it, on SVM the facilitator perhaps [PY12]. */
-export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string, now: number): Promise<Offer> {
+export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
   const { instance, network, payment, publicHost } = settings;
-  const token = await tokenOf(settings, policy, now);
+  const token = await tokenOf(settings, policy);
   return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpointOf(policy), requestUrl, publicHost) };
 }
 
-async function tokenOf(settings: Settings, policy: ResolvedPolicy, now: number): Promise<Token> {
+async function tokenOf(settings: Settings, policy: ResolvedPolicy): Promise<Token> {
   const { asset } = settings.payment;
   if (asset !== null) return evmToken(asset);
   const mint = await mintOf(settings.network, policy);
-  return svmToken(mint, (await feePayers(settings, now))?.quoted ?? null);
+  return svmToken(mint, (await feePayers(settings))?.quoted ?? null);
 }
 
 const mints = new Map<string, string>();

@@ -89,7 +89,8 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements, ins
   const { x402Version } = envelope;
   if (x402Version === 1) {
     // Version 1 names scheme and network only; the rest is in what was signed.
-    const network = typeof envelope.network === "string" ? (Object.hasOwn(V1_NETWORKS, envelope.network) ? V1_NETWORKS[envelope.network] : envelope.network) : undefined;
+    const network =
+      typeof envelope.network === "string" ? (Object.hasOwn(V1_NETWORKS, envelope.network) ? V1_NETWORKS[envelope.network] : envelope.network) : undefined;
     return envelope.scheme !== ours.scheme ? `scheme must be ${ours.scheme}` : network !== ours.network ? `network must be ${ours.network}` : null;
   }
   if (x402Version !== 2) return "x402Version must be 2 or 1";
@@ -98,7 +99,9 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements, ins
   for (const term of ["scheme", "network", "amount", "asset", "payTo"] as const) {
     const theirs = accepted[term];
     // EVM addresses are hex, with or without a checksum in their case; Solana's mean what they say.
-    const same = theirs === ours[term] || (instance === "evm" && typeof theirs === "string" && /^0x/.test(theirs) && theirs.toLowerCase() === ours[term].toLowerCase());
+    const same =
+      theirs === ours[term] ||
+      (instance === "evm" && typeof theirs === "string" && theirs.startsWith("0x") && theirs.toLowerCase() === ours[term].toLowerCase());
     if (!same) return `accepted.${term} must be ${ours[term]}`;
   }
   return null;
