@@ -17,6 +17,7 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       include: ["test/edge/**/*.test.ts"],
       setupFiles: ["test/edge/setup.ts"],
       testTimeout: 20_000,
+      hookTimeout: 30_000,
       sequence: { groupOrder: 1 },
     },
   };
@@ -34,6 +35,7 @@ export default defineConfig({
           name: "unit",
           include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
           testTimeout: 20_000,
+          hookTimeout: 20_000,
           sequence: { groupOrder: 0 },
         },
       },

@@ -9,7 +9,18 @@ import { COORDINATOR_FRAMES, WORKER_FRAMES } from "../src/protocol/worker-messag
 
 const FILE = new URL("../docs/protocol.md", import.meta.url);
 
-type JsonSchema = { $ref?: string; $defs?: Record<string, JsonSchema>; type?: string | string[]; const?: unknown; enum?: unknown[]; anyOf?: JsonSchema[]; oneOf?: JsonSchema[]; items?: JsonSchema; properties?: Record<string, JsonSchema>; required?: string[] };
+type JsonSchema = {
+  $ref?: string;
+  $defs?: Record<string, JsonSchema>;
+  type?: string | string[];
+  const?: unknown;
+  enum?: unknown[];
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
+  items?: JsonSchema;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+};
 
 /** One schema as a reader writes it: `"ok"`, `string[]`, `{ job_id, attempt }`. */
 function shape(schema: JsonSchema): string {
@@ -41,11 +52,21 @@ function rows(direction: string, frames: Record<string, z.ZodType>): string[] {
 }
 
 function frames(): string {
-  return ["| Direction | `type` | Members |", "| --- | --- | --- |", ...rows("worker → coordinator", WORKER_FRAMES), ...rows("coordinator → worker", COORDINATOR_FRAMES)].join("\n");
+  return [
+    "| Direction | `type` | Members |",
+    "| --- | --- | --- |",
+    ...rows("worker → coordinator", WORKER_FRAMES),
+    ...rows("coordinator → worker", COORDINATOR_FRAMES),
+  ].join("\n");
 }
 
 function duration(ms: number): string {
-  const units: [string, number][] = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1_000]];
+  const units: [string, number][] = [
+    ["d", 86_400_000],
+    ["h", 3_600_000],
+    ["min", 60_000],
+    ["s", 1_000],
+  ];
   const [unit, size] = units.find(([, length]) => ms % length === 0 && ms >= length) ?? ["ms", 1];
   return `${ms / size} ${unit}`;
 }

@@ -64,7 +64,15 @@ const receipts = OUTPUTS.map(([name, output_json], n) => {
   };
   const signed_text = `{"job_id":"${fields.job_id}","provider_pubkey":"${publicKey}","output_hash":"${fields.output_hash}","completed_at":"${fields.completed_at}","payment_ref":null}`;
   const signature = sign(null, Buffer.from(signed_text, "utf8"), privateKey);
-  return { name, seed: seed.toString("hex"), output_json, hashed_text, signed_text, receipt: { ...fields, signature: signature.toString("base64") }, malleable_signature: malleable(signature).toString("base64") };
+  return {
+    name,
+    seed: seed.toString("hex"),
+    output_json,
+    hashed_text,
+    signed_text,
+    receipt: { ...fields, signature: signature.toString("base64") },
+    malleable_signature: malleable(signature).toString("base64"),
+  };
 });
 
 const network = "eip155:10143";

@@ -4,7 +4,7 @@ import { getLlama, GeneralChatWrapper, JinjaTemplateChatWrapper, LlamaChat, Llam
 const MAX_CONTEXT_TOKENS = 4096;
 
 /** The prompt leaves no room for an answer in the model's context. */
-export class ContextExceeded extends Error {
+class ContextExceeded extends Error {
   code = "context_length_exceeded";
 }
 

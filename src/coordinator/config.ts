@@ -16,7 +16,10 @@ const HOUR = 60 * 60 * 1_000;
 export const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
 
 /** On for the one text `true`: a typing mistake must never open the gate [SPEC "Authentication"]. */
-const flag = z.string().default("false").transform((value) => value === "true");
+const flag = z
+  .string()
+  .default("false")
+  .transform((value) => value === "true");
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits");
 const base58 = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be a base58 address");
@@ -35,8 +38,14 @@ const Variables = z.object({
   WORKER_AUTH: z.enum(["required", "optional"]).optional(),
   RECEIPT_POLICY: z.enum(["strict", "record"]).optional(),
   RATE_LIMITS: z.enum(["on", "off"]).optional(),
-  PUBLIC_HOST: z.string().regex(/^[^\s/]+$/, "must be a host, without scheme or path").optional(),
-  TRUSTED_IP_HEADER: z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header name").optional(),
+  PUBLIC_HOST: z
+    .string()
+    .regex(/^[^\s/]+$/, "must be a host, without scheme or path")
+    .optional(),
+  TRUSTED_IP_HEADER: z
+    .string()
+    .regex(/^[A-Za-z0-9-]+$/, "must be a header name")
+    .optional(),
   STAKE_SOURCE: z.enum(["none", "table"]).default("none"),
   EVM_NETWORK: chainId.default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),

@@ -6,9 +6,7 @@ export const ErrorBody = z
 /** Body of every error [API1]. */
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
-export const NoTrustedWorker = z
-  .object({ error: z.literal("no_trusted_worker"), job_id: z.uuid() })
-  .meta({ id: "NoTrustedWorker" });
+export const NoTrustedWorker = z.object({ error: z.literal("no_trusted_worker"), job_id: z.uuid() }).meta({ id: "NoTrustedWorker" });
 /** Body of a 422: the refused job is stored as failed and can be polled [JB8]. */
 export type NoTrustedWorker = z.infer<typeof NoTrustedWorker>;
 

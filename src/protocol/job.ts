@@ -48,7 +48,12 @@ const Text = wellFormed.min(1, "must not be empty").meta({ description: `At most
 export const UserId = wellFormed
   .refine((id) => id.length > 0 && [...id].length <= LIMITS.userIdChars, `must have 1 to ${LIMITS.userIdChars} characters`)
   .refine((id) => !/\p{Cc}/u.test(id), "must not contain control characters")
-  .meta({ id: "UserId", description: "Owner of jobs and pairings. A capability: keep it secret, make it random.", minLength: 1, maxLength: LIMITS.userIdChars });
+  .meta({
+    id: "UserId",
+    description: "Owner of jobs and pairings. A capability: keep it secret, make it random.",
+    minLength: 1,
+    maxLength: LIMITS.userIdChars,
+  });
 /** Owner of jobs and pairings; a secret capability [TR1]. */
 export type UserId = z.infer<typeof UserId>;
 
@@ -62,9 +67,7 @@ export const LlmPayload = z
 /** Payload of an LLM_INFER job; other members travel on unchanged [WS8]. */
 export type LlmPayload = z.infer<typeof LlmPayload>;
 
-export const TaskPayload = z
-  .looseObject({ job_type: z.literal("TASK").optional(), task_type: TaskType, input: Text })
-  .meta({ id: "TaskPayload" });
+export const TaskPayload = z.looseObject({ job_type: z.literal("TASK").optional(), task_type: TaskType, input: Text }).meta({ id: "TaskPayload" });
 /** Payload of a TASK job; other members travel on unchanged [WS8]. */
 export type TaskPayload = z.infer<typeof TaskPayload>;
 

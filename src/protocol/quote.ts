@@ -10,7 +10,10 @@ export type QuoteQuery = z.infer<typeof QuoteQuery>;
 
 export const Quote = z
   .object({
-    price: z.string().regex(/^\$\d+\.\d{3}$/).meta({ examples: ["$0.010"] }),
+    price: z
+      .string()
+      .regex(/^\$\d+\.\d{3}$/)
+      .meta({ examples: ["$0.010"] }),
     endpoint: z.enum(["/v1/jobs/commit/fast", "/v1/jobs/commit/cheap"]),
     policy_resolved: ResolvedPolicy,
     network: z.string(),

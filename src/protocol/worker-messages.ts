@@ -39,7 +39,10 @@ const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 export const Register = z
   .object({
     type: z.literal("register"),
-    provider_pubkey: z.string().regex(/^[0-9a-fA-F]{64}$/).transform((key) => key.toLowerCase()),
+    provider_pubkey: z
+      .string()
+      .regex(/^[0-9a-fA-F]{64}$/)
+      .transform((key) => key.toLowerCase()),
     provider_type: z.preprocess((kind) => (kind === "SEEKER" ? "MOBILE" : kind), z.enum(["DESKTOP", "MOBILE"])),
     capabilities: z.array(z.string()).max(64),
     signature: absent(z.string().max(256)),
@@ -90,9 +93,7 @@ export const WORKER_FRAMES = { Register, JobAck, JobProgress, JobFailed, JobReje
 export type WorkerFrame = Register | z.infer<typeof AfterRegister>;
 
 /** What reading a frame gave. A bad `register` is answered by `register_ack`, everything else that is bad by `error` [WS1, WS4]. */
-export type FrameReading =
-  | { ok: true; frame: WorkerFrame }
-  | { ok: false; reason: "bad_message" | "invalid_key" | "invalid_register"; message: string };
+export type FrameReading = { ok: true; frame: WorkerFrame } | { ok: false; reason: "bad_message" | "invalid_key" | "invalid_register"; message: string };
 
 /** Reads one text frame of a worker [WS1]. */
 export function parseWorkerFrame(text: string): FrameReading {
@@ -119,9 +120,7 @@ export type RegisterRefusal = "invalid_key" | "invalid_register" | "invalid_sign
 /** Why a completion is refused [WS10]. */
 export type CompletionRefusal = "not_assigned" | "unknown_job" | "already_terminal" | "invalid_receipt" | "output_too_large";
 
-export const Challenge = z
-  .object({ type: z.literal("challenge"), nonce: z.string(), network: z.string(), host: z.string() })
-  .meta({ id: "challenge" });
+export const Challenge = z.object({ type: z.literal("challenge"), nonce: z.string(), network: z.string(), host: z.string() }).meta({ id: "challenge" });
 export const RegisterAck = z
   .discriminatedUnion("status", [
     z.object({
@@ -158,9 +157,7 @@ export const JobCompleteAck = z
     error: z.string().optional(),
   })
   .meta({ id: "job_complete_ack" });
-export const JobCancel = z
-  .object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() })
-  .meta({ id: "job_cancel" });
+export const JobCancel = z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() }).meta({ id: "job_cancel" });
 export const Drained = z.object({ type: z.literal("drained") }).meta({ id: "drained" });
 export const ErrorFrame = z.object({ type: z.literal("error"), code: z.string(), message: z.string() }).meta({ id: "error" });
 

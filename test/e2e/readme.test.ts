@@ -62,7 +62,12 @@ describe.each(INSTANCES)("the README's curl commands on %s", (instance) => {
 });
 
 it("every file that README and docs link to is there", () => {
-  const pages = ["README.md", "SECURITY.md", "CONTRIBUTING.md", ...["architecture", "operations", "protocol", "receipts", "sdk", "worker"].map((name) => `docs/${name}.md`)];
+  const pages = [
+    "README.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    ...["architecture", "operations", "protocol", "receipts", "sdk", "worker"].map((name) => `docs/${name}.md`),
+  ];
   for (const page of pages) {
     const at = new URL(page, ROOT);
     const links = [...readFileSync(at, "utf8").matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, link]) => link ?? "");

@@ -2,15 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Listener } from "./loopback.ts";
 import { settlementOf } from "./pay/envelope.ts";
 import { balanceOf } from "./pay/pay.ts";
-import { type Lab, startLab } from "./start-lab.ts";
+import { type FullLab, startLab } from "./start-lab.ts";
 import { CLIENTS } from "./support/clients.ts";
 import { PRICE, startShop } from "./support/shop.ts";
 
-let lab: Required<Pick<Lab, "evm" | "svm">> & Lab;
+let lab: FullLab;
 let shop: Listener;
 
 beforeAll(async () => {
-  lab = (await startLab()) as typeof lab;
+  lab = await startLab();
   shop = await startShop(lab);
 });
 

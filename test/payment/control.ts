@@ -38,12 +38,13 @@ function routesOf(chains: Chains, facilitator: Facilitator, description: () => u
     "DELETE /faults": () => faults.clear(),
     "POST /down": () => facilitator.down(),
     "POST /up": () => facilitator.up(),
+    "POST /forget": () => facilitator.forget(),
     "GET /calls": () => ({ counts: log.counts, calls: log.calls }),
     "DELETE /calls": () => log.clear(),
     // `{ header | body, who?, envelope?, wrong? }`: signs a payment for a 402.
     "POST /pay": async ({ header, body, ...options }) => {
       const challenge = typeof header === "string" ? challengeOfHeader(header) : challengeOfBody(body);
-      const { payer, payload, message, value } = await pay(chains, challenge, options as PayOptions);
+      const { payer, payload, message, value } = await pay(chains, challenge, options satisfies PayOptions);
       return { payer, payload, message, value };
     },
     "GET /balance": async (_, query) => {

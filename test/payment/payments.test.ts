@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { balanceOf } from "./pay/pay.ts";
 import { WRONGS } from "./pay/wrongs.ts";
-import { type Lab, startLab } from "./start-lab.ts";
+import { type FullLab, startLab } from "./start-lab.ts";
 import { type Side, Till } from "./support/till.ts";
 
 const SIDES: readonly Side[] = ["evm", "svm"];
 
-let lab: Required<Pick<Lab, "evm" | "svm">> & Lab;
+let lab: FullLab;
 let till: Till;
 
 beforeAll(async () => {
-  lab = (await startLab()) as typeof lab;
+  lab = await startLab();
   till = new Till(lab);
 });
 
@@ -144,7 +144,8 @@ describe.each(SIDES)("wrong payments on the %s", (side) => {
     }
     // What the envelope says differs exactly where the name promises that one can see it.
     const claimed = JSON.stringify(payment.message.accepted);
-    const hidden = wrong.startsWith("forged_") || ["bad_signature", "other_signer", "poor_payer", "expired", "expiring", "not_yet_valid", "domain"].includes(wrong);
+    const hidden =
+      wrong.startsWith("forged_") || ["bad_signature", "other_signer", "poor_payer", "expired", "expiring", "not_yet_valid", "domain"].includes(wrong);
     expect(claimed === right).toBe(hidden);
   });
 });
@@ -174,7 +175,10 @@ describe("expiry", () => {
 
   it("[PY11] an SVM payee without a token account cannot be paid", async () => {
     const challenge = till.ask("svm", { payTo: lab.svm.stranger.address });
-    expect(await till.verify(await lab.pay(challenge), challenge)).toMatchObject({ isValid: false, invalidReason: expect.stringContaining("simulation_failed") });
+    expect(await till.verify(await lab.pay(challenge), challenge)).toMatchObject({
+      isValid: false,
+      invalidReason: expect.stringContaining("simulation_failed"),
+    });
   });
 
   it("[PY11] any of the facilitator's fee payers will do", async () => {

@@ -52,7 +52,12 @@ export type Lab = Chains & {
   stop(): Promise<void>;
 };
 
+/** A lab with both chains. */
+export type FullLab = Lab & { readonly evm: EvmChain; readonly svm: SvmChain };
+
 /** Starts chains, facilitator and control server on the loopback interface. @throws when a part does not start; the others are ended */
+export function startLab(options?: LabOptions & { evm?: EvmOptions; svm?: SvmOptions }): Promise<FullLab>;
+export function startLab(options: LabOptions): Promise<Lab>;
 export async function startLab(options: LabOptions = {}): Promise<Lab> {
   const parts: { stop(): Promise<void> }[] = [];
   const stop = async (): Promise<void> => {

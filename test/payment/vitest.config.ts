@@ -5,6 +5,8 @@ export default defineConfig({
   root: import.meta.dirname,
   test: {
     name: "payment",
+    // x402's SVM scheme logs each failure that it reports.
+    silent: "passed-only",
     include: ["**/*.test.ts"],
     testTimeout: 20_000,
     hookTimeout: 30_000,

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { finallyDo } from "./finally.ts";
 import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
 import type { Instance } from "../../scripts/instance.ts";
 import { freePort } from "../../scripts/port.ts";
+import { finallyDo } from "./finally.ts";
 
 /** A folder of its own, removed after the tests of this file. */
 export function temporaryFolder(name: string): string {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { finallyDo } from "./finally.ts";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { ROOT } from "../../scripts/instance.ts";
 import { temporaryFolder } from "./coordinator.ts";
+import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
 
 /** A real desktop worker process. */

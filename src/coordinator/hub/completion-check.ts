@@ -41,7 +41,10 @@ export function verifySync(text: string, signature: Uint8Array, publicKey: strin
 }
 
 const SentReceipt = ReceiptFields.extend({
-  payment_ref: z.string().nullish().transform((ref) => ref ?? null),
+  payment_ref: z
+    .string()
+    .nullish()
+    .transform((ref) => ref ?? null),
   signature: z.string().nullish(),
 });
 
@@ -57,7 +60,7 @@ export function checkCompletion(frame: JobComplete, key: string, now: number): C
 }
 
 /** The receipt of a completion, wherever its signature was put [WS10]; null when it cannot be read. */
-export function readReceipt(frame: JobComplete): Receipt | null {
+function readReceipt(frame: JobComplete): Receipt | null {
   const sent = SentReceipt.safeParse(frame.receipt);
   if (!sent.success) return null;
   const { signature: inside, ...fields } = sent.data;

@@ -206,7 +206,8 @@ export class Dispatcher {
       this.#pause = PAUSE;
       batch.done.reject(error);
       // Who was to be told that it is registered was not: without the answer it would work on what is given away.
-      for (const post of batch.posts) if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
+      for (const post of batch.posts)
+        if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
       this.#recover();
       return;
     }

@@ -8,7 +8,8 @@ import { type Journal, type JournalRow, receiptOf } from "./journal.ts";
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {
   const stored = receiptOf(row);
-  if (stored === null) return jobJson({ id: row.id, status: row.status, result: row.result, receipt: null, createdAt: row.created_at, completedAt: row.completed_at });
+  if (stored === null)
+    return jobJson({ id: row.id, status: row.status, result: row.result, receipt: null, createdAt: row.created_at, completedAt: row.completed_at });
   const { verified: _, ...receipt } = stored;
   return jobJson({ id: row.id, status: row.status, result: row.result, receipt, createdAt: row.created_at, completedAt: row.completed_at });
 }
@@ -28,7 +29,13 @@ const Ended = z.object({
  * Answers a completion of a job that is not live: the same receipt again is a duplicate, another of one who held it comes too late [WS10].
  * @throws {StoreUnavailable} when D1 does not answer; then nothing is known.
  */
-export async function answerEndedCompletion(journal: Journal, db: D1Database, jobId: string, key: string, completion: CheckedCompletion | undefined): Promise<Answer> {
+export async function answerEndedCompletion(
+  journal: Journal,
+  db: D1Database,
+  jobId: string,
+  key: string,
+  completion: CheckedCompletion | undefined,
+): Promise<Answer> {
   const ended = fromJournal(journal, jobId) ?? (await fromD1(db, jobId));
   if (ended === null) return { status: "rejected", error: "unknown_job" };
   if (!ended.holders.includes(key)) return { status: "rejected", error: "not_assigned" };

@@ -43,7 +43,9 @@ export type JournalRow = {
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
-const SCHEMA = `
+/** The journal's schema, step by step: a hub of any earlier version takes the steps that it lacks. Steps are added, never changed. */
+const STEPS = [
+  `
 CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
   payload TEXT NOT NULL, payload_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL,
@@ -56,11 +58,13 @@ CREATE TABLE IF NOT EXISTS idempotency (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_created ON idempotency (created_at);
 CREATE TABLE IF NOT EXISTS keys (
-  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL, last_used INTEGER NOT NULL DEFAULT 0,
+  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL,
   strikes INTEGER NOT NULL DEFAULT 0, parks INTEGER NOT NULL DEFAULT 0, parked_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
-`;
+`,
+  "ALTER TABLE keys ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0",
+];
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
@@ -75,7 +79,7 @@ export class Journal {
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.#sql.exec(SCHEMA);
+    this.#storage.transactionSync(() => this.#migrate());
   }
 
   /** Runs `write` as one transaction: all of it is durable or none. */
@@ -145,7 +149,10 @@ export class Journal {
 
   /** Ids of rows that D1 does not have the newest revision of. */
   unsynced(): string[] {
-    return this.#sql.exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev").toArray().map((row) => row.id);
+    return this.#sql
+      .exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev")
+      .toArray()
+      .map((row) => row.id);
   }
 
   /** D1 has this revision: an ended job leaves, unless it changed meanwhile. */
@@ -156,18 +163,33 @@ export class Journal {
 
   idempotent(userId: string, key: string, since: number): { fingerprint: string; jobId: string } | null {
     const row = this.#sql
-      .exec<{ fingerprint: string; job_id: string }>("SELECT fingerprint, job_id FROM idempotency WHERE user_id = ? AND key = ? AND created_at > ?", userId, key, since)
+      .exec<{ fingerprint: string; job_id: string }>(
+        "SELECT fingerprint, job_id FROM idempotency WHERE user_id = ? AND key = ? AND created_at > ?",
+        userId,
+        key,
+        since,
+      )
       .toArray()[0];
     return row === undefined ? null : { fingerprint: row.fingerprint, jobId: row.job_id };
   }
 
   keepIdempotent(userId: string, key: string, fingerprint: string, jobId: string, now: number): void {
-    this.#sql.exec("INSERT OR REPLACE INTO idempotency (user_id, key, fingerprint, job_id, created_at) VALUES (?, ?, ?, ?, ?)", userId, key, fingerprint, jobId, now);
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO idempotency (user_id, key, fingerprint, job_id, created_at) VALUES (?, ?, ?, ?, ?)",
+      userId,
+      key,
+      fingerprint,
+      jobId,
+      now,
+    );
   }
 
   key(key: string): KnownKey | null {
     const row = this.#sql
-      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>("SELECT * FROM keys WHERE key = ?", key)
+      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>(
+        "SELECT * FROM keys WHERE key = ?",
+        key,
+      )
       .toArray()[0];
     if (row === undefined) return null;
     const { strikes, parks } = row;
@@ -206,6 +228,15 @@ export class Journal {
     }
   }
 
+  #migrate(): void {
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
+    const done = this.#sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
+    for (const step of STEPS.slice(done)) this.#sql.exec(step);
+    if (done === STEPS.length) return;
+    this.#sql.exec("DELETE FROM version");
+    this.#sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
+  }
+
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {
     this.#sql.exec(
       `INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot)
@@ -237,7 +268,13 @@ export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof Stor
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {
-    const facts = Facts.parse({ jobType: row.job_type, policy: row.policy, privacyClass: row.privacy_class, payloadBytes: row.payload_bytes, createdAt: row.created_at });
+    const facts = Facts.parse({
+      jobType: row.job_type,
+      policy: row.policy,
+      privacyClass: row.privacy_class,
+      payloadBytes: row.payload_bytes,
+      createdAt: row.created_at,
+    });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
     return {
       facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },

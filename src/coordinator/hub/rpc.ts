@@ -24,9 +24,6 @@ export type CommitAnswer =
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | { ok: false; reason: "queue_full" | "idempotency_key_reused" };
 
-/** What the hub knows of an idempotency key, asked before anything is paid or looked up [API5]. */
-export type IdempotencyAnswer = { state: "new" } | { state: "reused" } | { state: "stored"; jobId: string };
-
 /** A payment as the router read it from the request: its terms are ours, checked, and nobody has been asked about it yet [PY3]. */
 export type PaymentInput = {
   /** One real payment: `network:asset:from:nonce` lower-cased on EVM, SHA-256 hex of the compiled transaction message on SVM [PY6]. */

@@ -104,7 +104,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async commit(input: CommitInput): Promise<CommitAnswer> {
     const { id, userId, idempotency } = input;
     if (idempotency !== null) {
-      const known = this.#dispatcher.pendingIdempotent(userId, idempotency.key) ?? this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
+      const known =
+        this.#dispatcher.pendingIdempotent(userId, idempotency.key) ??
+        this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
       if (known !== null && known !== undefined) {
         if (known.fingerprint !== idempotency.fingerprint) return { ok: false, reason: "idempotency_key_reused" };
         return this.#accepted(known.jobId, input.wait);
@@ -189,7 +191,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
-      return Response.json({ error: "overloaded" }, { status: 503, headers: { "retry-after": "5" } });
+      // The router makes an answer of it.
+      return new Response(null, { status: 503 });
     }
     const { 0: client, 1: server } = new WebSocketPair();
     const now = this.#now();
@@ -204,23 +207,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
     const conn = this.#sockets.of(ws);
     if (conn === undefined) return;
-    const id = conn.attachment.conn;
-    this.#sockets.heard(conn, this.#now());
-    this.#dispatcher.apply({ type: "heard", conn: id });
-    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
-    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
-    const reading = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegister(data, reading)) {
-      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
-      return this.#bad(conn, "not_registered", "register first");
+    try {
+      await this.#read(conn, data);
+    } catch (error) {
+      // The worker must not wait for an answer that never comes.
+      logError("message_failed", errorFacts(error));
+      this.#drop(conn, CLOSE.restart, "try again");
     }
-    if (!reading.ok) {
-      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
-      return this.#admission.refuse(conn, reading.reason);
-    }
-    conn.badFrames = 0;
-    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
-    this.#take(conn, reading.frame);
   }
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
@@ -260,6 +253,26 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
+
+  async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
+    const id = conn.attachment.conn;
+    this.#sockets.heard(conn, this.#now());
+    this.#dispatcher.apply({ type: "heard", conn: id });
+    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
+    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
+    const reading = parseWorkerFrame(data);
+    if (conn.attachment.worker === null && !isRegister(data, reading)) {
+      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
+      return this.#bad(conn, "not_registered", "register first");
+    }
+    if (!reading.ok) {
+      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
+      return this.#admission.refuse(conn, reading.reason);
+    }
+    conn.badFrames = 0;
+    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
+    this.#take(conn, reading.frame);
+  }
 
   #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
     const id = conn.attachment.conn;
@@ -347,7 +360,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #arm(): void {
     const now = this.#now();
     const stranger = this.#sockets.oldestStranger();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter((due) => typeof due === "number");
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter(
+      (due) => typeof due === "number",
+    );
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;

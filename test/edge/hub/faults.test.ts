@@ -270,6 +270,30 @@ describe("the hub's own storage", () => {
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
   });
 
+  test("[WS4] a registration whose key cannot be kept is closed with 1012, so that the worker comes back", async () => {
+    const hub = new TestHub();
+    await hub.stub.workersOnline();
+    const errors = muteErrors();
+    await hub.sql("CREATE TRIGGER broken BEFORE INSERT ON keys BEGIN SELECT RAISE(ABORT, 'disk'); END");
+    const worker = await hub.connect();
+    worker.send(worker.registration());
+    expect(await worker.closed()).toBe(1012);
+    expect(errors.events()).toContain("message_failed");
+    await healJournal(hub);
+    await hub.worker();
+    expect(await hub.stub.workersOnline()).toBe(1);
+  });
+
+  test("[JB9] a hub of the first version takes the steps that its journal lacks, and keeps its jobs", async () => {
+    const hub = new TestHub();
+    const id = await hub.commit();
+    await hub.sql("ALTER TABLE keys DROP COLUMN last_used");
+    await hub.sql("DROP TABLE version");
+    await hub.evict();
+    expect((await (await hub.worker()).assigned()).job_id).toBe(id);
+    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 2 }]);
+  });
+
   test.for([
     ["a snapshot that is no JSON", "snapshot = '{'"],
     ["no snapshot", "snapshot = NULL"],

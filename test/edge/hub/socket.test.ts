@@ -94,7 +94,11 @@ describe("a socket before it registers", () => {
     await hub.worker();
     for (let i = 0; i < 256; i++) await hub.connect();
     const refused = await hub.dial();
-    expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([503, "5", { error: "overloaded" }]);
+    expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
+      503,
+      "2",
+      { error: "overloaded", request_id: expect.any(String) },
+    ]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Address, KeyPairSigner } from "@solana/kit";
+import type { KeyPairSigner } from "@solana/kit";
 import { x402Facilitator } from "@x402/core/facilitator";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
@@ -64,7 +64,7 @@ function svmSigner({ feePayers, rpcUrl }: SvmChain): FacilitatorSvmSigner {
     ...first,
     getAddresses: () => [...signers.keys()],
     signTransaction(transaction, feePayer, network) {
-      const signer = signers.get(feePayer as Address);
+      const signer = signers.get(feePayer);
       if (signer === undefined) throw new Error(`no key of fee payer ${feePayer}`);
       return signer.signTransaction(transaction, feePayer, network);
     },

@@ -32,6 +32,8 @@ export type Facilitator = {
   /** Refuses connections and cuts those that there are. */
   down(): Promise<void>;
   up(): Promise<void>;
+  /** Loses what it keeps in memory (duplicates, pending settlements), as a restart does. */
+  forget(): void;
   stop(): Promise<void>;
 };
 
@@ -39,7 +41,8 @@ type Work = { operation: Operation; payment: PaymentPayload; requirements: Payme
 
 /** Starts it over the chains given. @throws when the port is taken */
 export async function startFacilitator(chains: Chains, options: FacilitatorOptions = {}): Promise<Facilitator> {
-  const real = facilitatorOf(chains, options.confirmationTimeoutMs ?? 15_000);
+  const make = (): x402Facilitator => facilitatorOf(chains, options.confirmationTimeoutMs ?? 15_000);
+  let real = make();
   const faults = new Faults();
   const log = new CallLog();
   const serve = (request: IncomingMessage, response: ServerResponse): Promise<void> => handle(real, faults, log, request, response);
@@ -59,6 +62,9 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
     down,
     async up() {
       listener ??= await listen(port, serve);
+    },
+    forget() {
+      real = make();
     },
     stop() {
       faults.clear();

@@ -24,7 +24,7 @@ export function challengeOfHeader(header: string): Challenge {
 
 /** Reads the body of a 402, as clients do that know no headers. The SVM's has no asset; it is the network's USDC. @throws when it is no challenge */
 export function challengeOfBody(body: unknown): Challenge {
-  return read((body ?? {}) as Wire);
+  return read(body ?? {});
 }
 
 /** Reads a 402 response by its header, or by its body where it has none. @throws when it is no challenge */

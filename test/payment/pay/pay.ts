@@ -15,6 +15,8 @@ export type PayOptions = {
   who?: Who;
   /** Default v2. */
   envelope?: Envelope;
+  /** EVM: for how many seconds from now; default the challenge's `maxTimeoutSeconds`. */
+  validFor?: number;
   /** Pays wrongly in this way. */
   wrong?: EvmWrong | SvmWrong;
 };
@@ -32,7 +34,7 @@ export type Payment = {
 };
 
 /** Signs a payment for a challenge on the chain that it names. @throws when the lab has not that chain, or not that way to pay wrongly */
-export async function pay(chains: Chains, challenge: Challenge, { who = 0, envelope = "v2", wrong }: PayOptions = {}): Promise<Payment> {
+export async function pay(chains: Chains, challenge: Challenge, { who = 0, envelope = "v2", validFor, wrong }: PayOptions = {}): Promise<Payment> {
   const { requirement } = challenge;
   const chain = [chains.evm, chains.svm].find((known) => known?.network === requirement.network);
   if (chain === undefined) throw new Error(`the lab has no ${requirement.network}`);
@@ -40,7 +42,7 @@ export async function pay(chains: Chains, challenge: Challenge, { who = 0, envel
   const kind = isEvm(chain) ? "evm" : "svm";
   const deviation: Deviation = wrong === undefined ? {} : deviationOf(kind, wrong, requirement, around);
   const payer = payerOf(chain, deviation.who ?? who);
-  const signed: Requirement = { ...requirement, ...deviation.signed };
+  const signed: Requirement = { ...requirement, ...(validFor !== undefined && { maxTimeoutSeconds: validFor }), ...deviation.signed };
   const payload = isEvm(chain) ? await payEvm(payer as PrivateKeyAccount, signed, deviation) : await paySvm(payer as KeyPairSigner, signed, deviation, chain);
   const message = wrap(envelope, payload, { ...requirement, ...deviation.claimed }, challenge);
   const value = encode(message);

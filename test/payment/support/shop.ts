@@ -31,7 +31,11 @@ export async function startShop(lab: Lab): Promise<Listener> {
     if (requirement === undefined) return sendJson(response, 404, {});
     const header = request.headers["payment-signature"];
     if (typeof header !== "string") {
-      const challenge = await server.createPaymentRequiredResponse([requirement], { url: `http://${request.headers.host}${request.url}`, description: "", mimeType: "" });
+      const challenge = await server.createPaymentRequiredResponse([requirement], {
+        url: `http://${request.headers.host}${request.url}`,
+        description: "",
+        mimeType: "",
+      });
       response.setHeader("PAYMENT-REQUIRED", encodePaymentRequiredHeader(challenge));
       return sendJson(response, 402, {});
     }

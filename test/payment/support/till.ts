@@ -24,7 +24,16 @@ export class Till {
     const chain = this.#lab[side];
     if (chain === undefined) throw new Error(`the lab has no ${side}`);
     const extra = side === "evm" ? { name: TOKEN_NAME, version: TOKEN_VERSION } : { feePayer: this.#lab.svm?.feePayers[0]?.address };
-    const entry = { scheme: "exact", network: chain.network, amount: "1000", asset: chain.token, payTo: chain.payTo, maxTimeoutSeconds: 300, extra, ...changes };
+    const entry = {
+      scheme: "exact",
+      network: chain.network,
+      amount: "1000",
+      asset: chain.token,
+      payTo: chain.payTo,
+      maxTimeoutSeconds: 300,
+      extra,
+      ...changes,
+    };
     return challengeOfBody({ accepts: [entry], resource: { url: `http://lab/${randomUUID()}` } });
   }
 
@@ -38,6 +47,6 @@ export class Till {
 
   #terms({ payload }: Payment, { requirement }: Challenge): [PaymentPayload, PaymentRequirements] {
     const accepted = requirement as PaymentRequirements;
-    return [{ x402Version: 2, accepted, payload: payload as Record<string, unknown> }, accepted];
+    return [{ x402Version: 2, accepted, payload }, accepted];
   }
 }

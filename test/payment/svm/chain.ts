@@ -51,6 +51,8 @@ export type SvmOptions = {
   confirmMs?: number;
   /** How long the RPC takes to answer. Default 0. */
   latencyMs?: number;
+  /** The clock by which blockhashes grow old. Default Date.now. */
+  now?: () => number;
 };
 
 /** A local SVM with a USDC, its payee and its payers. */
@@ -85,8 +87,8 @@ export function svmSigner(role: Role): Promise<KeyPairSigner> {
 
 /** Starts litesvm behind a JSON-RPC, with both mints, and hands out money. @throws when the port is taken */
 export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain> {
-  const { payers: count = 8, balance = 100_000_000n, poorBalance = 500n, feePayers: feePayerCount = 2, blockhashTtlMs = 60_000 } = options;
-  const ledger = new Ledger({ blockhashTtlMs });
+  const { payers: count = 8, balance = 100_000_000n, poorBalance = 500n, feePayers: feePayerCount = 2, blockhashTtlMs = 60_000, now = Date.now } = options;
+  const ledger = new Ledger({ blockhashTtlMs, now });
   const signers = (prefix: "payer" | "fee-payer", length: number): Promise<KeyPairSigner[]> =>
     Promise.all(Array.from({ length }, (_, index) => svmSigner(`${prefix}-${index}`)));
   const [payers, feePayers, bank, poor, outsider, payee, otherMint, stranger] = await Promise.all([
@@ -130,9 +132,7 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
     mint: (to, value) => give(to, value, [SVM_USDC]),
     async transfer(from, to, value) {
       const [source, destination] = await Promise.all([tokenAccount(from.address, SVM_USDC), tokenAccount(to, SVM_USDC)]);
-      await run(ledger, bank, [
-        getTransferCheckedInstruction({ source, mint: SVM_USDC, destination, authority: from, amount: value, decimals: DECIMALS }),
-      ]);
+      await run(ledger, bank, [getTransferCheckedInstruction({ source, mint: SVM_USDC, destination, authority: from, amount: value, decimals: DECIMALS })]);
     },
     expireBlockhashes: () => ledger.expireBlockhashes(),
     stop: () => rpc.close(),
@@ -147,12 +147,22 @@ async function tokenAccount(owner: Address, mint: Address): Promise<Address> {
 
 async function mintInstructions(bank: KeyPairSigner, owner: Address, amount: bigint, mint: Address): Promise<Instruction[]> {
   const ata = await tokenAccount(owner, mint);
-  return [getCreateAssociatedTokenIdempotentInstruction({ payer: bank, ata, owner, mint }), getMintToInstruction({ mint, token: ata, mintAuthority: bank, amount })];
+  return [
+    getCreateAssociatedTokenIdempotentInstruction({ payer: bank, ata, owner, mint }),
+    getMintToInstruction({ mint, token: ata, mintAuthority: bank, amount }),
+  ];
 }
 
 function setMint(ledger: Ledger, address: Address, mintAuthority: Address): void {
   const data = new Uint8Array(getMintEncoder().encode({ mintAuthority, supply: 0n, decimals: DECIMALS, isInitialized: true, freezeAuthority: null }));
-  ledger.setAccount({ address, data, executable: false, lamports: ledger.rentFor(data.length), programAddress: TOKEN_PROGRAM_ADDRESS, space: BigInt(data.length) });
+  ledger.setAccount({
+    address,
+    data,
+    executable: false,
+    lamports: ledger.rentFor(data.length),
+    programAddress: TOKEN_PROGRAM_ADDRESS,
+    space: BigInt(data.length),
+  });
 }
 
 /** Signs and runs instructions. @throws when they fail */
@@ -165,5 +175,6 @@ async function run(ledger: Ledger, feePayer: KeyPairSigner, instructions: readon
     (dated) => appendTransactionMessageInstructions(instructions, dated),
   );
   const landed = ledger.send(new Uint8Array(getTransactionEncoder().encode(await signTransactionMessageWithSigners(message))));
-  if (landed === null || landed.error !== null) throw new Error(`a transaction of the lab failed: ${JSON.stringify(landed?.error ?? "refused")}\n${landed?.logs.join("\n")}`);
+  if (landed === null || landed.error !== null)
+    throw new Error(`a transaction of the lab failed: ${JSON.stringify(landed?.error ?? "refused")}\n${landed?.logs.join("\n")}`);
 }

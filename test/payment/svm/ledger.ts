@@ -36,6 +36,8 @@ export type Simulated = { error: TransactionError | null; logs: readonly string[
 export type LedgerOptions = {
   /** How long a blockhash may be used, from when it was given out. */
   blockhashTtlMs: number;
+  /** In milliseconds. */
+  now: () => number;
 };
 
 /**
@@ -45,7 +47,8 @@ export type LedgerOptions = {
 export class Ledger {
   readonly #svm = new LiteSVM().withBlockhashCheck(false);
   readonly #ttl: number;
-  readonly #began = Date.now();
+  readonly #now: () => number;
+  readonly #began: number;
   /** When each blockhash was last given out. */
   readonly #blockhashes = new Map<string, number>();
   readonly #landed = new Map<Signature, Landed>();
@@ -53,12 +56,18 @@ export class Ledger {
   readonly #messages = new Set<string>();
   #blockhashSlot = -1;
 
-  constructor({ blockhashTtlMs }: LedgerOptions) {
+  constructor({ blockhashTtlMs, now }: LedgerOptions) {
     this.#ttl = blockhashTtlMs;
+    this.#now = now;
+    this.#began = now();
+  }
+
+  now(): number {
+    return this.#now();
   }
 
   get slot(): number {
-    return FIRST_SLOT + Math.floor((Date.now() - this.#began) / SLOT_MS);
+    return FIRST_SLOT + Math.floor((this.#now() - this.#began) / SLOT_MS);
   }
 
   /** A blockhash for a new transaction: another one in each slot, or `fresh` for each call, so that equal instructions make different messages. */
@@ -70,7 +79,7 @@ export class Ledger {
       this.#forgetOld();
     }
     const blockhash = this.#svm.latestBlockhash();
-    this.#blockhashes.set(blockhash, Date.now());
+    this.#blockhashes.set(blockhash, this.#now());
     return { blockhash, lastValidBlockHeight: slot + BLOCKHASH_SLOTS };
   }
 
@@ -130,7 +139,7 @@ export class Ledger {
     if (typeof error === "string") return null;
     const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
     const signature = firstSignature(transaction);
-    const landed: Landed = { signature, slot: this.slot, at: Date.now(), error, logs: meta.logs(), bytes };
+    const landed: Landed = { signature, slot: this.slot, at: this.#now(), error, logs: meta.logs(), bytes };
     this.#landed.set(signature, landed);
     this.#messages.add(messageKey(transaction));
     return landed;
@@ -141,11 +150,11 @@ export class Ledger {
     if (replaceBlockhash) return null;
     const { lifetimeToken } = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes) as { lifetimeToken: string };
     const given = this.#blockhashes.get(lifetimeToken);
-    return given === undefined || Date.now() - given > this.#ttl ? "BlockhashNotFound" : null;
+    return given === undefined || this.#now() - given > this.#ttl ? "BlockhashNotFound" : null;
   }
 
   #forgetOld(): void {
-    for (const [blockhash, at] of this.#blockhashes) if (Date.now() - at > this.#ttl) this.#blockhashes.delete(blockhash);
+    for (const [blockhash, at] of this.#blockhashes) if (this.#now() - at > this.#ttl) this.#blockhashes.delete(blockhash);
   }
 }
 

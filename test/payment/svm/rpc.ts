@@ -64,7 +64,7 @@ function answer(methods: Readonly<Record<string, Method>>, call: unknown): unkno
 
 function methodsOf(ledger: Ledger, { confirmMs }: RpcOptions): Record<string, Method> {
   const inContext = (value: unknown): unknown => ({ context: { apiVersion: "2.3.0", slot: ledger.slot }, value });
-  const isConfirmed = (landed: Landed): boolean => Date.now() - landed.at >= confirmMs;
+  const isConfirmed = (landed: Landed): boolean => ledger.now() - landed.at >= confirmMs;
   return {
     getHealth: () => "ok",
     getGenesisHash: () => GENESIS_HASH,
@@ -78,7 +78,14 @@ function methodsOf(ledger: Ledger, { confirmMs }: RpcOptions): Record<string, Me
     simulateTransaction: ([transaction, config]) => {
       const { sigVerify = false, replaceRecentBlockhash = false } = (config ?? {}) as { sigVerify?: boolean; replaceRecentBlockhash?: boolean };
       const simulated = ledger.simulate(bytesOf(transaction, config), { sigVerify, replaceBlockhash: replaceRecentBlockhash });
-      return inContext({ err: simulated.error, logs: simulated.logs, accounts: null, unitsConsumed: simulated.units, returnData: null, innerInstructions: null });
+      return inContext({
+        err: simulated.error,
+        logs: simulated.logs,
+        accounts: null,
+        unitsConsumed: simulated.units,
+        returnData: null,
+        innerInstructions: null,
+      });
     },
     sendTransaction: ([transaction, config]) => {
       const { skipPreflight = false } = (config ?? {}) as { skipPreflight?: boolean };

@@ -1,5 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { canonicalize, fromHex, isPublicKey, keyPair, outputHash, parseSignature, receiptText, signReceipt, signText, toHex, verifyReceipt, verifyText } from "../../../src/receipt/index.ts";
+import {
+  canonicalize,
+  fromHex,
+  isPublicKey,
+  keyPair,
+  outputHash,
+  parseSignature,
+  receiptText,
+  signReceipt,
+  signText,
+  toHex,
+  verifyReceipt,
+  verifyText,
+} from "../../../src/receipt/index.ts";
 import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import vectors from "../../vectors/receipts.json" with { type: "json" };
 
@@ -58,7 +71,8 @@ test("[RC1] a signature is read from base64 and hex, 64 bytes of it", () => {
   expect(parseSignature(toHex(bytes))).toEqual(bytes);
   expect(parseSignature(toHex(bytes).toUpperCase())).toEqual(bytes);
   expect(parseSignature(signature.replace(/=+$/, ""))).toEqual(bytes);
-  for (const bad of ["", "AAAA", `${signature}AAAA`, `${signature.slice(0, -3)}B==`, toHex(bytes).slice(2), `0x${toHex(bytes)}`]) expect(parseSignature(bad)).toBeNull();
+  for (const bad of ["", "AAAA", `${signature}AAAA`, `${signature.slice(0, -3)}B==`, toHex(bytes).slice(2), `0x${toHex(bytes)}`])
+    expect(parseSignature(bad)).toBeNull();
 });
 
 test("[RC2] our workers sort members as RFC 8785 does, at every depth, __proto__ included", () => {
