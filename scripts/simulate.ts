@@ -36,24 +36,7 @@ for (let seed = from; seed < from + count; seed++) {
 if (values.trace && process.exitCode !== 1) console.log(runHistory(from, { traced: true }).trace.join("\n"));
 
 const seconds = (performance.now() - started) / 1_000;
-const { events, alarms, jobs, accepted, completed, failed, crashes, evictions, diskFailures, breaks, registrations } = total;
-console.log(`${Math.round(count / seconds)} seeds/s, ${Math.round(events / seconds / 1_000)} k events/s, ${seconds.toFixed(1)} s`);
-console.log(
-  JSON.stringify({
-    seeds: count,
-    events,
-    alarms,
-    jobs,
-    accepted,
-    completed,
-    failed,
-    crashes,
-    evictions,
-    diskFailures,
-    breaks,
-    registrations,
-    causes: Object.fromEntries(total.causes),
-  }),
-);
+console.log(`${Math.round(count / seconds)} seeds/s, ${Math.round(total.events / seconds / 1_000)} k events/s, ${seconds.toFixed(1)} s`);
+console.log(JSON.stringify({ seeds: count, ...total, causes: Object.fromEntries(total.causes) }));
 for (const [invariant, seeds] of failures) console.log(`${invariant}: ${seeds.length} seeds, first ${seeds.slice(0, 8).join(", ")}`);
 if (failures.size > 0) process.exitCode = 1;

@@ -13,7 +13,7 @@ const DAY = 24 * 60 * 60 * 1_000;
 const HOUR = 60 * 60 * 1_000;
 
 /** Placeholder payees: nobody can receive there, so a start with one of them warns. */
-const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
+export const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
 
 /** On for the one text `true`: a typing mistake must never open the gate [SPEC "Authentication"]. */
 const flag = z

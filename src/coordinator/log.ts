@@ -9,6 +9,11 @@ export function logError(event: string, facts: LogFacts): void {
   console.error(JSON.stringify({ level: "error", event, ...facts }));
 }
 
+/** Writes one structured line at warning level: something that works as it was set, and was hardly meant so. */
+export function logWarning(event: string, facts: LogFacts): void {
+  console.warn(JSON.stringify({ level: "warning", event, ...facts }));
+}
+
 /**
  * What may be logged of an exception: its name and where it was thrown.
  * The message stays out, because it can quote what a client sent: JSON.parse does, and so does a failed query with its parameters.

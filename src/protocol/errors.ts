@@ -21,6 +21,7 @@ export const REFUSALS = {
   queue_full: 503,
   overloaded: 503,
   facilitator_unavailable: 503,
+  too_many_held_payments: 503,
 } as const;
 /** An `error` text that stands for exactly one status. */
 export type Refusal = keyof typeof REFUSALS;

@@ -52,6 +52,10 @@ export const LIMITS = {
   failuresInARow: 5,
   /** Invalid results after which a worker is parked [RC4]. */
   strikes: 3,
+  /** Settlements under way at once [PY7]. */
+  settlements: 4,
+  /** Unsettled held payments of one payer [PY9]. */
+  heldPayments: 4,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
 } as const;
@@ -93,6 +97,15 @@ export const TIMING = {
   parkMax: 1 * HOUR,
   /** How long a key that has authenticated is remembered after it was last seen [WS5]. */
   authenticatedKey: 30 * DAY,
+  /** How long a payment is reserved while it is verified [PY5]. */
+  reservation: 60 * SECOND,
+  /** How long a worker is kept while a payment is settled [PY7]. */
+  hold: 10 * SECOND,
+  /** First and longest pause before an unknown settlement is asked for again [PY8]. */
+  settleRetry: 2 * SECOND,
+  settleRetryMax: 5 * MINUTE,
+  /** How long after its authorization has expired an unknown settlement is asked for [PY8]. */
+  unknownSettlement: 24 * HOUR,
   /** How often a worker's stake is read again [ST2]. */
   stakeRefresh: 5 * MINUTE,
 } as const;

@@ -1,3 +1,6 @@
+/** When every history starts, ms since the epoch. */
+export const START = 1_000_000;
+
 type Task = { at: number; seq: number; run: () => void };
 
 /** What happens when, in simulated time: a heap of tasks and the clock that moves to the next one. */

@@ -32,6 +32,8 @@ export class Checks {
   #sweepWasDue = false;
   #wasKnown = true;
   #endsBefore = 0;
+  /** Jobs whose worker was claimed earlier and kept while their payment was settled. */
+  readonly #keptBefore = new Map<string, string>();
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
   #other: { jobId: string; phase: LiveJob["phase"]; conn: string; attempt: number } | null = null;
   /** When the holder of a lease last gave a sign, and when its hub last lost its memory by force: a view that no crash erases. */
@@ -50,6 +52,8 @@ export class Checks {
     for (const job of state.jobs.values()) if (job.tried.size > 0) this.#triedBefore.set(job.id, new Set(job.tried));
     this.#wasKnown = !("conn" in event) || event.type === "register" || state.keyByConn.has(event.conn);
     this.#endsBefore = state.jobs.size;
+    this.#keptBefore.clear();
+    for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.hold !== null) this.#keptBefore.set(id, phase.hold.conn);
     if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
@@ -94,6 +98,13 @@ export class Checks {
           break;
       }
     }
+    for (const job of state.jobs.values()) {
+      const hold = job.phase.kind === "settling" ? job.phase.hold : null;
+      const worker = hold === null ? undefined : state.workers.get(hold.key);
+      if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.conn) continue;
+      this.#checkSuits(state, job, worker, now);
+      this.#checkClaim(state, event, job, worker, effects, now);
+    }
     this.#checkOther(state, effects);
     if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
     this.#checkFailures(state, event, effects);
@@ -131,7 +142,7 @@ export class Checks {
 
   #touch(job: LiveJob, now: number, extra = 0): void {
     const { phase } = job;
-    if (phase.kind === "waiting") return;
+    if (phase.kind === "waiting" || phase.kind === "settling") return;
     const touch = this.#touched.get(job.id);
     if (touch?.key !== phase.lease.key) this.#touched.set(job.id, { key: phase.lease.key, at: now, moment: now });
     else if (extra === 0) touch.at = Math.max(touch.at, now);
@@ -155,6 +166,12 @@ export class Checks {
       return broken("I10", `${effect.jobId} was assigned to ${effect.conn} and taken away in one turn`);
     }
     this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
+    this.#checkSuits(state, job, worker, now);
+    // The claim came earlier where a payment had to be settled first.
+    if (this.#keptBefore.get(job.id) !== effect.conn) this.#checkClaim(state, event, job, worker, effects, now);
+  }
+
+  #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
     if (!suits(state, job, worker)) {
       if (job.privacyClass === "PRIVATE" && !job.trustedKeys.includes(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
       if (state.rules.stake && job.policy === "FAST" && worker.tier === "Open") broken("I17", `FAST ${job.id} on the Open ${worker.key}`);
@@ -163,6 +180,9 @@ export class Checks {
     if (job.privacyClass === "PRIVATE" && !this.#world.pairings.get(job.userId)?.has(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
     if (this.#isSilent(worker, now)) broken("WS6", `${job.id} is given to ${worker.key}, which is silent`);
     if (worker.resting) broken("JB4", `${job.id} is given to ${worker.key}, which rests`);
+  }
+
+  #checkClaim(state: DispatchState, event: DispatchEvent, job: LiveJob, worker: Worker, effects: readonly Effect[], now: number): void {
     const again = this.#triedBefore.get(job.id)?.has(worker.key) ?? false;
     if (again || job.tried.has(worker.key)) {
       if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
@@ -242,8 +262,9 @@ export class Checks {
       return;
     }
     const facts = world.jobFacts(jobId);
-    const overall = facts !== undefined && now >= facts.createdAt + TIMING.total;
-    if (event.type === "time" && overall && outcome.cause !== "deadline_exceeded")
+    const begun = world.money.renewedAt(jobId) ?? facts?.createdAt ?? now;
+    const overall = now >= begun + TIMING.total;
+    if (event.type === "time" && overall && outcome.cause !== "deadline_exceeded" && outcome.cause !== "payment_failed")
       broken("JB4", `${jobId} reaches its total deadline and fails with ${outcome.cause}`);
     switch (outcome.cause) {
       case "no_eligible_worker":
@@ -251,11 +272,11 @@ export class Checks {
         if (facts !== undefined && now < facts.createdAt + TIMING.claimWindow) broken("I7", `${jobId} fails before its claim window ends`);
         break;
       case "deadline_exceeded":
-        if (facts !== undefined && now < facts.createdAt + TIMING.total) broken("JB4", `${jobId} fails before its total deadline`);
+        if (now < begun + TIMING.total) broken("JB4", `${jobId} fails before its total deadline`);
         if (attempts === 0) broken("JB5", `${jobId} was never leased for long and fails with deadline_exceeded`);
         break;
       case "no_trusted_worker":
-        if (event.type !== "submit") broken("JB8", `${jobId} fails with no_trusted_worker after its commit`);
+        if (event.type !== "submit" && event.type !== "reserve") broken("JB8", `${jobId} fails with no_trusted_worker after its commit`);
         break;
       default:
         break;
@@ -312,10 +333,14 @@ export class Checks {
       const { phase } = job;
       if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
       if (phase.kind === "waiting") {
-        if (now > phase.claimDue + late) broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
-        if (job.attempts === 0 && now > job.createdAt + TIMING.claimWindow + late) broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
+        // A hub that slept while a worker was kept for it wakes up past its window.
+        if (now > Math.max(phase.claimDue, job.payment === null ? 0 : this.#world.hub.bootedAt) + late)
+          broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
+        if (job.attempts === 0 && job.payment === null && now > job.createdAt + TIMING.claimWindow + late)
+          broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
         continue;
       }
+      if (phase.kind === "settling") continue;
       const touch = this.#touched.get(job.id);
       if (touch === undefined) continue;
       if (

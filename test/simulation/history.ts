@@ -1,14 +1,18 @@
 import { TIMING } from "../../src/protocol/limits.ts";
 import * as dispatch from "../../src/coordinator/dispatch/index.ts";
+import { START } from "./agenda.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { broken, Violation } from "./violation.ts";
-import { type Core, START, type Stats, World } from "./world.ts";
+import { type Core, type Stats, World } from "./world.ts";
 
 /** What one seed gave: the invariant that broke, if one did, and the last events when they were traced. */
 type History = { seed: number; stats: Stats; violation: Violation | null; trace: string[] };
 
 const TRACED = 400;
 const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** The longest life of an authorization, the longest pause before an unknown outcome is asked for again, and the answer. */
+const SETTLES = 5 * MINUTE + TIMING.settleRetryMax + MINUTE;
 
 /** Runs the history of one seed: the same core and seed give the same history, with or without a trace. */
 export function runHistory(
@@ -41,6 +45,7 @@ function play(world: World): void {
     });
     if (job.cancelAfter !== null) agenda.at(START + job.at + job.cancelAfter, () => world.hub.cancel(job.id));
   }
+  world.seekers.start();
   happen(world, plan.crashes, () => (random.chance(0.5) ? world.hub.crash() : world.hub.crashAfterCommit()));
   happen(world, plan.evictions, () => {
     world.hub.evict();
@@ -63,8 +68,15 @@ function play(world: World): void {
   world.calm = true;
   world.trace?.("faults stop");
   // The last job's whole life, and the grace time and a few ticks on top.
-  agenda.runUntil(agenda.now + TIMING.total + TIMING.grace + 6 * TIMING.retryTick + 3 * plan.alarmLate);
+  agenda.runUntil(agenda.now + TIMING.total + TIMING.grace + 6 * TIMING.retryTick + 3 * plan.alarmLate + (plan.paying === null ? 0 : SETTLES));
   checkRest(world);
+  if (world.money.checkRest() === 0 || random.chance(0.5)) return;
+  world.stats.longUnknown++;
+  // Nobody is there any more but the alarm that asks for what is still unknown: that ends too.
+  for (const worker of workers) worker.leave();
+  agenda.runUntil(agenda.now + TIMING.unknownSettlement + TIMING.settleRetryMax + MINUTE);
+  if (world.money.checkRest() > 0) broken("M9", "a payment is unknown for ever");
+  if (hubIsBusy(world)) broken("I9", "the alarm never rests");
 }
 
 /** Makes `what` happen at `rate` times a second while faults last, at random moments. */
@@ -95,4 +107,8 @@ function checkRest(world: World): void {
   if (state === null) return;
   for (const worker of state.workers.values()) if (worker.jobId !== null) broken("I9", `${worker.key} is busy at rest`);
   if (state.jobs.size > 0 || state.queued !== 0 || state.tickDue !== null) broken("I9", "dispatch is not at rest");
+}
+
+function hubIsBusy({ hub }: World): boolean {
+  return hub.storedAlarm !== null;
 }

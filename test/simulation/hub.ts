@@ -1,4 +1,17 @@
-import type { DispatchEvent, DispatchState, Effect, JobFacts, KeyRecord, Outcome, SavedJob, Snapshot } from "../../src/coordinator/dispatch/index.ts";
+import type {
+  DispatchEvent,
+  DispatchState,
+  Effect,
+  JobFacts,
+  KeyRecord,
+  Outcome,
+  Payment,
+  PaymentFacts,
+  Reservation,
+  SavedJob,
+  Snapshot,
+} from "../../src/coordinator/dispatch/index.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Row } from "./database.ts";
 import type { UpFrame } from "./frames.ts";
 import type { Socket } from "./socket.ts";
@@ -6,7 +19,7 @@ import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
 type Ended = { outcome: Outcome; rev: number; holders: readonly string[] };
-type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost";
+type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost" | { otherId: string };
 
 /** How long an idle hub with open sockets keeps its memory. */
 const HIBERNATES_AFTER = 10_000;
@@ -22,16 +35,22 @@ export class Hub {
   readonly #storedRecords = new Map<string, KeyRecord>();
   readonly #storedUse = new Map<string, number>();
   readonly storedOutbox = new Map<string, Row>();
+  /** The ledger's rows as JSON text, the done ones too. */
+  readonly storedPayments = new Map<string, string>();
+  /** Settle calls whose answer this life waits for. */
+  readonly calls = new Set<string>();
   storedAlarm: number | null = null;
   readonly sockets = new Map<string, Socket>();
   memory: DispatchState | null = null;
   booting = false;
+  bootedAt = 0;
   /** Sockets that dispatch has given up; they are closed after the commit. */
   readonly closing = new Set<string>();
   /** Sockets whose registration is not committed yet. */
   readonly #fresh = new Set<Socket>();
   #batch: Effect[] = [];
-  #answers: { jobId: string; answer: (said: Answer) => void }[] = [];
+  /** Told after the commit whether it succeeded. */
+  #answers: ((isDurable: boolean) => void)[] = [];
   #flushing = false;
   /** The alarm whose turn is not committed yet: a crash in it has the platform try again. */
   #firing = false;
@@ -39,6 +58,7 @@ export class Hub {
   #diskFails = false;
   #lastTurn = 0;
   #lives = 0;
+  #memories = 0;
   #draining = false;
   #wakes: number[] = [];
 
@@ -48,12 +68,51 @@ export class Hub {
 
   // --- doors ---
 
-  submit(job: JobFacts, answer: (said: Answer) => void): void {
+  submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null }): void {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
-    if (ended !== undefined) return answer("accepted");
-    this.#step({ type: "submit", job });
-    this.#answers.push({ jobId: job.id, answer });
+    if (ended !== undefined) return answer(isNoTrusted(ended.outcome) && payment !== undefined ? "no_trusted_worker" : "accepted");
+    const effects = this.#step(payment === undefined ? { type: "submit", job } : { type: "submit", job, payment });
+    const said = answerOf(effects, job.id);
+    this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
+  }
+
+  reserve(payment: PaymentFacts, job: JobFacts, answer: (said: Reservation | "lost") => void): void {
+    this.#awake();
+    const ended = this.storedEnded.get(job.id);
+    if (ended !== undefined && isNoTrusted(ended.outcome)) return answer({ state: "refused", reason: "no_trusted_worker" });
+    const text = this.storedPayments.get(payment.key);
+    const stored = text === undefined ? null : (JSON.parse(text) as Payment);
+    const effects = this.#step({ type: "reserve", payment, job, stored });
+    const said = effects.find((effect) => effect.type === "reservation")?.reservation ?? broken("PY5", `${job.id} gets no answer to its reservation`);
+    this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
+  }
+
+  release(key: string, jobId: string, answer: (said: "accepted" | "lost") => void): void {
+    this.#awake();
+    this.#step({ type: "release", key, jobId });
+    this.#answers.push((isDurable) => answer(isDurable ? "accepted" : "lost"));
+  }
+
+  #settle(key: string): void {
+    const world = this.#world;
+    this.calls.add(key);
+    world.stats.settleCalls++;
+    if (this.calls.size > LIMITS.settlements) broken("M5", `${this.calls.size} settle calls at once`);
+    const memory = this.#memories;
+    world.facilitator.settle(world.money.authorization(key), (settlement) => {
+      if (memory !== this.#memories) return;
+      this.calls.delete(key);
+      this.#step({ type: "settled", key, settlement });
+    });
+  }
+
+  /** The answers of calls under way are lost with the memory that waits for them. */
+  #forget(): void {
+    this.memory = null;
+    this.#memories++;
+    this.calls.clear();
+    this.#world.money.forgotten();
   }
 
   cancel(jobId: string): void {
@@ -90,9 +149,8 @@ export class Hub {
       return;
     }
     socket.heardAt = now;
-    if (frame.type === "heartbeat") return this.#step({ type: "heard", conn });
     if (frame.type === "drain" && socket.attachment !== null) socket.attachment.draining = true;
-    this.#step({ ...frame, conn });
+    this.#step(frame.type === "heartbeat" ? { type: "heard", conn } : { ...frame, conn });
   }
 
   #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
@@ -107,7 +165,10 @@ export class Hub {
     const tier = tiers.get(key) ?? "Open";
     socket.attachment = { key, capabilities, acks, tier, draining: socket.attachment?.draining ?? false };
     this.sockets.set(conn, socket);
-    if (again) return this.#step({ type: "update", conn, capabilities, acks });
+    if (again) {
+      this.#step({ type: "update", conn, capabilities, acks });
+      return;
+    }
     this.#fresh.add(socket);
     this.#step({ type: "register", conn, key, capabilities, tier, acks, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
   }
@@ -126,7 +187,7 @@ export class Hub {
 
   // --- one turn ---
 
-  #step(event: DispatchEvent): void {
+  #step(event: DispatchEvent): readonly Effect[] {
     const state = this.memory;
     if (state === null) throw new Error("the hub sleeps");
     const world = this.#world;
@@ -141,12 +202,14 @@ export class Hub {
     for (const effect of effects) this.#batch.push(effect);
     for (const effect of effects) if (effect.type === "close") this.closing.add(effect.conn);
     checks.after(state, event, effects, now);
-    if (this.#flushing) return;
+    world.money.after(state, event, effects, now);
+    if (this.#flushing) return effects;
     this.#flushing = true;
     const life = this.#lives;
     world.agenda.after(world.random.between(0, 2), () => {
       if (life === this.#lives) this.#flush(state);
     });
+    return effects;
   }
 
   lastSeen(conn: string): number {
@@ -164,9 +227,9 @@ export class Hub {
     this.#firing = false;
     if (this.#diskFails) {
       this.#diskFails = false;
-      this.memory = null;
+      this.#forget();
       this.closing.clear();
-      for (const { answer } of answers) answer("lost");
+      for (const answer of answers) answer(false);
       world.trace?.("the commit fails");
       world.stats.diskFailures++;
       world.checks.evicted(world.agenda.now);
@@ -177,17 +240,13 @@ export class Hub {
       return this.#awake();
     }
     this.#commit(state, batch);
+    world.money.committed(batch, world.agenda.now);
     this.#setAlarm(world.core.nextDue(state));
     if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
+    if (this.storedAlarm === null && state.ledger.timers.size > 0) broken("I14", "payments wait and no alarm");
     if (this.#diesBeforeSending) return this.crash();
     this.#fresh.clear();
-    const refused = new Map<string, Answer>();
-    for (const effect of batch) {
-      if (effect.type === "refused") refused.set(effect.jobId, "refused");
-      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "no_trusted_worker")
-        refused.set(effect.jobId, "no_trusted_worker");
-    }
-    for (const { jobId, answer } of answers) answer(refused.get(jobId) ?? "accepted");
+    for (const answer of answers) answer(true);
     for (const effect of batch) this.#send(effect);
     this.#drainOutbox(100);
   }
@@ -215,9 +274,15 @@ export class Hub {
           this.storedRows.delete(id);
           this.storedEnded.set(id, { outcome, rev, holders });
           this.storedOutbox.set(id, { id, rev, terminal: true, status: JSON.stringify(outcome) });
-          this.#world.stats.ended(outcome);
+          this.#world.ended(id, outcome);
           break;
         }
+        case "save_payment":
+          this.storedPayments.set(effect.payment.key, JSON.stringify(effect.payment));
+          break;
+        case "drop_payment":
+          this.storedPayments.delete(effect.key);
+          break;
         case "record":
           this.#storedRecords.set(effect.key, effect.record);
           break;
@@ -244,8 +309,10 @@ export class Hub {
         return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: effect.answer.status });
       case "completion_of_unknown":
         return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: "rejected" });
+      case "settle":
+        return this.#settle(effect.key);
       case "close":
-        this.#forget(effect.conn);
+        this.#drop(effect.conn);
         return this.#world.closed(effect.conn, effect.code);
       default:
     }
@@ -262,7 +329,7 @@ export class Hub {
       broken("I10", `${effect.jobId} attempt ${effect.attempt} is assigned, stored is ${row.snapshot}`);
   }
 
-  #forget(conn: string): void {
+  #drop(conn: string): void {
     this.closing.delete(conn);
     const socket = this.sockets.get(conn);
     if (socket === undefined) return;
@@ -314,10 +381,10 @@ export class Hub {
     this.sockets.clear();
     this.closing.clear();
     this.#fresh.clear();
-    this.memory = null;
+    this.#forget();
     this.#lives++;
     this.#draining = false;
-    for (const { answer } of this.#answers) answer("lost");
+    for (const answer of this.#answers) answer(false);
     this.#answers = [];
     this.#batch = [];
     this.#flushing = false;
@@ -349,24 +416,34 @@ export class Hub {
     if (this.memory === null || this.#flushing) return;
     this.#world.trace?.("hub is evicted");
     this.#world.stats.evictions++;
-    this.memory = null;
+    if (this.calls.size > 0) this.#world.stats.evictedSettling++;
+    this.#forget();
   }
 
   #awake(): void {
     const world = this.#world;
     const { core, agenda } = world;
-    if (world.plan.hibernates && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
+    if (world.plan.hibernates && this.calls.size === 0 && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
     if (this.memory !== null) return;
     this.#lastTurn = agenda.now;
     const state = core.createState(world.plan.rules);
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
+    const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
+    const payments = rows.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void");
+    core.restorePayments(state, payments, agenda.now);
+    for (const { key, phase } of payments) {
+      const kind = state.ledger.payments.get(key)?.phase.kind;
+      if (kind !== (phase.kind === "settling" ? "unknown" : phase.kind)) broken("JB9", `${key} was ${phase.kind} and is restored as ${kind}`);
+    }
     core.restore(state, saved, agenda.now);
     for (const { facts, rev, snapshot } of saved) {
       const job = state.jobs.get(facts.id);
       if (job === undefined || job.rev !== rev || !isSame(core.snapshotOf(job), snapshot)) broken("JB9", `${facts.id} is restored otherwise than it was saved`);
     }
     this.memory = state;
+    this.bootedAt = agenda.now;
+    world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
     const live = [...this.sockets.values()];
@@ -388,9 +465,27 @@ export class Hub {
   }
 }
 
+/** A worker that was kept for a settlement is not kept any more, and the time of a job whose payment is unknown ends with that. */
 function isSame(one: Snapshot, other: Snapshot): boolean {
-  const text = ({ phase, ...rest }: Snapshot) => JSON.stringify([phase.kind, rest]);
+  const text = ({ attempts, holders, tried, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
+    const settling = phase.kind === "settling" || other.phase.kind === "settling" || one.phase.kind === "settling";
+    return JSON.stringify([settling ? 0 : phase.kind, settling ? 0 : totalDue, attempts, holders, tried, payment, cause, trustedKeys]);
+  };
   return text(one) === text(other);
+}
+
+function isNoTrusted(outcome: Outcome): boolean {
+  return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
+}
+
+/** What the effects of a submit say to it. */
+function answerOf(effects: readonly Effect[], jobId: string): Answer {
+  for (const effect of effects) {
+    if (effect.type === "refused" && effect.jobId === jobId) return "refused";
+    if (effect.type === "same_as" && effect.jobId === jobId) return { otherId: effect.otherId };
+    if (effect.type === "ended" && effect.jobId === jobId && isNoTrusted(effect.outcome)) return "no_trusted_worker";
+  }
+  return "accepted";
 }
 
 function show(value: DispatchEvent | Effect): string {

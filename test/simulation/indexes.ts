@@ -34,6 +34,7 @@ function isFree(worker: Worker): boolean {
 export function checkIndexes(state: DispatchState): void {
   checkWorkers(state);
   checkJobs(state);
+  checkLedger(state);
 }
 
 function checkWorkers(state: DispatchState): void {
@@ -46,8 +47,11 @@ function checkWorkers(state: DispatchState): void {
     if (state.keyByConn.get(worker.conn) !== key) broken("index", `keyByConn misses ${key}`);
     if (jobId !== null) {
       const phase = state.jobs.get(jobId)?.phase;
-      if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
-      if (phase.lease.key !== key || phase.conn !== worker.conn) broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
+      if (phase?.kind === "settling" && phase.hold?.key === key && phase.hold.conn === worker.conn) {
+        if (state.leases.has(key)) broken("I1", `${key} is kept for ${jobId} and holds ${state.leases.get(key)}`);
+      } else if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
+      else if (phase.lease.key !== key || phase.conn !== worker.conn)
+        broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
     }
     const free = isFree(worker);
     for (let at = 0; at < 4; at++) {
@@ -111,6 +115,10 @@ function checkJobs(state: DispatchState): void {
       if (job.tried.size > 0) retrying++;
       continue;
     }
+    if (phase.kind === "settling") {
+      checkSettling(state, job);
+      continue;
+    }
     leased++;
     const { lease } = phase;
     if (state.leases.get(lease.key) !== id) broken("I1", `leases names ${state.leases.get(lease.key)} for ${lease.key}, which holds ${id}`);
@@ -140,6 +148,63 @@ function checkJobs(state: DispatchState): void {
   if (state.workers.size > 0 !== (state.sweepDue !== null)) broken("I14", "the sweep is not armed as it should be");
 }
 
+function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): void {
+  if (phase.kind !== "settling") return;
+  const kind = state.ledger.payments.get(payment ?? "")?.phase.kind;
+  if (phase.hold === null) {
+    if (kind !== "settling" && kind !== "unknown") broken("PY7", `${id} settles without a worker, and its payment is ${kind}`);
+    return;
+  }
+  const worker = state.workers.get(phase.hold.key);
+  if (worker?.jobId !== id || worker.conn !== phase.hold.conn) broken("I12", `${id} keeps ${phase.hold.key} on a dead socket`);
+  if (kind !== "settling" && !(kind === "held" && state.ledger.settleQueue.has(payment ?? "")))
+    broken("PY7", `${id} keeps a worker, and its payment is ${kind}`);
+}
+
+/** Recomputes the ledger's indexes from its rows. */
+function checkLedger(state: DispatchState): void {
+  const { payments, inFlight, settleQueue, heldByPayer, creditsByPayer, timers } = state.ledger;
+  const held = new Map<string, Set<string>>();
+  const credits = new Map<string, Set<string>>();
+  let timed = 0;
+  let settling = 0;
+  for (const [key, { phase, payer, jobId, expiresAt }] of payments) {
+    if (phase.kind === "spent" || phase.kind === "void") broken("ledger", `${key} is ${phase.kind} and still there`);
+    const due = phase.kind === "reserved" ? phase.until : phase.kind === "unknown" && !settleQueue.has(key) ? phase.retryDue : null;
+    if (timers.has(key) !== (due !== null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
+    if (due !== null) timed++;
+    if (due !== null && (timers.first()?.order ?? Infinity) > due) broken("ledger", `${key} is due before the first timer`);
+    if (phase.kind === "settling") settling++;
+    if (inFlight.has(key) !== (phase.kind === "settling")) broken("ledger", `inFlight is wrong about ${key}, which is ${phase.kind}`);
+    if (settleQueue.has(key) && phase.kind !== "held" && phase.kind !== "unknown") broken("ledger", `${key} waits to be settled and is ${phase.kind}`);
+    if (phase.kind === "held") {
+      const job = state.jobs.get(jobId);
+      if (job?.payment !== key) broken("ledger", `${key} is held for ${jobId}, which does not know of it`);
+      const kept = job.phase.kind === "settling" && job.phase.hold !== null;
+      if (settleQueue.has(key) !== kept)
+        broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
+    }
+    if (payer === null) continue;
+    if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt))
+      held.set(payer, (held.get(payer) ?? new Set()).add(key));
+    if (phase.kind === "credit") credits.set(payer, (credits.get(payer) ?? new Set()).add(key));
+  }
+  if (timers.size !== timed) broken("ledger", "timers has strangers");
+  if (inFlight.size !== settling) broken("ledger", "inFlight has strangers");
+  if (settleQueue.size > 0 && inFlight.size < 4) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
+  for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
+  checkSame(heldByPayer, held, "heldByPayer");
+  checkSame(creditsByPayer, credits, "creditsByPayer");
+}
+
+function checkSame(index: ReadonlyMap<string, ReadonlySet<string>>, should: ReadonlyMap<string, ReadonlySet<string>>, name: string): void {
+  if (index.size !== should.size) broken("ledger", `${name} has strangers`);
+  for (const [payer, keys] of should) {
+    const listed = index.get(payer);
+    if (listed?.size !== keys.size || ![...keys].every((key) => listed.has(key))) broken("ledger", `${name} is wrong about ${payer}`);
+  }
+}
+
 function checkFirst(pool: Pool, order: number, seq: number, name: string): void {
   const first = pool.first();
   if (first === undefined || first.order > order || (first.order === order && first.seq > seq)) broken("JB3", `waiting ${name} has a wrong first`);
@@ -148,6 +213,7 @@ function checkFirst(pool: Pool, order: number, seq: number, name: string): void 
 function dueOf({ phase, totalDue }: LiveJob): number {
   if (phase.kind === "waiting") return Math.min(phase.claimDue, totalDue);
   if (phase.kind === "orphaned") return Math.min(phase.graceDue, totalDue);
+  if (phase.kind === "settling") return phase.hold === null ? totalDue : Math.min(phase.holdDue, totalDue);
   return Math.min(phase.ackDue ?? totalDue, phase.executeDue, totalDue);
 }
 

@@ -1,6 +1,7 @@
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { Rules } from "../../src/coordinator/dispatch/index.ts";
+import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { Random } from "./random.ts";
 
 /** What kind of worker this is: chances per job unless said otherwise. */
@@ -134,6 +135,8 @@ export type Plan = {
   database: number;
   /** The worst lateness of an alarm, ms. */
   alarmLate: number;
+  /** Null where nobody pays. */
+  paying: PayingPlan | null;
 };
 
 const USERS = ["ann", "bob", "cyd"] as const;
@@ -141,6 +144,27 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
+  const plan = freePlanOf(seed);
+  // Of its own stream, so that the histories without money stay as they were when they found something.
+  const random = new Random(seed + 0xbee);
+  if (random.chance(0.45)) return plan;
+  const stalled = random.chance(0.05);
+  const paying = payingPlanOf(random, plan.faults, stalled);
+  if (stalled) return { ...plan, jobs: [], workers: crowdOf(plan.workers), paying };
+  // Fewer free jobs, so that workers are left for the paid ones.
+  return { ...plan, jobs: plan.jobs.slice(0, random.pick([0, 4, 50])), paying };
+}
+
+/** Ten workers that are all there at once and can run anything. */
+function crowdOf(workers: readonly WorkerPlan[]): WorkerPlan[] {
+  return Array.from({ length: 10 }, (_, index) => {
+    const like = workers[index % workers.length] as WorkerPlan;
+    return { ...like, key: `w${index}`, arrives: index, tier: "Sentinel", capabilities: ["LLM_INFER", "TASK"] };
+  });
+}
+
+/** The plan of a seed, without those who pay. */
+export function freePlanOf(seed: number): Plan {
   const random = new Random(seed);
   const some = (chance: number, high: number) => (random.chance(chance) ? random.next() * high : 0);
   const faults = random.pick([15_000, 40_000, 90_000, 200_000]);
@@ -186,5 +210,6 @@ export function planOf(seed: number): Plan {
     diskFails: calm ? 0 : some(0.3, 0.1),
     database: some(0.5, 0.6),
     alarmLate: random.pick([0, 5, 5, 400]),
+    paying: null,
   };
 }

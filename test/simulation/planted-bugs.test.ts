@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { runHistory } from "./history.ts";
 import { mutantOf } from "./mutant.ts";
-import { PLANTED_BUGS } from "./planted-bugs.ts";
+import { freePlanOf, planOf } from "./plan.ts";
+import { PLANTED_BUGS, PLANTED_MONEY_BUGS } from "./planted-bugs.ts";
 
 /** Enough for the rarest of them, and a bug that is common is found within the first few. */
 const SEEDS = 3_000;
@@ -10,7 +11,18 @@ describe("the simulation can fail: it finds a bug that is planted", () => {
   for (const bug of PLANTED_BUGS) {
     test(`${bug.rule} ${bug.name}`, async () => {
       const core = await mutantOf(bug);
-      for (let seed = 1; seed <= SEEDS; seed++) if (runHistory(seed, { core }).violation !== null) return;
+      for (let seed = 1; seed <= SEEDS; seed++) if (runHistory(seed, { core, plan: freePlanOf(seed) }).violation !== null) return;
+      expect.fail(`${SEEDS} seeds did not find it`);
+    });
+  }
+
+  for (const bug of PLANTED_MONEY_BUGS) {
+    test(`${bug.rule} ${bug.name}`, async () => {
+      const core = await mutantOf(bug);
+      for (let seed = 1; seed <= SEEDS; seed++) {
+        const plan = planOf(seed);
+        if (plan.paying !== null && runHistory(seed, { core, plan }).violation !== null) return;
+      }
       expect.fail(`${SEEDS} seeds did not find it`);
     });
   }

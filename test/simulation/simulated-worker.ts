@@ -157,6 +157,13 @@ export class SimulatedWorker {
     if (random.chance(duplicates)) agenda.after(random.between(1, 20_000), () => !this.dead && this.#send(frame));
   }
 
+  /** Goes away for good. */
+  leave(): void {
+    this.dead = true;
+    if (this.socket !== null) this.#world.hangUp(this.socket);
+    this.socket = null;
+  }
+
   #die(): void {
     this.dead = true;
     if (this.socket === null) return;

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { runHistory } from "./history.ts";
-import { REGRESSION_SEEDS } from "./regression-seeds.ts";
+import { freePlanOf, type Plan, planOf } from "./plan.ts";
+import { REGRESSION_MONEY_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts";
 import { Stats } from "./world.ts";
 
 /** A failing seed is told with the end of its trace; `scripts/simulate.ts --seed` shows the same. */
-function expectHolds(seed: number): Stats {
-  const { violation, stats } = runHistory(seed);
+function expectHolds(seed: number, plan: Plan = planOf(seed)): Stats {
+  const { violation, stats } = runHistory(seed, { plan });
   if (violation === null) return stats;
-  const { trace } = runHistory(seed, { traced: true });
+  const { trace } = runHistory(seed, { traced: true, plan });
   return expect.fail(`seed ${seed} breaks ${violation.message}\n${trace.slice(-40).join("\n")}`);
 }
 
@@ -17,11 +18,13 @@ const SEEDS_PER_BLOCK = 500;
 describe("every history of the simulation keeps the invariants", () => {
   for (let block = 0; block < BLOCKS; block++) {
     const first = block * SEEDS_PER_BLOCK + 1;
-    test(`[JB2] [JB3] [JB4] [JB5] [JB6] [JB9] [WS6] [WS7] [WS10] [WS11] [WS12] [ST1] seeds ${first} to ${first + SEEDS_PER_BLOCK - 1}`, () => {
+    test(`[JB2] [JB3] [JB4] [JB5] [JB6] [JB9] [WS6] [WS7] [WS10] [WS11] [WS12] [ST1] [PY5] [PY6] [PY7] [PY8] [PY9] seeds ${first} to ${first + SEEDS_PER_BLOCK - 1}`, () => {
       const total = new Stats();
       for (let seed = first; seed < first + SEEDS_PER_BLOCK; seed++) total.add(expectHolds(seed));
       // The faults really happened, and so did the work.
       expect(total.completed).toBeGreaterThan(SEEDS_PER_BLOCK);
+      expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(50);
+      expect(total.creditsSpent).toBeGreaterThan(20);
       expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(50);
     });
   }
@@ -29,6 +32,11 @@ describe("every history of the simulation keeps the invariants", () => {
 
 describe("seeds that found a bug once", () => {
   for (const { rule, seed, found } of REGRESSION_SEEDS) {
+    test(`${rule} seed ${seed}: ${found}`, () => {
+      expectHolds(seed, freePlanOf(seed));
+    });
+  }
+  for (const { rule, seed, found } of REGRESSION_MONEY_SEEDS) {
     test(`${rule} seed ${seed}: ${found}`, () => {
       expectHolds(seed);
     });

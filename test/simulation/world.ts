@@ -1,12 +1,17 @@
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { JobFacts, Outcome } from "../../src/coordinator/dispatch/index.ts";
-import { Agenda } from "./agenda.ts";
+import { Agenda, START } from "./agenda.ts";
+import { Chain } from "./chain.ts";
 import { Checks } from "./checks.ts";
 import { Database } from "./database.ts";
+import { Facilitator } from "./facilitator.ts";
 import type { DownFrame, UpFrame } from "./frames.ts";
 import { Hub } from "./hub.ts";
+import { Money } from "./money.ts";
+import { UNPAID } from "./paying-plan.ts";
 import type { Plan } from "./plan.ts";
 import { Random } from "./random.ts";
+import { Seekers } from "./seekers.ts";
 import { Socket } from "./socket.ts";
 import { SimulatedWorker } from "./simulated-worker.ts";
 
@@ -25,6 +30,17 @@ export class Stats {
   diskFailures = 0;
   breaks = 0;
   registrations = 0;
+  paidRequests = 0;
+  replays = 0;
+  refusals = 0;
+  settleCalls = 0;
+  settlements = 0;
+  credits = 0;
+  evictedSettling = 0;
+  queuedSettlements = 0;
+  creditsSpent = 0;
+  unknownOutcomes = 0;
+  longUnknown = 0;
   readonly causes = new Map<string, number>();
 
   ended(outcome: Outcome): void {
@@ -36,26 +52,35 @@ export class Stats {
   }
 
   add(other: Stats): void {
-    for (const name of [
-      "events",
-      "alarms",
-      "jobs",
-      "accepted",
-      "completed",
-      "failed",
-      "crashes",
-      "evictions",
-      "diskFailures",
-      "breaks",
-      "registrations",
-    ] as const) {
-      this[name] += other[name];
-    }
+    for (const name of COUNTS) this[name] += other[name];
     for (const [cause, count] of other.causes) this.causes.set(cause, (this.causes.get(cause) ?? 0) + count);
   }
 }
 
-export const START = 1_000_000;
+const COUNTS = [
+  "events",
+  "alarms",
+  "jobs",
+  "accepted",
+  "completed",
+  "failed",
+  "crashes",
+  "evictions",
+  "diskFailures",
+  "breaks",
+  "registrations",
+  "paidRequests",
+  "replays",
+  "refusals",
+  "settleCalls",
+  "settlements",
+  "credits",
+  "evictedSettling",
+  "queuedSettlements",
+  "creditsSpent",
+  "unknownOutcomes",
+  "longUnknown",
+] as const satisfies readonly (keyof Stats)[];
 
 /** One simulated instance: a hub, its database, its workers and the network between them. */
 export class World {
@@ -68,6 +93,10 @@ export class World {
   readonly checks: Checks;
   readonly hub: Hub;
   readonly database: Database;
+  readonly chain: Chain;
+  readonly money: Money;
+  readonly facilitator: Facilitator;
+  readonly seekers: Seekers;
   readonly workers: SimulatedWorker[];
   readonly tiers = new Map<string, Tier>();
   readonly pairings = new Map<string, Set<string>>();
@@ -88,6 +117,11 @@ export class World {
     this.checks = new Checks(this);
     this.hub = new Hub(this);
     this.database = new Database(this);
+    const paying = plan.paying ?? UNPAID;
+    this.chain = new Chain(paying.balances);
+    this.money = new Money(this, paying, seed);
+    this.facilitator = new Facilitator(this);
+    this.seekers = new Seekers(this);
     for (const { key, tier } of plan.workers) this.tiers.set(key, tier);
     for (const [user, keys] of Object.entries(plan.pairings)) this.pairings.set(user, new Set(keys));
     this.workers = plan.workers.map((worker) => new SimulatedWorker(this, worker));
@@ -183,15 +217,26 @@ export class World {
     const { agenda, random } = this;
     const { id, jobType, policy, privacyClass, userId } = job;
     const trustedKeys = privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
-    if (!this.known.includes(id)) this.known.push(id);
-    const facts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: 100, createdAt: agenda.now };
-    this.#facts.set(id, facts);
+    const facts = this.submitted({ id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: 100, createdAt: agenda.now });
     this.hub.submit(facts, (said) => {
       if (said === "accepted") this.accepted.add(id);
       if (said !== "lost") return;
       // The router tries again; so may a client with an idempotency key.
       if (triesLeft > 1) agenda.after(random.between(50, 2_000), () => this.submit(job, triesLeft - 1));
     });
+  }
+
+  submitted(facts: JobFacts): JobFacts {
+    if (!this.#facts.has(facts.id)) this.known.push(facts.id);
+    this.#facts.set(facts.id, facts);
+    return facts;
+  }
+
+  /** A job's end is stored. */
+  ended(jobId: string, outcome: Outcome): void {
+    this.stats.ended(outcome);
+    const request = this.money.request(jobId);
+    if (request !== undefined && outcome.status === "failed" && outcome.cause !== "no_trusted_worker") this.seekers.failed(request);
   }
 
   /** What the last submit of this job said. */

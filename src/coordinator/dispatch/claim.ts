@@ -1,14 +1,9 @@
-import { TIMING } from "../../protocol/limits.ts";
 import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
+import { lease } from "./lease.ts";
 import { dequeue, ownPool } from "./queue.ts";
+import { hold, owed } from "./settling.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { setTimer } from "./timers.ts";
-
-/** How long one attempt at a job may take, in ms [JB4]. */
-export function executionTime(job: LiveJob): number {
-  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
-}
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
@@ -98,25 +93,13 @@ function isFoundSilent(state: DispatchState, worker: Worker, turn: Turn): boolea
   return true;
 }
 
-/** Selects and marks busy in one step: nothing awaits between choosing the worker and this. */
+/** Selects and marks busy in one step: nothing awaits between choosing the worker and this. What is not paid yet is settled first [PY7]. */
 function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
   dequeue(state, job);
-  job.attempts++;
-  const lease = { key: worker.key, attempt: job.attempts, acked: false };
-  job.holders.push(lease);
-  job.phase = {
-    kind: "leased",
-    lease,
-    conn: worker.conn,
-    ackDue: worker.acks ? turn.now + TIMING.ack : null,
-    executeDue: turn.now + executionTime(job),
-  };
-  state.leases.set(worker.key, job.id);
   worker.jobId = job.id;
   worker.lastUsedAt = turn.now;
   indexWorker(state, worker);
-  setTimer(state, job);
-  job.rev++;
-  turn.effects.push({ type: "save", jobId: job.id });
-  turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+  const payment = owed(state, job);
+  if (payment === undefined) lease(state, job, worker, turn);
+  else hold(state, job, worker, payment, turn);
 }

@@ -1,5 +1,7 @@
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { CompletionRefusal, Tier } from "../../protocol/worker-messages.ts";
+import type { Payment, PaymentFacts, Settlement } from "./payment.ts";
+import type { Reservation } from "./reservation.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
 
 /** What a completion turned out to be when the shell read it: receipt rules, size and shape [RC3, LM1, JB5]. */
@@ -7,7 +9,11 @@ export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker
 
 /** Everything that can happen to dispatch. `conn` names a socket; an event of a socket that was replaced changes nothing. */
 export type DispatchEvent =
-  | { type: "submit"; job: JobFacts }
+  /** `payment` is the key of a reserved payment that was verified as `payer`'s; left out for a free job. */
+  | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null } }
+  | { type: "reserve"; payment: PaymentFacts; job: JobFacts; stored: Payment | null }
+  | { type: "release"; key: string; jobId: string }
+  | { type: "settled"; key: string; settlement: Settlement }
   | {
       type: "register";
       conn: string;
@@ -55,8 +61,17 @@ export type Effect =
   | { type: "completion_of_unknown"; conn: string; key: string; jobId: string }
   | { type: "drained"; conn: string }
   | { type: "close"; conn: string; code: number; reason: string }
+  | { type: "save_payment"; payment: Payment }
+  /** Delete this payment's row: as if it had never come. */
+  | { type: "drop_payment"; key: string }
+  /** Ask the facilitator to settle this payment once its row is durable, and tell what came of it by `settled`. */
+  | { type: "settle"; key: string }
+  /** Answer of a `reserve`. */
+  | { type: "reservation"; reservation: Reservation }
   /** Answer of a submit that was refused; a submit without it was accepted. */
-  | { type: "refused"; jobId: string; reason: "queue_full" };
+  | { type: "refused"; jobId: string; reason: "queue_full" | "reservation_lost" | "too_many_held_payments" }
+  /** Answer of a submit whose payment pays for another job already: the same commit again. */
+  | { type: "same_as"; jobId: string; otherId: string };
 
 /** What the core is told with every event: the time, and when a socket was last heard (both ms since the epoch). */
 export type Surroundings = { now: number; lastSeen: (conn: string) => number };

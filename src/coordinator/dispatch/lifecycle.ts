@@ -4,9 +4,37 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { indexWorker, removeWorker } from "./eligibility.ts";
 import type { Outcome, Turn } from "./events.ts";
+import { save } from "./lease.ts";
 import { dequeue, enqueue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { closeAccount, owed } from "./settling.ts";
 import { setTimer } from "./timers.ts";
+
+/** Lets the worker go that a settling job keeps; the job goes on settling without it. */
+export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
+  if (job.phase.kind !== "settling" || job.phase.hold === null) return;
+  const { key, conn } = job.phase.hold;
+  job.phase = { ...job.phase, hold: null };
+  setTimer(state, job);
+  const worker = state.workers.get(key);
+  if (worker === undefined || worker.conn !== conn || worker.jobId !== job.id) return;
+  worker.jobId = null;
+  indexWorker(state, worker);
+  leaveIfDrained(state, worker, turn);
+  offerWorker(state, worker, turn);
+}
+
+/** A worker has been kept for long enough: the job goes on without it [PY7]. */
+export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
+  const payment = owed(state, job);
+  unhold(state, job, turn);
+  if (payment === undefined) return;
+  // Not even begun: nothing is known to have moved, so it waits like any other.
+  state.ledger.settleQueue.delete(payment.key);
+  // Claimed again and again it would wait on past its window.
+  if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
+  wait(state, job, job.windowDue, turn);
+}
 
 /** Takes a new or restored job into the state. */
 export function admit(state: DispatchState, job: LiveJob): void {
@@ -15,12 +43,6 @@ export function admit(state: DispatchState, job: LiveJob): void {
   const jobs = state.privateJobs.get(job.userId);
   if (jobs === undefined) state.privateJobs.set(job.userId, new Set([job.id]));
   else jobs.add(job.id);
-}
-
-/** Marks a job's row as changed. */
-export function save(job: LiveJob, turn: Turn): void {
-  job.rev++;
-  turn.effects.push({ type: "save", jobId: job.id });
 }
 
 /** Makes a job wait for a worker until `claimDue`, and offers it at once. */
@@ -38,6 +60,8 @@ export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn:
  * The worker, when still connected, is told to stop if `cancelReason` is given, and then free.
  */
 export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn): void {
+  // Never assigned, so nothing was lost with the worker.
+  if (job.phase.kind === "settling") return endHold(state, job, turn);
   const worker = release(state, job, cancelReason, turn);
   job.cause = cause;
   if (job.attempts >= LIMITS.attempts) end(state, job, { status: "failed", cause }, turn);
@@ -47,7 +71,7 @@ export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause,
 
 /** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
 export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.phase.kind === "waiting") return;
+  if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   const worker = release(state, job, null, turn);
   // Its lease stays in the history: should a result come from it after all, it counts [WS12, JB6].
   job.attempts--;
@@ -58,7 +82,7 @@ export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
 
 /** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: Turn): void {
-  const worker = job.phase.kind === "waiting" ? undefined : release(state, job, cancelReason, turn, false);
+  const worker = release(state, job, cancelReason, turn, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, turn);
   if (worker === undefined) return;
@@ -74,12 +98,17 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): 
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
+  closeAccount(state, job, outcome.status === "completed", turn);
   turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, attempts: job.attempts, holders });
 }
 
 /** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
 function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: Turn, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
+  if (job.phase.kind === "settling") {
+    unhold(state, job, turn);
+    return undefined;
+  }
   const { lease } = job.phase;
   state.leases.delete(lease.key);
   if (tried) job.tried.add(lease.key);
@@ -119,8 +148,9 @@ export function closeWorker(state: DispatchState, worker: Worker, code: number, 
 }
 
 /** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */
-export function orphan(state: DispatchState, key: string, turn: Turn): void {
-  const job = state.jobs.get(state.leases.get(key) ?? "");
+export function orphan(state: DispatchState, worker: Worker, turn: Turn): void {
+  const job = state.jobs.get(worker.jobId ?? "");
+  if (job?.phase.kind === "settling") return endHold(state, job, turn);
   if (job === undefined || job.phase.kind !== "leased") return;
   const { lease, executeDue } = job.phase;
   job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };

@@ -1,11 +1,20 @@
-import { TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { poolOf } from "./eligibility.ts";
 import { OrderedPool } from "./ordered-pool.ts";
-import type { DispatchState, LiveJob, PoolName } from "./state.ts";
+import type { DispatchState, JobFacts, LiveJob, PoolName } from "./state.ts";
 
 /** A job's place in the queue, smallest first: CHEAP stands behind FAST by a fixed time, so it never starves [JB3]. */
 export function orderOf(job: LiveJob): number {
   return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
+}
+
+/** Whether so much waits that this job would be too much [LM1]. */
+export function isFull(state: DispatchState, job: JobFacts): boolean {
+  return (
+    state.queued >= LIMITS.queuedJobs ||
+    (state.queuedByUser.get(job.userId) ?? 0) >= LIMITS.queuedJobsPerUser ||
+    state.queuedBytes + job.payloadBytes > LIMITS.queuedPayloadBytes
+  );
 }
 
 /** Puts a waiting job into the indexes. */

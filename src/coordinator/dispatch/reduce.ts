@@ -1,12 +1,15 @@
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { executionTime, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
+import { offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
-import { admit, closeWorker, finish, leaveIfDrained, orphan, requeue, save, takeBack, wait } from "./lifecycle.ts";
-import { dequeue, enqueue, orderOf } from "./queue.ts";
+import { executionTime, save } from "./lease.ts";
+import { admit, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
+import { lateCause, passPaymentTime, settled } from "./money.ts";
+import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
+import { purchase, release, reserve } from "./reservation.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 
@@ -25,7 +28,16 @@ export function reduce(state: DispatchState, event: DispatchEvent, surroundings:
 function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
   switch (event.type) {
     case "submit":
-      return submit(state, event.job, turn);
+      return submit(state, event.job, event.payment, turn);
+    case "reserve": {
+      const reservation = reserve(state, event.payment, event.job, event.stored, turn);
+      turn.effects.push({ type: "reservation", reservation });
+      return;
+    }
+    case "release":
+      return release(state, event.key, event.jobId, turn);
+    case "settled":
+      return settled(state, event.key, event.settlement, turn);
     case "paired":
       return paired(state, event.userId, event.key, turn);
     case "cancel":
@@ -47,7 +59,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
   switch (event.type) {
     case "disconnect":
       removeWorker(state, worker);
-      return orphan(state, worker.key, turn);
+      return orphan(state, worker, turn);
     case "heard":
       return heard(state, worker, turn);
     case "update":
@@ -79,7 +91,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
   }
 }
 
-function submit(state: DispatchState, facts: JobFacts, turn: Turn): void {
+function submit(state: DispatchState, facts: JobFacts, paying: { key: string; payer: string | null } | undefined, turn: Turn): void {
   if (state.jobs.has(facts.id)) return;
   const job: LiveJob = {
     ...facts,
@@ -88,22 +100,30 @@ function submit(state: DispatchState, facts: JobFacts, turn: Turn): void {
     attempts: 0,
     holders: [],
     tried: new Set(),
+    payment: null,
     cause: null,
     totalDue: facts.createdAt + TIMING.total,
     windowDue: facts.createdAt + TIMING.claimWindow,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
+    if (paying !== undefined) release(state, paying.key, job.id, turn);
     turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return;
   }
-  const full =
-    state.queued >= LIMITS.queuedJobs ||
-    (state.queuedByUser.get(job.userId) ?? 0) >= LIMITS.queuedJobsPerUser ||
-    state.queuedBytes + job.payloadBytes > LIMITS.queuedPayloadBytes;
-  if (full) {
+  if (isFull(state, job)) {
+    if (paying !== undefined) release(state, paying.key, job.id, turn);
     turn.effects.push({ type: "refused", jobId: job.id, reason: "queue_full" });
     return;
+  }
+  if (paying !== undefined) {
+    const bought = purchase(state, paying.key, paying.payer, facts, turn);
+    if (!bought.ok) {
+      if (bought.reason === "known") turn.effects.push({ type: "same_as", jobId: job.id, otherId: bought.jobId });
+      else turn.effects.push({ type: "refused", jobId: job.id, reason: bought.reason });
+      return;
+    }
+    job.payment = bought.payment;
   }
   admit(state, job);
   wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
@@ -167,6 +187,7 @@ function passTime(state: DispatchState, turn: Turn): void {
     if (job === undefined) state.timers.remove(first.id);
     else expire(state, job, turn);
   }
+  passPaymentTime(state, turn);
   if (state.tickDue !== null && state.tickDue <= turn.now) {
     state.tickDue = null;
     tick(state, turn);
@@ -178,7 +199,7 @@ function passTime(state: DispatchState, turn: Turn): void {
 }
 
 function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
-  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: "deadline_exceeded" }, "deadline_exceeded", turn);
+  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, turn.now) }, "deadline_exceeded", turn);
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":
@@ -186,6 +207,8 @@ function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= turn.now) return requeue(state, job, "worker_lost", "ack_timeout", turn);
       return requeue(state, job, "execution_timeout", "execution_timeout", turn);
+    case "settling":
+      return endHold(state, job, turn);
     case "orphaned":
       return requeue(state, job, "worker_lost", null, turn);
     default:

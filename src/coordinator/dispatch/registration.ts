@@ -1,9 +1,10 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { executionTime, offerWorker } from "./claim.ts";
+import { offerWorker } from "./claim.ts";
 import { indexWorker } from "./eligibility.ts";
 import type { DispatchEvent, Turn } from "./events.ts";
-import { closeWorker, leaveIfDrained, orphan, requeue, save } from "./lifecycle.ts";
+import { executionTime, save } from "./lease.ts";
+import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { dequeue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
@@ -15,7 +16,7 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
   const older = state.workers.get(event.key);
   if (older !== undefined) {
     closeWorker(state, older, CLOSE.replaced, "replaced", turn);
-    orphan(state, event.key, turn);
+    orphan(state, older, turn);
   }
   const worker: Worker = {
     key: event.key,
@@ -67,6 +68,7 @@ function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJo
       const last = job.holders.at(-1);
       return leased === undefined && last?.key === worker.key && last.attempt === attempt && job.attempts === attempt;
     }
+    case "settling":
     case "leased":
       return false;
     default:
@@ -75,7 +77,7 @@ function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJo
 }
 
 function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, turn: Turn): void {
-  if (job.phase.kind === "leased") return;
+  if (job.phase.kind === "leased" || job.phase.kind === "settling") return;
   const waited = job.phase.kind === "waiting";
   const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);
   if (lease === undefined) return;

@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import { executionTime } from "./claim.ts";
+import { executionTime } from "./lease.ts";
 import { admit } from "./lifecycle.ts";
+import { keepUntilKnown } from "./money.ts";
 import { enqueue } from "./queue.ts";
-import type { DispatchState, JobFacts, LiveJob, Phase } from "./state.ts";
+import { owed } from "./settling.ts";
+import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 
 const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
@@ -15,11 +17,13 @@ export const Snapshot = z.object({
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
   cause: FailureCause.nullable(),
+  payment: z.string().nullable().default(null),
   trustedKeys: z.array(z.string()),
   totalDue: z.number(),
   /** Waiting until then, or leased to the last holder; `graceDue` while its socket is gone. */
   phase: z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("waiting"), claimDue: z.number() }),
+    z.object({ kind: z.literal("settling"), claimDue: z.number() }),
     z.object({ kind: z.literal("leased"), executeDue: z.number().optional(), graceDue: z.number().optional() }),
   ]),
 });
@@ -30,22 +34,25 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * anew at each wake-up, none longer than that would ever pass. What `job_progress` renewed is not saved.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, holders, tried, cause, trustedKeys, totalDue, phase } = job;
+  const { attempts, holders, tried, payment, cause, trustedKeys, totalDue } = job;
   return {
     attempts,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
+    payment,
     cause,
     trustedKeys: [...trustedKeys],
     totalDue,
-    phase: savedPhase(phase),
+    phase: savedPhase(job),
   };
 }
 
-function savedPhase(phase: Phase): Snapshot["phase"] {
+function savedPhase({ phase, windowDue }: LiveJob): Snapshot["phase"] {
   switch (phase.kind) {
     case "waiting":
       return { kind: "waiting", claimDue: phase.claimDue };
+    case "settling":
+      return { kind: "settling", claimDue: windowDue };
     case "leased":
       return { kind: "leased", executeDue: phase.executeDue };
     case "orphaned":
@@ -67,11 +74,11 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
   for (const { facts, rev, snapshot } of saved) {
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
-    const claimDue = snapshot.phase.kind === "waiting" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now);
-    const { attempts, holders, cause, trustedKeys, totalDue } = snapshot;
+    const claimDue = snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now);
+    const { attempts, holders, payment, cause, trustedKeys, totalDue } = snapshot;
     const job: LiveJob = {
       ...facts,
-      ...{ rev, attempts, holders, cause, trustedKeys, totalDue },
+      ...{ rev, attempts, holders, payment, cause, trustedKeys, totalDue },
       tried: new Set(snapshot.tried),
       seq: state.nextSeq++,
       windowDue: claimDue,
@@ -84,6 +91,11 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       const graceDue = snapshot.phase.graceDue ?? Math.min(now + TIMING.grace, Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
+    } else if (snapshot.phase.kind === "settling" && owed(state, job) === undefined) {
+      // The worker that it kept is free again; what became of the money is being asked.
+      job.phase = { kind: "settling", hold: null, holdDue: now };
+      const payment = state.ledger.payments.get(job.payment ?? "");
+      if (payment !== undefined) keepUntilKnown(state, job, payment);
     } else enqueue(state, job);
     setTimer(state, job);
   }

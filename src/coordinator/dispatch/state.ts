@@ -1,6 +1,7 @@
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import type { Ledger } from "./payment.ts";
 
 /** What the operator chose that changes dispatch. */
 export type Rules = {
@@ -30,6 +31,8 @@ export type Lease = { key: string; attempt: number; acked: boolean };
 /** Where a live job is. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
+  /** A worker was claimed and its payment is being settled; without a worker once that takes too long. Not claimable, public `pending` [PY7, PY8]. */
+  | { kind: "settling"; hold: { key: string; conn: string } | null; holdDue: number }
   | { kind: "leased"; lease: Lease; conn: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
 
@@ -45,6 +48,8 @@ export type LiveJob = JobFacts & {
   holders: Lease[];
   /** Workers that lost, failed or rejected it [JB4]. */
   tried: Set<string>;
+  /** Key of the payment that pays for it; null for a free one. */
+  payment: string | null;
   /** Why the last attempt ended; null before one has. */
   cause: FailureCause | null;
   totalDue: number;
@@ -108,6 +113,7 @@ export type DispatchState = {
   readonly queuedByUser: Map<string, number>;
   /** Live PRIVATE jobs, by user. */
   readonly privateJobs: Map<string, Set<string>>;
+  readonly ledger: Ledger;
   queued: number;
   queuedBytes: number;
   tickDue: number | null;
@@ -135,6 +141,14 @@ export function createState(rules: Rules): DispatchState {
     timers: new OrderedPool(),
     queuedByUser: new Map(),
     privateJobs: new Map(),
+    ledger: {
+      payments: new Map(),
+      inFlight: new Set(),
+      settleQueue: new Set(),
+      heldByPayer: new Map(),
+      creditsByPayer: new Map(),
+      timers: new OrderedPool(),
+    },
     queued: 0,
     queuedBytes: 0,
     tickDue: null,
@@ -146,6 +160,6 @@ export function createState(rules: Rules): DispatchState {
 
 /** The public status of a live job [JB1]. */
 export function statusOf(job: LiveJob): Exclude<JobStatus, "completed" | "failed"> {
-  if (job.phase.kind === "waiting") return "pending";
+  if (job.phase.kind === "waiting" || job.phase.kind === "settling") return "pending";
   return job.phase.lease.acked ? "running" : "assigned";
 }

@@ -6,6 +6,8 @@ function dueOf(job: LiveJob): number {
   switch (job.phase.kind) {
     case "waiting":
       return Math.min(job.phase.claimDue, job.totalDue);
+    case "settling":
+      return job.phase.hold === null ? job.totalDue : Math.min(job.phase.holdDue, job.totalDue);
     case "leased":
       return Math.min(job.phase.ackDue ?? job.totalDue, job.phase.executeDue, job.totalDue);
     case "orphaned":
@@ -30,6 +32,6 @@ export function armTicks(state: DispatchState, now: number): void {
 
 /** When `time` has to be told next, ms since the epoch; null when nothing waits for a time. */
 export function nextDue(state: DispatchState): number | null {
-  const dues = [state.timers.first()?.order, state.tickDue, state.sweepDue].filter((due) => typeof due === "number");
+  const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, state.tickDue, state.sweepDue].filter((due) => typeof due === "number");
   return dues.length === 0 ? null : Math.min(...dues);
 }

@@ -9,6 +9,9 @@ export const HEADERS: Record<string, Header> = {
   "Access-Control-Allow-Origin": { description: "Any origin may read every answer; no credentials.", schema: { type: "string", const: "*" } },
   "Cache-Control": { description: "`no-store`: jobs, payments and pairings are never cached.", schema: text },
   "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer", minimum: 1 } },
+  "PAYMENT-REQUIRED": { description: "What is wanted, as x402 version 2 has it: base64 of JSON.", schema: text },
+  "PAYMENT-RESPONSE": { description: "What became of the payment: base64 of the x402 SettleResponse. Not there while it is not settled.", schema: text },
+  "X-PAYMENT-RESPONSE": { description: "The same under its name in x402 version 1.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
 
@@ -43,9 +46,18 @@ export const SHARED = {
   }),
   Overloaded: json("The service cannot answer just now.", "Error", { busy: { error: "overloaded", request_id } }, "Retry-After"),
   Full: json(
-    "`queue_full`: too much is waiting already, no job was stored. `overloaded`: the answer was lost, and perhaps a job was stored; the same `Idempotency-Key` again finds out.",
+    [
+      "`queue_full`: too much is waiting already. `facilitator_unavailable`: nobody could be asked whether the payment is good.",
+      "`too_many_held_payments`: that many payments of this payer wait for their workers already. In all three no job was stored and nothing was charged.",
+      "`overloaded`: the answer was lost, and perhaps a job was stored; the same payment or `Idempotency-Key` again finds out.",
+    ].join(" "),
     "Error",
-    { "too much is waiting": { error: "queue_full", request_id }, "out of reach": { error: "overloaded", request_id } },
+    {
+      "too much is waiting": { error: "queue_full", request_id },
+      "facilitator out of reach": { error: "facilitator_unavailable", request_id },
+      "payer has too many waiting": { error: "too_many_held_payments", request_id },
+      "out of reach": { error: "overloaded", request_id },
+    },
     "Retry-After",
   ),
 } as const satisfies Record<string, Answer>;

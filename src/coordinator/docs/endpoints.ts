@@ -1,6 +1,7 @@
 import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
 import { commitPrice } from "../pricing/index.ts";
+import { atomicAmount } from "../payment/requirement.ts";
 import { headers, json, shared } from "./answers.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
 import { EXAMPLES } from "./examples.ts";
@@ -60,6 +61,7 @@ const commit = (policy: ResolvedPolicy): Operation => ({
   summary: `Commit a job to the ${policy} tier`,
   description: [
     `Costs \`${commitPrice(policy)}\` while payment gating is on, whatever the job type; free while the instance runs with \`TESTNET_MODE=true\`.`,
+    "A payment is settled when a worker is claimed for the job, never before; a job that finds none is not charged. The same payment with the same body gives the same job again.",
     "A 201 is durable: the job ends as `completed` or `failed`, whatever breaks after it.",
     "A body without a JSON content type is still read as JSON. Unknown members of `payload` travel on to the worker.",
   ].join(" "),
@@ -67,7 +69,13 @@ const commit = (policy: ResolvedPolicy): Operation => ({
     {
       name: "X-PAYMENT",
       in: "header",
-      description: "Signed payment; needed only while payment gating is on.",
+      description: `Signed payment; needed only while payment gating is on. Base64 of an x402 payload of version 2 or 1, at most ${LIMITS.paymentHeaderBytes} bytes.`,
+      schema: { type: "string" },
+    },
+    {
+      name: "PAYMENT-SIGNATURE",
+      in: "header",
+      description: "The name of `X-PAYMENT` in x402 version 2; either will do. Where both are sent, they must bring the same payment.",
       schema: { type: "string" },
     },
     {
@@ -93,13 +101,29 @@ const commit = (policy: ResolvedPolicy): Operation => ({
       "CommitResponse",
       { "at once": EXAMPLES.accepted, "waited for": EXAMPLES.waited },
       "Preference-Applied",
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
     ),
     "400": json("The body, a field of it or the `Idempotency-Key` is missing or wrong.", "Error", {
       missing: { error: "Missing required fields: job_type, payload, user_id" },
     }),
-    "402": json("Payment gating is on and no valid payment came. Answered before the body is looked at.", "PaymentRequired", {
-      unpaid: EXAMPLES.unpaid(policy),
-    }),
+    "402": json(
+      [
+        "Payment gating is on and no valid payment came; without one it is answered before the body is looked at. Nothing is charged.",
+        "`invalid_payment: …` says what is wrong with it; `payment_already_used`: it was sent for something else before;",
+        "`payment_failed: …`: the facilitator refused to settle it, in whose words `PAYMENT-RESPONSE` says why.",
+      ].join(" "),
+      "PaymentRequired",
+      {
+        unpaid: EXAMPLES.unpaid(policy),
+        "other terms": EXAMPLES.unpaid(policy, `invalid_payment: X-PAYMENT: accepted.amount must be ${atomicAmount(commitPrice(policy))}`),
+        "used for another job": EXAMPLES.unpaid(policy, "payment_already_used"),
+        "not settled": EXAMPLES.unpaid(policy, "payment_failed: invalid_exact_evm_insufficient_balance"),
+      },
+      "PAYMENT-REQUIRED",
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
     "409": json("The `Idempotency-Key` was used for other fields or another endpoint.", "Error", { reused: { error: "idempotency_key_reused" } }),
     "413": shared("TooLarge"),
     "415": shared("Encoded"),
@@ -134,7 +158,13 @@ const job: Operation = {
     },
   ],
   responses: {
-    "200": json("The job.", "Job", { completed: EXAMPLES.completed, pending: EXAMPLES.pending, failed: EXAMPLES.failed }),
+    "200": json(
+      "The job; with the settlement of its payment once there is one.",
+      "Job",
+      { completed: EXAMPLES.completed, pending: EXAMPLES.pending, failed: EXAMPLES.failed },
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
     "400": json("`wait` is not a whole number.", "Error", { wait: { error: "Invalid wait: must be a whole number of seconds" } }),
     "404": shared("NotFound"),
     ...faults,

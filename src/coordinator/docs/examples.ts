@@ -5,8 +5,8 @@ import type { Quote } from "../../protocol/quote.ts";
 import type { Paired, PairingClaim, PairingCode, PairingCreate, TrustList } from "../../protocol/trust.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
 import { signReceipt } from "../../receipt/sign.ts";
-import { readSettings } from "../config.ts";
-import { paymentRequired } from "../payment/requirement.ts";
+import { type PaymentSettings, readSettings } from "../config.ts";
+import { type Offer, evmToken, paymentRequired } from "../payment/requirement.ts";
 import { endpointOf, quotePrice } from "../pricing/index.ts";
 
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
@@ -44,8 +44,15 @@ const code: PairingCode = { pairing_code: "A1B2C3", expires_at: "2026-10-01T13:0
 const claim: PairingClaim = { pairing_code: code.pairing_code, provider_pubkey: worker.publicKey };
 const paired: Paired = { user_id: USER, paired_at: CREATED };
 const list: TrustList = { providers: [{ provider_pubkey: worker.publicKey, paired_at: CREATED }] };
-const unpaid = (policy: "FAST" | "CHEAP") =>
-  paymentRequired({ payment, network, policy, resource: `https://router.example${endpointOf(policy)}` }, "payment_required");
+const offer = (policy: Offer["policy"], { asset, payTo }: PaymentSettings): Offer => ({
+  instance: "evm",
+  network,
+  policy,
+  payTo,
+  token: evmToken(asset ?? { address: "", name: "", version: "" }),
+  resource: `https://router.example${endpointOf(policy)}`,
+});
+const unpaid = (policy: Offer["policy"], error = "payment_required") => paymentRequired(offer(policy, payment), error);
 
 /** Example values of the documentation; each is typed as what it shows. */
 export const EXAMPLES = {

@@ -8,17 +8,20 @@ import {
   type JobFacts,
   type KeyRecord,
   nextDue,
+  type Payment,
   reduce,
   restore,
+  restorePayments,
   type Rules,
 } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
+import type { LedgerStore, PaymentCargo } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
 
 /** What travels with an event but never enters the core. */
-type Cargo = { payload?: string; completion?: CheckedCompletion };
+type Cargo = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
 type Post =
   | Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }>
   | { type: "frame"; conn: string; frame: CoordinatorFrame };
@@ -34,6 +37,10 @@ class Batch {
   readonly ends = new Map<string, StoredEnd>();
   readonly records = new Map<string, KeyRecord>();
   readonly idempotent = new Map<string, Idempotent>();
+  /** Newest rows of the ledger, null for one to delete, with what they carry. */
+  readonly payments = new Map<string, { payment: Payment; cargo: PaymentCargo } | null>();
+  /** Payments to ask the facilitator to settle, once all this is durable. */
+  readonly settles: string[] = [];
   readonly posts: Post[] = [];
   readonly done = Promise.withResolvers<void>();
 
@@ -53,6 +60,8 @@ export type DispatcherEvents = {
   committed(changed: ReadonlySet<string>, ended: ReadonlyMap<string, StoredEnd>): void;
   /** A completion of a job that is not live. */
   completionOfUnknown(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): void;
+  /** The row of this payment is durable: it may be settled now. */
+  settle(key: string): void;
   /** Not even the journal can be read: only a new object can go on. */
   broken(): void;
 };
@@ -64,6 +73,7 @@ export type DispatcherEvents = {
  */
 export class Dispatcher {
   readonly #journal: Journal;
+  readonly #ledger: LedgerStore;
   readonly #sockets: Sockets;
   readonly #rules: Rules;
   readonly #events: DispatcherEvents;
@@ -73,8 +83,9 @@ export class Dispatcher {
   /** How long a batch gathers, ms. */
   #pause = 0;
 
-  constructor(parts: { journal: Journal; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
+  constructor(parts: { journal: Journal; ledger: LedgerStore; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
     this.#journal = parts.journal;
+    this.#ledger = parts.ledger;
     this.#sockets = parts.sockets;
     this.#rules = parts.rules;
     this.#events = parts.events;
@@ -97,6 +108,7 @@ export class Dispatcher {
     const now = this.#clock();
     this.#batch = null;
     this.#state = createState(this.#rules);
+    restorePayments(this.#state, this.#ledger.open(), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) {
@@ -141,8 +153,8 @@ export class Dispatcher {
     const effects = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
     if (effects.length === 0) return effects;
     const batch = this.#turn();
-    if (event.type === "submit") batch.fresh.set(event.job.id, { facts: event.job, payload: cargo.payload ?? "" });
-    for (const effect of effects) this.#collect(batch, effect, cargo.completion);
+    if (event.type === "submit" || event.type === "reserve") batch.fresh.set(event.job.id, { facts: event.job, payload: cargo.payload ?? "" });
+    for (const effect of effects) this.#collect(batch, effect, effects, cargo);
     return effects;
   }
 
@@ -208,6 +220,7 @@ export class Dispatcher {
       logError("committed_failed", errorFacts(error));
     }
     batch.done.resolve();
+    for (const key of batch.settles) this.#events.settle(key);
     for (const conn of lost) this.apply({ type: "disconnect", conn });
   }
 
@@ -227,7 +240,7 @@ export class Dispatcher {
     return this.#batch;
   }
 
-  #collect(batch: Batch, effect: Effect, completion: CheckedCompletion | undefined): void {
+  #collect(batch: Batch, effect: Effect, effects: readonly Effect[], { completion, payment: carried }: Cargo): void {
     switch (effect.type) {
       case "save":
         batch.saves.add(effect.jobId);
@@ -240,7 +253,7 @@ export class Dispatcher {
             ? {
                 status: "completed",
                 result: completion?.result ?? "null",
-                receipt: completion?.receipt ?? null,
+                receipt: completion?.receipt ? { ...completion.receipt, payment_ref: settlementRef(effects, jobId) ?? completion.receipt.payment_ref } : null,
                 key: outcome.key,
                 holders,
                 attempts,
@@ -256,7 +269,23 @@ export class Dispatcher {
         batch.records.set(effect.key, effect.record);
         return;
       case "refused":
+      case "same_as":
         batch.fresh.delete(effect.jobId);
+        return;
+      case "save_payment": {
+        const { payment } = effect;
+        // One event can move several payments; what it carries belongs to one.
+        const cargo = carried?.key === payment.key ? carried : {};
+        batch.payments.set(payment.key, { payment, cargo: { ...batch.payments.get(payment.key)?.cargo, ...cargo } });
+        return;
+      }
+      case "drop_payment":
+        batch.payments.set(effect.key, null);
+        return;
+      case "settle":
+        batch.settles.push(effect.key);
+        return;
+      case "reservation":
         return;
       case "completion_of_unknown":
         this.#events.completionOfUnknown(effect.conn, effect.key, effect.jobId, completion);
@@ -290,6 +319,10 @@ export class Dispatcher {
     }
     for (const [id, end] of batch.ends) if (!batch.fresh.has(id)) this.#journal.end(id, end);
     for (const [key, record] of batch.records) this.#journal.keepRecord(key, record, now);
+    for (const [key, row] of batch.payments) {
+      if (row === null) this.#ledger.drop(key);
+      else this.#ledger.save(row.payment, row.cargo, now);
+    }
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
   }
 
@@ -329,6 +362,14 @@ export class Dispatcher {
     // The payload is spliced in as the text that was stored: as the client sent it [WS8].
     return this.#sockets.send(post.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
+}
+
+/** The settlement of the payment that this job has spent, for its receipt [PY10]; null for a free job. */
+function settlementRef(effects: readonly Effect[], jobId: string): string | null {
+  for (const effect of effects) {
+    if (effect.type === "save_payment" && effect.payment.jobId === jobId && effect.payment.phase.kind === "spent") return effect.payment.phase.transaction || null;
+  }
+  return null;
 }
 
 function idempotencyId(userId: string, key: string): string {

@@ -24,12 +24,59 @@ export type CommitAnswer =
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | { ok: false; reason: "queue_full" | "idempotency_key_reused" };
 
+/** A payment as the router read it from the request: its terms are ours, checked, and nobody has been asked about it yet [PY3]. */
+export type PaymentInput = {
+  /** One real payment: `network:asset:from:nonce` lower-cased on EVM, SHA-256 hex of the compiled transaction message on SVM [PY6]. */
+  key: string;
+  /** SHA-256 hex of the whole payload: the same authorization under another signature is not the same payload [PY6]. */
+  digest: string;
+  /** SHA-256 hex of endpoint and validated fields: what the payment was sent for [PY6]. */
+  binding: string;
+  /** Who pays, as the payload says; null where only the facilitator can tell (SVM). */
+  payer: string | null;
+  /** Atomic units of the token. */
+  amount: string;
+  /** When the authorization dies, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */
+  expiresAt: number;
+  /** JSON text of the v2 payment payload with our terms in it, for the facilitator. Held until settled or void, then erased [PY9]. */
+  payload: string;
+  /** JSON text of our payment requirements, for the facilitator. */
+  requirements: string;
+};
+
+/** The hub's answer before anyone is asked about a payment. */
+export type ReserveAnswer =
+  /** Have it verified, then `submit`. Dropped after 60 s without [PY5]. */
+  | { state: "reserved" }
+  /** This payment failed its job after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
+  | { state: "credit" }
+  /** The same payment or idempotency key for the same thing again: answer 201 with this job. */
+  | { state: "known"; jobId: string; job: string | null; settlement: string | null }
+  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
+  | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
+
+/** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse, once there is one. */
+export type SubmitAnswer =
+  | { ok: true; jobId: string; job: string | null; settlement: string | null }
+  /** The settlement was refused while the request waited for it: answer 402 with this reason of the facilitator's [PY7]. */
+  | { ok: false; reason: "payment_failed"; error: string; settlement: string }
+  | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
+  | { ok: false; reason: "no_trusted_worker"; jobId: string };
+
 /**
  * What the router may ask of the hub, by Durable Object RPC. Additive only: during a deploy an old router talks to a new hub.
  */
 export interface HubRpc {
   /** Stores and claims in one turn; resolves when the job is durable. */
   commit(input: CommitInput): Promise<CommitAnswer>;
+  /** Takes a payment into the ledger before anyone is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. */
+  reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
+  /** The facilitator has verified the reserved payment as `payer`'s: stores the job, claims, settles, assigns [PY7]. */
+  submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
+  /** The facilitator refused or could not be asked: the reservation is dropped, the same payment may come again. */
+  release(paymentKey: string, jobId: string): Promise<void>;
+  /** JSON text of the SettleResponse of a job's payment, once it is settled; null when there is none [PY7]. */
+  settlement(jobId: string): Promise<string | null>;
   /** JSON text of the Job, held up to `wait` seconds for its end; null when the hub does not have it (then D1 has, or nobody). */
   job(id: string, wait: number): Promise<string | null>;
   /** Registered workers with a live socket. */

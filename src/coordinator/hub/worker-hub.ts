@@ -5,6 +5,7 @@ import { CLOSE, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
+import { settlePayment } from "../payment/facilitator.ts";
 import { type StakeSource, stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
 import { ClaimRates } from "./claim-rates.ts";
@@ -12,10 +13,12 @@ import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
 import { Journal } from "./journal.ts";
+import { LedgerStore } from "./ledger-store.ts";
 import { liveJob } from "./live.ts";
 import { Outbox } from "./outbox.ts";
+import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
-import type { CommitAnswer, CommitInput, HubRpc } from "./rpc.ts";
+import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { type Conn, Sockets } from "./sockets.ts";
 import { Waits } from "./waits.ts";
 
@@ -37,6 +40,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   db: D1Database;
   readonly #settings: Settings;
   readonly #journal: Journal;
+  readonly #ledger: LedgerStore;
+  readonly #purchases: Purchases;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
   readonly #admission: Admission;
@@ -56,11 +61,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#stake = stakeSource(this.#settings, env.DB);
     this.#journal = new Journal(ctx.storage);
+    this.#ledger = new LedgerStore(ctx.storage.sql);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, () => this.db);
     const clock = () => this.#now();
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
+      ledger: this.#ledger,
       sockets: this.#sockets,
       rules: { stake: this.#stake !== null, receiptPolicy: this.#settings.receiptPolicy },
       clock,
@@ -76,12 +83,19 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
           this.#arm();
         },
         completionOfUnknown: (conn, key, jobId, completion) => void this.#answerLate(conn, key, jobId, completion),
+        settle: (key) => void this.#purchases.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
     this.#admission = new Admission({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock },
       stake: () => this.#stake,
+    });
+    this.#purchases = new Purchases({
+      ...{ journal: this.#journal, ledger: this.#ledger, dispatcher: this.#dispatcher, clock },
+      idempotencySince: () => this.#now() - this.#settings.retention.idempotency,
+      job: (id, wait) => this.job(id, wait),
+      settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
     this.#dispatcher.load();
     this.#dispatcher.flush();
@@ -117,7 +131,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const { jobType, policy, privacyClass, trustedKeys, payload } = input;
     const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
     for (const effect of this.#dispatcher.apply({ type: "submit", job }, { payload })) {
-      if (effect.type === "refused") return { ok: false, reason: effect.reason };
+      if (effect.type === "refused") return { ok: false, reason: "queue_full" };
       if (effect.type === "ended" && effect.jobId === id) {
         await this.#dispatcher.committed();
         return { ok: false, reason: "no_trusted_worker", jobId: id };
@@ -125,6 +139,23 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
     if (idempotency !== null) this.#dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
     return this.#accepted(id, input.wait);
+  }
+
+  async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
+    if (this.#outbox.size > MOST_BEHIND) return { state: "refused", reason: "queue_full" };
+    return this.#purchases.reserve(input, payment);
+  }
+
+  async submit(input: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer> {
+    return this.#purchases.submit(input, paymentKey, payer);
+  }
+
+  async release(paymentKey: string, jobId: string): Promise<void> {
+    await this.#purchases.release(paymentKey, jobId);
+  }
+
+  async settlement(jobId: string): Promise<string | null> {
+    return this.#ledger.settlementOf(jobId);
   }
 
   async job(id: string, wait: number): Promise<string | null> {
@@ -161,6 +192,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async wake(): Promise<void> {
     const now = this.#now();
     this.#recent.clear();
+    this.#ledger.purge(now - this.#settings.retention.job);
     this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     await this.alarm();
   }

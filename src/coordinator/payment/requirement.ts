@@ -1,6 +1,7 @@
-import type { PaymentRequired, PaymentRequirement } from "../../protocol/payment.ts";
+import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
-import type { PaymentSettings } from "../config.ts";
+import type { PaymentRequired, PaymentRequirement } from "../../protocol/payment.ts";
+import type { PaymentSettings, Settings } from "../config.ts";
 import { commitPrice } from "../pricing/prices.ts";
 
 /** Decimals of USDC, on both instances. */
@@ -14,36 +15,77 @@ const DESCRIPTION = {
   CHEAP: "Commit a compute job to the CHEAP tier",
 } as const satisfies Record<ResolvedPolicy, string>;
 
+/** The token that a payment is made in, and what a payer must know to sign for it. */
+export type Token = { address: string; extra: Record<string, unknown> };
+
+/** What one commit endpoint wants to be paid. `resource` is the URL of the endpoint as its payer sees it. */
+export type Offer = { instance: Settings["instance"]; network: string; policy: ResolvedPolicy; payTo: string; token: Token; resource: string };
+
+/** Payment requirements of x402 v2, whose type wants a network with a colon that our settings have checked already. */
+export type Requirements = Omit<X402Requirements, "network"> & { network: string };
+
+/** What a payer without the body reads: the content of header `PAYMENT-REQUIRED`. */
+export type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
+
 /** A price as `$0.010` in atomic units of a token: by moving the point in the text, since 0.0010 × 10^6 is not exact in binary. */
 export function atomicAmount(price: string, decimals: number = DECIMALS): string {
   const [, whole = "0", fraction = ""] = /^\$(\d+)(?:\.(\d+))?$/.exec(price) ?? [];
   return `${whole}${fraction.slice(0, decimals).padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "");
 }
 
-/** What a commit under `policy` costs and how to pay it: the body of a 402 [PY4]. `resource` is the URL of the endpoint. */
-export function paymentRequired(
-  terms: { payment: PaymentSettings; network: string; policy: ResolvedPolicy; resource: string },
-  error: string,
-): PaymentRequired {
-  const { payment, network, policy, resource } = terms;
-  const price = commitPrice(policy);
-  const amount = atomicAmount(price);
-  const description = DESCRIPTION[policy];
+/** The token of an EVM instance, from its settings; its name and version are those of its EIP-712 domain. */
+export function evmToken({ address, name, version }: NonNullable<PaymentSettings["asset"]>): Token {
+  return { address, extra: { name, version } };
+}
+
+/** The token of an SVM instance; without a fee payer while no facilitator has named one [PY12]. */
+export function svmToken(mint: string, feePayer: string | null): Token {
+  return { address: mint, extra: feePayer === null ? {} : { feePayer } };
+}
+
+/** The terms of a payment, exactly as x402 v2 has them: clients send them back and compare them whole, so nothing may be added [PY4]. */
+export function requirements({ network, policy, payTo, token }: Offer): Requirements {
+  return {
+    scheme: "exact",
+    network,
+    amount: atomicAmount(commitPrice(policy)),
+    asset: token.address,
+    payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: token.extra,
+  };
+}
+
+/** What is paid for, as x402 v2 describes it. */
+export function resourceInfo({ resource, policy }: Offer): { url: string; description: string; mimeType: "application/json" } {
+  return { url: resource, description: DESCRIPTION[policy], mimeType: "application/json" };
+}
+
+/** The content of header `PAYMENT-REQUIRED` [PY4]. */
+export function requiredHeader(offer: Offer, error: string): RequiredHeader {
+  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)] };
+}
+
+/** The body of a 402: SPEC.md's fields, and after them those for readers of bodies [PY4]. */
+export function paymentRequired(offer: Offer, error: string): PaymentRequired {
+  const { scheme: _, network, amount, asset, payTo, maxTimeoutSeconds, extra } = requirements(offer);
+  const resource = resourceInfo(offer);
   const requirement: PaymentRequirement = {
     scheme: "exact",
-    price,
+    price: commitPrice(offer.policy),
     network,
-    payTo: payment.payTo,
-    ...(payment.asset === null ? {} : { asset: payment.asset.address }),
+    payTo,
+    // SPEC.md: absent on SVM, where the scheme resolves the token; x402 v2 wants it in the header all the same.
+    ...(offer.instance === "evm" && { asset }),
     amount,
-    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
-    extra: payment.asset === null ? {} : { name: payment.asset.name, version: payment.asset.version },
+    maxTimeoutSeconds,
+    extra,
     maxAmountRequired: amount,
-    resource,
-    description,
-    mimeType: "application/json",
+    resource: resource.url,
+    description: resource.description,
+    mimeType: resource.mimeType,
   };
-  return { error, accepts: [requirement], x402Version: 2, resource: { url: resource, description, mimeType: "application/json" } };
+  return { error, accepts: [requirement], x402Version: 2, resource };
 }
 
 /** The URL of an endpoint as its payer sees it: on the operator's host when one is set (a request's own can be forged), else the request's. */

@@ -1,5 +1,6 @@
 import type { MiddlewareHandler } from "hono";
 import { settingsOf } from "../config.ts";
+import { warnOfPlaceholder } from "../payment/placeholder.ts";
 import type { AppEnv } from "./app-env.ts";
 import { answerError } from "./answer-error.ts";
 
@@ -25,7 +26,9 @@ export const everyAnswer: MiddlewareHandler<AppEnv> = async (c, next) => {
     });
   } else {
     try {
-      c.set("settings", settingsOf(c.env));
+      const settings = settingsOf(c.env);
+      c.set("settings", settings);
+      warnOfPlaceholder(settings);
       await next();
     } catch (thrown) {
       // Hono's own error handler takes instances of Error only.

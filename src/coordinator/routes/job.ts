@@ -1,5 +1,6 @@
 import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
+import { setSettlement } from "../payment/headers.ts";
 import { findJob } from "../store/jobs.ts";
 import { jobJson } from "../store/job-view.ts";
 import type { AppContext } from "./app-env.ts";
@@ -22,13 +23,22 @@ export async function job(c: AppContext): Promise<Response> {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
     return undefined;
   });
-  if (typeof live === "string") return answer(c, live);
+  if (typeof live === "string") return await answer(c, id, live);
   const row = await findJob(c.env.DB, id);
-  if (row !== null) return answer(c, jobJson(row));
+  if (row !== null) return await answer(c, id, jobJson(row));
   return live === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }
 
-function answer(c: AppContext, json: string): Response {
+async function answer(c: AppContext, id: string, json: string): Promise<Response> {
+  if (!c.var.settings.testnetMode) setSettlement(c, await settlementOf(c, id));
   c.header("Content-Type", "application/json");
   return c.body(json);
+}
+
+/** What became of the job's payment [PY7]. Asked after the job, so that an answer that waited has it; a job is worth telling without it. */
+async function settlementOf(c: AppContext, id: string): Promise<string | null> {
+  return await askHub(c.env, (hub) => hub.settlement(id)).catch((error: unknown) => {
+    logError("settlement_not_known", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
+    return null;
+  });
 }

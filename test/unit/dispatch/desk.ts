@@ -7,9 +7,14 @@ import {
   type Effect,
   type JobFacts,
   nextDue,
+  type Payment,
+  type PaymentFacts,
+  type Reservation,
   reduce,
   restore,
+  restorePayments,
   type Rules,
+  type Settlement,
   Snapshot,
   snapshotOf,
   statusOf,
@@ -34,6 +39,8 @@ export class Desk {
   readonly rules: Rules;
   /** How each job ended: `completed w`, `failed cause`. */
   readonly ends = new Map<string, string>();
+  /** Every row of the ledger, the done ones too, as the store has it. */
+  readonly rows = new Map<string, Payment>();
   readonly #seen = new Map<string, number>();
   readonly #sockets = new Map<string, number>();
 
@@ -45,6 +52,8 @@ export class Desk {
   tell(event: DispatchEvent): Effect[] {
     const effects = reduce(this.state, event, { now: this.now, lastSeen: (conn) => this.#seen.get(conn) ?? this.now });
     for (const effect of effects) {
+      if (effect.type === "save_payment") this.rows.set(effect.payment.key, effect.payment);
+      if (effect.type === "drop_payment") this.rows.delete(effect.key);
       if (effect.type !== "ended") continue;
       const { outcome } = effect;
       this.ends.set(effect.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}`);
@@ -65,7 +74,11 @@ export class Desk {
   }
 
   submit(id: string, facts: Partial<JobFacts> = {}): Effect[] {
-    const base = {
+    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts } });
+  }
+
+  #facts(id: string): JobFacts {
+    return {
       id,
       jobType: "TASK",
       policy: "CHEAP",
@@ -74,8 +87,35 @@ export class Desk {
       trustedKeys: [],
       payloadBytes: 10,
       createdAt: this.now,
-    } as const;
-    return this.tell({ type: "submit", job: { ...base, ...facts } });
+    };
+  }
+
+  /** Reserves payment `key` for job `id`, as the router does before it has it verified. */
+  reserve(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Effect[] {
+    const base = { key, digest: `digest ${key}`, binding: "body", payer: "pam", amount: "1000", expiresAt: this.now + 300_000 };
+    const stored = this.rows.get(key) ?? null;
+    return this.tell({ type: "reserve", payment: { ...base, ...payment }, job: { ...this.#facts(id), ...facts }, stored });
+  }
+
+  /** Submits job `id` with a verified payment. */
+  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}): Effect[] {
+    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer } });
+  }
+
+  /** Reserve and submit in one. */
+  pay(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Effect[] {
+    return [...this.reserve(key, id, payment, facts), ...this.buy(key, id, payment.payer === undefined ? "pam" : payment.payer, facts)];
+  }
+
+  settled(key: string, settlement: Settlement = { kind: "settled", transaction: `tx ${key}` }): Effect[] {
+    return this.tell({ type: "settled", key, settlement });
+  }
+
+  /** The phase of a payment as it is stored: `held`, `void refused`, `gone`. */
+  money(key: string): string {
+    const phase = this.rows.get(key)?.phase;
+    if (phase === undefined) return "gone";
+    return phase.kind === "void" ? `void ${phase.reason}` : phase.kind;
   }
 
   /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all effects. */
@@ -111,6 +151,8 @@ export class Desk {
       return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
     });
     this.state = createState(this.rules);
+    const open = [...this.rows.values()].filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void");
+    restorePayments(this.state, open, this.now);
     restore(this.state, saved, this.now);
     for (const key of live) this.register(key);
   }
@@ -120,6 +162,7 @@ export class Desk {
     const job = this.state.jobs.get(id);
     if (job === undefined) return this.ends.get(id) ?? "unknown";
     if (job.phase.kind === "waiting") return "pending";
+    if (job.phase.kind === "settling") return job.phase.hold === null ? "settling" : `settling for ${job.phase.hold.key}`;
     const { lease, kind } = job.phase;
     return `${statusOf(job)} ${lease.key} ${lease.attempt}${kind === "orphaned" ? " gone" : ""}`;
   }
@@ -150,7 +193,22 @@ function word(effect: Effect): string[] {
       return [`close ${effect.conn} ${effect.code}`];
     case "refused":
       return [effect.reason];
+    case "save_payment":
+      return [];
+    case "drop_payment":
+      return [`drop ${effect.key}`];
+    case "settle":
+      return [`settle ${effect.key}`];
+    case "reservation":
+      return [saidOf(effect.reservation)];
+    case "same_as":
+      return [`same as ${effect.otherId}`];
     default:
       return effect satisfies never;
   }
+}
+
+function saidOf(reservation: Reservation): string {
+  if (reservation.state === "known") return `known ${reservation.jobId}`;
+  return reservation.state === "refused" ? reservation.reason : reservation.state;
 }

@@ -1,0 +1,104 @@
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { hasTrustedWorker } from "./eligibility.ts";
+import type { Turn } from "./events.ts";
+import { creditFor, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
+import { isFull } from "./queue.ts";
+import { forget, move } from "./settling.ts";
+import type { DispatchState, JobFacts } from "./state.ts";
+
+/** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
+export type Reservation =
+  | { state: "reserved" }
+  | { state: "credit" }
+  | { state: "known"; jobId: string }
+  /** Another request with the same payment is being looked at: wait for it, then ask again. */
+  | { state: "busy" }
+  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
+
+/** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done, if there is one. */
+export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: Turn): Reservation {
+  const known = state.ledger.payments.get(facts.key) ?? stored;
+  if (known !== null) {
+    if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
+    if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
+    if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
+    // Its own job: the answer to the submit was lost.
+    if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
+  }
+  if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
+    return { state: "refused", reason: "no_trusted_worker" };
+  }
+  if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
+  if (known !== null) return { state: "credit" };
+  if (facts.payer !== null && hasTooMany(state, facts.payer, facts.amount)) return { state: "refused", reason: "too_many_held_payments" };
+  const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: turn.now + TIMING.reservation } };
+  move(state, payment, payment.phase, turn);
+  return { state: "reserved" };
+}
+
+/** What a submit with a payment comes to: the payment that pays for the job, or why there is none. */
+export type Purchase =
+  | { ok: true; payment: string }
+  /** The payment paid for this very job already: this is the same commit again. */
+  | { ok: false; reason: "known"; jobId: string }
+  | { ok: false; reason: "reservation_lost" | "too_many_held_payments" };
+
+/** Spends a verified payment on a job: a credit if the payer has one that covers it, else the payment itself [PY9]. */
+export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: Turn): Purchase {
+  const payment = state.ledger.payments.get(key);
+  if (payment === undefined) return { ok: false, reason: "reservation_lost" };
+  if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
+    delete payment.ownJobId;
+    spendCredit(state, payment, job, turn);
+    return { ok: true, payment: key };
+  }
+  // Of what another request did with this payment, only `reserve` can say whether it was for the same thing.
+  if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
+  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: job.id };
+  if (payer !== null) payment.payer = payer;
+  const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment.amount);
+  if (credit !== undefined) {
+    credit.ownJobId ??= credit.jobId;
+    spendCredit(state, credit, job, turn);
+    move(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
+    return { ok: true, payment: credit.key };
+  }
+  if (payment.payer !== null && hasTooMany(state, payment.payer, payment.amount)) {
+    forget(state, payment, turn);
+    return { ok: false, reason: "too_many_held_payments" };
+  }
+  move(state, payment, { kind: "held" }, turn);
+  return { ok: true, payment: key };
+}
+
+/** Drops a reservation: the payment was refused, or nobody could be asked. */
+export function release(state: DispatchState, key: string, jobId: string, turn: Turn): void {
+  const payment = state.ledger.payments.get(key);
+  // Another request's reservation is not this one's to drop.
+  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forget(state, payment, turn);
+}
+
+function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn: Turn): void {
+  if (credit.phase.kind !== "credit") return;
+  credit.jobId = job.id;
+  move(state, credit, { kind: "settled", transaction: credit.phase.transaction }, turn);
+}
+
+/** Many authorizations on one balance all verify, and only the first settles: each of the others would keep a worker for nothing. */
+function hasTooMany(state: DispatchState, payer: string, amount: string): boolean {
+  if (creditFor(state.ledger, payer, amount) !== undefined) return false;
+  return (state.ledger.heldByPayer.get(payer)?.size ?? 0) >= LIMITS.heldPayments;
+}
+
+/** Takes the saved rows of the ledger back. A settle call that was under way when memory was lost has an unknown outcome. */
+export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
+  for (const row of saved) {
+    const payment: Payment = { ...row };
+    if (payment.phase.kind === "settling") {
+      payment.phase = { kind: "unknown", retryDue: now };
+      payment.doubts++;
+    }
+    indexPayment(state.ledger, payment);
+  }
+}

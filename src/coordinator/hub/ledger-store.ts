@@ -1,0 +1,114 @@
+import * as z from "zod";
+import type { Payment } from "../dispatch/index.ts";
+
+/** What a row of the ledger carries for the facilitator, and what the facilitator said; none of it enters the core. */
+export type PaymentCargo = { payload?: string; requirements?: string; response?: string };
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS payments (
+  key TEXT PRIMARY KEY, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, amount TEXT NOT NULL, expires_at INTEGER NOT NULL,
+  job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
+  payload TEXT, requirements TEXT, response TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS payments_job ON payments (job_id);
+CREATE INDEX IF NOT EXISTS payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
+`;
+
+const Phase = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("reserved"), until: z.number() }),
+  z.object({ kind: z.literal("held") }),
+  z.object({ kind: z.literal("settling") }),
+  z.object({ kind: z.literal("unknown"), retryDue: z.number() }),
+  z.object({ kind: z.enum(["settled", "credit", "spent"]), transaction: z.string() }),
+  z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused", "paid_by_credit"]) }),
+]);
+
+const Said = z.object({ success: z.literal(true) });
+
+type Row = {
+  key: string;
+  digest: string;
+  binding: string;
+  payer: string | null;
+  amount: string;
+  expires_at: number;
+  job_id: string;
+  own_job_id: string | null;
+  doubts: number;
+  phase: string;
+};
+
+/** Phases in which a payload may still have to be shown to the facilitator; in all others it is erased [PY9]. */
+const NEEDED = ["reserved", "held", "settling", "unknown"];
+
+/** The ledger in the hub's SQLite: one row per real payment, changed only together with its job [PY6]. */
+export class LedgerStore {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(SCHEMA);
+  }
+
+  save(payment: Payment, cargo: PaymentCargo, now: number): void {
+    const { key, digest, binding, payer, amount, expiresAt, jobId, doubts, phase } = payment;
+    const needed = NEEDED.includes(phase.kind);
+    this.#sql.exec(
+      `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?16, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?7, own_job_id = ?16, doubts = ?8, phase = ?9, kind = ?10, updated_at = ?11,
+         payload = CASE WHEN ?15 THEN coalesce(?12, payload) END, requirements = CASE WHEN ?15 THEN coalesce(?13, requirements) END,
+         response = coalesce(?14, response)`,
+      ...[key, digest, binding, payer, amount, expiresAt, jobId, doubts, JSON.stringify(phase), phase.kind, now],
+      ...[needed ? (cargo.payload ?? null) : null, needed ? (cargo.requirements ?? null) : null, cargo.response ?? null, needed ? 1 : 0, payment.ownJobId ?? null],
+    );
+  }
+
+  drop(key: string): void {
+    this.#sql.exec("DELETE FROM payments WHERE key = ?", key);
+  }
+
+  /** The row of a payment, done or not. */
+  find(key: string): Payment | null {
+    const row = this.#sql.exec<Row>("SELECT * FROM payments WHERE key = ?", key).toArray()[0];
+    return row === undefined ? null : read(row);
+  }
+
+  /** Payments that are not done. */
+  open(): Payment[] {
+    return this.#sql.exec<Row>("SELECT * FROM payments WHERE kind NOT IN ('spent', 'void')").toArray().map(read);
+  }
+
+  /** What the facilitator needs to settle a payment; null once it is erased. */
+  held(key: string): { payload: string; requirements: string } | null {
+    const query = "SELECT payload, requirements FROM payments WHERE key = ?";
+    const row = this.#sql.exec<{ payload: string | null; requirements: string | null }>(query, key).toArray()[0];
+    if (row === undefined || row.payload === null || row.requirements === null) return null;
+    return { payload: row.payload, requirements: row.requirements };
+  }
+
+  /** What the facilitator said when the payment of a job was settled; null while it is not. */
+  settlementOf(jobId: string): string | null {
+    const query = "SELECT response FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
+    const response = this.#sql.exec<{ response: string | null }>(query, jobId).toArray()[0]?.response ?? null;
+    // Settled all the same, but found out by a refusal ("already used"): then nobody said by which transaction.
+    return response !== null && Said.safeParse(JSON.parse(response)).success ? response : null;
+  }
+
+  /** What the facilitator said when it refused the payment of a job; null when it did not. */
+  refusalOf(key: string, jobId: string): string | null {
+    const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND kind = 'void' AND phase ->> '$.reason' = 'refused'";
+    return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
+  }
+
+  /** Forgets payments that have been done since before this time. */
+  purge(before: number): void {
+    this.#sql.exec("DELETE FROM payments WHERE kind IN ('spent', 'void') AND updated_at < ?", before);
+  }
+}
+
+function read(row: Row): Payment {
+  const { key, digest, binding, payer, amount, doubts } = row;
+  const own = row.own_job_id === null ? {} : { ownJobId: row.own_job_id };
+  return { key, digest, binding, payer, amount, expiresAt: row.expires_at, jobId: row.job_id, ...own, doubts, phase: Phase.parse(JSON.parse(row.phase)) };
+}

@@ -1,0 +1,200 @@
+import { TIMING } from "../../protocol/limits.ts";
+import { utf8Length } from "../../protocol/text.ts";
+import type { JobFacts, Settlement } from "../dispatch/index.ts";
+import type { SettleOutcome } from "../payment/facilitator.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Journal } from "./journal.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+import { Turnstile } from "./turnstile.ts";
+
+/** How long a request waits for a settlement: as long as the facilitator may take, and a moment. */
+const SETTLE_WAIT = 25_000;
+
+type Parts = {
+  journal: Journal;
+  ledger: LedgerStore;
+  dispatcher: Dispatcher;
+  clock: () => number;
+  idempotencySince: () => number;
+  job: (id: string, wait: number) => Promise<string | null>;
+  settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
+};
+
+/** Commits that are paid: reserve, then (verified by the router) submit, and settle when dispatch has claimed a worker [PY5–PY9]. */
+export class Purchases {
+  readonly #parts: Parts;
+  readonly #turnstile = new Turnstile();
+  /** Commits whose payment is being verified, by payment key. */
+  readonly #inside = new Map<string, CommitInput>();
+  /** Settle calls under way, with whoever waits for them. */
+  readonly #settling = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
+    const { dispatcher, ledger, clock } = this.#parts;
+    for (;;) {
+      const idempotent = await this.#enter(input, payment.key);
+      if (idempotent !== null) return idempotent;
+      // The ledger's done rows are read from the journal, so what is about to be written has to be there.
+      dispatcher.flush();
+      const { payload, requirements, ...facts } = payment;
+      const event = { type: "reserve", payment: { ...facts, payer: facts.payer && spelled(facts.payer) }, job: factsOf(input, clock()), stored: ledger.find(payment.key) } as const;
+      const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
+      const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
+      await dispatcher.committed();
+      switch (reservation?.state) {
+        case "reserved":
+        case "credit":
+          this.#inside.set(payment.key, input);
+          return { state: reservation.state };
+        case "known":
+          this.#leave(input, payment.key);
+          return this.#known(reservation.jobId, input.wait);
+        case "refused":
+          this.#leave(input, payment.key);
+          return reservation.reason === "no_trusted_worker" ? { state: "refused", reason: reservation.reason, jobId: input.id } : { state: "refused", reason: reservation.reason };
+        case "busy":
+        case undefined:
+          // A reservation of a request that died with the memory of this hub: it ends by itself.
+          this.#leave(input, payment.key);
+          await scheduler.wait(500);
+          continue;
+        default:
+          return reservation satisfies never;
+      }
+    }
+  }
+
+  async submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+    try {
+      return await this.#submit(input, key, payer);
+    } finally {
+      this.#leave(input, key);
+    }
+  }
+
+  async release(key: string, jobId: string): Promise<void> {
+    this.#parts.dispatcher.apply({ type: "release", key, jobId });
+    const input = this.#inside.get(key);
+    if (input?.id === jobId) this.#leave(input, key);
+    await this.#parts.dispatcher.committed();
+  }
+
+  /** Asks the facilitator to settle, and tells dispatch what came of it. Called when the row is durable. Never rejects. */
+  async settle(key: string): Promise<void> {
+    const { ledger, dispatcher, settle } = this.#parts;
+    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
+    this.#settling.set(key, waiting);
+    const held = ledger.held(key);
+    const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome) }, outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } });
+    await dispatcher.committed().catch(() => {});
+    this.#settling.delete(key);
+    waiting.resolve();
+  }
+
+  async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+    const { dispatcher, clock, ledger, journal } = this.#parts;
+    // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
+    const row = ledger.find(key);
+    const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
+    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
+    const job = factsOf(input, clock());
+    for (const effect of dispatcher.apply({ type: "submit", job, payment: { key, payer: spelled(payer) } }, { payload: input.payload })) {
+      if (effect.type === "refused" && effect.jobId === input.id) {
+        await dispatcher.committed();
+        return { ok: false, reason: effect.reason };
+      }
+      if (effect.type === "same_as") return this.#bought(input, effect.otherId);
+      if (effect.type === "ended" && effect.jobId === input.id) {
+        await dispatcher.committed();
+        return { ok: false, reason: "no_trusted_worker", jobId: input.id };
+      }
+    }
+    return this.#answered(input, key);
+  }
+
+  /** The answer to a submit that was accepted, once it is known whether its payment could be settled. */
+  async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
+    const { dispatcher, ledger } = this.#parts;
+    const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
+    await dispatcher.committed();
+    await this.#whileSettling(paidBy);
+    const refusal = ledger.refusalOf(paidBy, input.id);
+    if (refusal !== null) return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
+    return this.#bought(input, input.id);
+  }
+
+  async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
+    const { dispatcher, ledger, job } = this.#parts;
+    if (input.idempotency !== null) dispatcher.keepIdempotent({ userId: input.userId, ...input.idempotency, jobId });
+    await dispatcher.committed();
+    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  async #known(jobId: string, wait: number): Promise<ReserveAnswer> {
+    const { ledger, job } = this.#parts;
+    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  /** Waits for the settle call of a payment, if there is one, for as long as a request may. */
+  async #whileSettling(key: string): Promise<void> {
+    if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
+    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
+    this.#settling.set(key, waiting);
+    await Promise.race([waiting.promise, scheduler.wait(SETTLE_WAIT)]);
+  }
+
+  /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */
+  async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
+    const { journal, dispatcher, clock, idempotencySince } = this.#parts;
+    for (const name of names(input, key)) {
+      for (let other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation); other !== null; other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation)) {
+        await Promise.race([other, scheduler.wait(TIMING.reservation)]);
+      }
+    }
+    if (input.idempotency === null) return null;
+    const known = dispatcher.pendingIdempotent(input.userId, input.idempotency.key) ?? journal.idempotent(input.userId, input.idempotency.key, idempotencySince());
+    if (known === null) return null;
+    this.#leave(input, key);
+    if (known.fingerprint !== input.idempotency.fingerprint) return { state: "refused", reason: "idempotency_key_reused" };
+    return this.#known(known.jobId, input.wait);
+  }
+
+  #leave(input: CommitInput, key: string): void {
+    if (this.#inside.get(key)?.id === input.id) this.#inside.delete(key);
+    for (const name of names(input, key)) this.#turnstile.leave(name, input.id);
+  }
+}
+
+/** What a request has to itself while it is looked at; always in this order, so that no two wait for each other. */
+function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
+  return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
+}
+
+function factsOf(input: CommitInput, createdAt: number): JobFacts {
+  const { id, jobType, policy, privacyClass, userId, trustedKeys, payload } = input;
+  return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+}
+
+/** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */
+function spelled(payer: string): string {
+  return payer.startsWith("0x") ? payer.toLowerCase() : payer;
+}
+
+function settlementOf(outcome: SettleOutcome): Settlement {
+  switch (outcome.kind) {
+    case "settled":
+      return { kind: "settled", transaction: outcome.transaction };
+    case "refused":
+      return { kind: "refused", alreadyUsed: outcome.alreadyUsed };
+    case "unknown":
+      return { kind: "unknown" };
+    default:
+      return outcome satisfies never;
+  }
+}

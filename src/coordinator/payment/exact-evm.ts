@@ -1,0 +1,69 @@
+import * as z from "zod";
+import type { Requirements } from "./requirement.ts";
+import type { SchemeReading } from "./scheme-reading.ts";
+
+/** How much longer than now an authorization must be good, ms: 30 s of waiting for a worker, and then its settlement on the chain [PY7]. */
+const MARGIN = 40_000;
+
+/** The longest an unknown settlement is asked for again: an authorization may be good for ever, a job may not wait for ever. */
+const LONGEST_HOLD = 24 * 60 * 60 * 1_000;
+
+const lowerCase = (text: string) => text.toLowerCase();
+const Address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits")
+  .transform(lowerCase);
+const Uint256 = z.string().refine((text) => /^(0|[1-9]\d{0,77})$/.test(text) && BigInt(text) < 1n << 256n, "must be a decimal string of less than 2^256");
+
+/** An EIP-3009 authorization and its signature. 65 bytes from a key, more from a contract; fewer than 64 from nobody. */
+const Payload = z.object({
+  signature: z
+    .string()
+    .regex(/^0x(?:[0-9a-fA-F]{2}){64,4096}$/, "must be 0x and 64 bytes of hex or more")
+    .transform(lowerCase),
+  authorization: z.object({
+    from: Address,
+    to: Address,
+    value: Uint256,
+    validAfter: Uint256,
+    validBefore: Uint256,
+    nonce: z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 32 bytes of hex")
+      .transform(lowerCase),
+  }),
+});
+
+/**
+ * Checks an EVM payment of the scheme `exact` by itself: its shape, payee and amount, and its times at `now` (ms) [PY3].
+ * Hex goes on in lower case: what is signed are the bytes, and a checksum that is wrong makes some facilitators fail.
+ */
+export function readExactEvm(payload: unknown, ours: Requirements, now: number): SchemeReading {
+  const parsed = Payload.safeParse(payload);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return {
+      ok: false,
+      error: `payload.${issue?.path.join(".") ?? ""} ${issue?.code === "invalid_format" || issue?.code === "custom" ? issue.message : "is missing or wrong"}`,
+    };
+  }
+  const { authorization } = parsed.data;
+  const { from, to, value, nonce } = authorization;
+  if (to !== lowerCase(ours.payTo)) return { ok: false, error: `payload.authorization.to must be ${ours.payTo}` };
+  if (value !== ours.amount) return { ok: false, error: `payload.authorization.value must be ${ours.amount}` };
+  const validBefore = BigInt(authorization.validBefore) * 1_000n;
+  return {
+    ok: true,
+    payload: parsed.data,
+    key: `${ours.network}:${ours.asset}:${from}:${nonce}`.toLowerCase(),
+    payer: from,
+    feePayer: null,
+    expiresAt: validBefore < BigInt(now + LONGEST_HOLD) ? Number(validBefore) : now + LONGEST_HOLD,
+    untimely:
+      BigInt(authorization.validAfter) * 1_000n > BigInt(now)
+        ? "payload.authorization.validAfter is in the future"
+        : validBefore < BigInt(now + MARGIN)
+          ? `payload.authorization.validBefore must be at least ${MARGIN / 1_000} s from now`
+          : null,
+  };
+}

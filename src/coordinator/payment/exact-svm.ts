@@ -1,0 +1,63 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import * as z from "zod";
+import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
+import type { Requirements } from "./requirement.ts";
+import type { SchemeReading } from "./scheme-reading.ts";
+import { MAX_TRANSACTION_BYTES, type SvmInstruction, type SvmTransaction, readTransaction } from "./svm-transaction.ts";
+import { associatedTokenAccount } from "./token-account.ts";
+
+/** How long a transaction is taken to be alive, ms: its blockhash lives for 60 to 90 s [PY8]. */
+const LIFETIME = 120_000;
+
+const MAX_BASE64 = Math.ceil(MAX_TRANSACTION_BYTES / 3) * 4;
+const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
+const TRANSFER_CHECKED = 12;
+
+const Payload = z.object({ transaction: z.string().min(1).max(MAX_BASE64) });
+
+/**
+ * Checks an SVM payment of the scheme `exact` by itself: its transaction decodes, the payer has signed, and where it names a transfer in full, that is ours [PY3].
+ * A transfer inside another program (a smart wallet's) or over a lookup table is left to the facilitator, who simulates it.
+ */
+export function readExactSvm(payload: unknown, ours: Requirements, now: number): SchemeReading {
+  const parsed = Payload.safeParse(payload);
+  if (!parsed.success) return { ok: false, error: `payload.transaction must be a string of 1 to ${MAX_BASE64} characters` };
+  const bytes = fromBase64(parsed.data.transaction);
+  const transaction = bytes === null ? null : readTransaction(bytes);
+  const [feePayer] = transaction?.signers ?? [];
+  if (bytes === null || transaction === null || feePayer === undefined) {
+    return { ok: false, error: "payload.transaction must be a serialized transaction in base64" };
+  }
+  // The fee payer signs last, at the facilitator.
+  if (transaction.signatures.slice(1).some((signature) => signature.every((byte) => byte === 0))) {
+    return { ok: false, error: "payload.transaction is not signed by its payer" };
+  }
+  const transfers = transaction.instructions.filter(isTransfer);
+  const named = transfers.filter(({ accounts }) => accounts.slice(0, 4).every((account) => account !== null));
+  const payer = named.map((transfer) => payerOf(transfer, ours, transaction)).find((found) => found !== null) ?? null;
+  if (payer === null && transfers.length > 0 && transfers.length === named.length) {
+    return { ok: false, error: `payload.transaction must transfer ${ours.amount} of ${ours.asset} to the token account of ${ours.payTo}` };
+  }
+  return {
+    ok: true,
+    payload: { transaction: toBase64(bytes) },
+    key: toHex(sha256(transaction.message)),
+    payer,
+    feePayer,
+    expiresAt: now + LIFETIME,
+    untimely: null,
+  };
+}
+
+function isTransfer({ program, data }: SvmInstruction): boolean {
+  return TOKEN_PROGRAMS.includes(program) && data[0] === TRANSFER_CHECKED;
+}
+
+/** Who pays by this TransferChecked, if it is the one that we asked for. */
+function payerOf({ program, accounts, data }: SvmInstruction, ours: Requirements, { signers }: SvmTransaction): string | null {
+  const [, mint, destination, owner] = accounts;
+  const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
+  const wanted = mint === ours.asset && amount === BigInt(ours.amount) && destination === associatedTokenAccount(ours.payTo, program, ours.asset);
+  // The owner of a token account may be a multisig, which does not sign itself.
+  return wanted && owner != null && (signers.includes(owner) || accounts.length > 4) ? owner : null;
+}

@@ -1,0 +1,87 @@
+import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse } from "@x402/core/types";
+import type { Settings } from "../config.ts";
+import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
+
+/** How long the facilitator may take, ms [PY8]. */
+const TIMEOUT = { supported: 5_000, verify: 5_000, settle: 20_000 } as const;
+
+/** An authorization or transaction that has been on the chain before, in the words of the reference facilitators and of the chains themselves. */
+const ALREADY_USED = /already[_ ]?(been[_ ])?(used|processed|settled|spent)|duplicate_settlement|authorization is used/i;
+
+/**
+ * What a settlement of a payment that has been settled before may fail with, as well as one that cannot be settled: the words that tell are lost on
+ * the way (2.27 drops them from settle, not from verify).
+ */
+const MAY_HIDE_A_USE = /simulation_failed|transaction_failed|transaction_state/;
+
+/** The transaction was sent and nobody knows yet what became of it: the same payload again finds out. */
+const PENDING = /(^|_)pending($|_)/;
+
+/** What the facilitator says of a payment before it is settled. `payer` is null where it names none. */
+export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
+
+/** What became of a settlement. `response` is JSON text of the x402 SettleResponse for the payer. */
+export type SettleOutcome =
+  | { kind: "settled"; transaction: string; response: string }
+  /** `alreadyUsed`: the chain has seen this payment before; by whom it was sent tells only who knows the earlier attempts [PY8]. */
+  | { kind: "refused"; reason: string; response: string; alreadyUsed: boolean }
+  /** The money may have moved: settle the same payload again [PY8]. */
+  | { kind: "unknown"; reason: string };
+
+/** Where the facilitator is. */
+type Where = { payment: Pick<Settings["payment"], "facilitator"> };
+
+/** What the facilitator can do. @throws {NoAnswer} */
+export async function askSupported(where: Where): Promise<SupportedResponse> {
+  return await client(where, "supported").getSupported();
+}
+
+/** Asks the facilitator whether a payment is good. Never throws; nothing of the payment is logged. */
+export async function verifyPayment(where: Where, payloadJson: string, requirementsJson: string): Promise<VerifyOutcome> {
+  try {
+    const answer = await client(where, "verify").verify(...parse(payloadJson, requirementsJson));
+    if (answer.isValid) return { kind: "valid", payer: answer.payer || null };
+    return { kind: "invalid", reason: answer.invalidReason || "refused_by_facilitator" };
+  } catch (error) {
+    return { kind: "unavailable", reason: reasonOf(error) };
+  }
+}
+
+/** Has the facilitator move the money of a payment. Never throws; nothing of the payment is logged. */
+export async function settlePayment(where: Where, payloadJson: string, requirementsJson: string): Promise<SettleOutcome> {
+  try {
+    const answer = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
+    if (answer.success) return { kind: "settled", transaction: answer.transaction, response: JSON.stringify(answer) };
+    const { errorReason: reason = "refused_by_facilitator", errorMessage = "" } = answer;
+    if (PENDING.test(reason)) return { kind: "unknown", reason };
+    const alreadyUsed =
+      ALREADY_USED.test(`${reason} ${errorMessage}`) || (MAY_HIDE_A_USE.test(reason) && (await wasUsed(where, payloadJson, requirementsJson)));
+    return { kind: "refused", reason, response: failure(answer, reason), alreadyUsed };
+  } catch (error) {
+    return { kind: "unknown", reason: reasonOf(error) };
+  }
+}
+
+/** Whether the facilitator, asked to verify it, says that a payment has been used. @throws {NoAnswer} */
+async function wasUsed(where: Where, payloadJson: string, requirementsJson: string): Promise<boolean> {
+  const answer = await client(where, "verify").verify(...parse(payloadJson, requirementsJson));
+  return !answer.isValid && ALREADY_USED.test(`${answer.invalidReason ?? ""} ${answer.invalidMessage ?? ""}`);
+}
+
+/** A failed settlement as the payer is told of it. The message stays out: it can quote the facilitator's own node. */
+function failure({ transaction, network, payer }: SettleResponse, errorReason: string): string {
+  return JSON.stringify({ success: false, errorReason, transaction, network, payer });
+}
+
+function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClient {
+  return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] });
+}
+
+/** Our own texts: the router made both from what it had checked. */
+function parse(payloadJson: string, requirementsJson: string): [PaymentPayload, PaymentRequirements] {
+  return [JSON.parse(payloadJson), JSON.parse(requirementsJson)];
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof NoAnswer ? error.reason : "failed";
+}

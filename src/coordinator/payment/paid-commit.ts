@@ -1,0 +1,123 @@
+import type { ResolvedPolicy } from "../../protocol/job.ts";
+import { isJsonObject, readJson } from "../../protocol/text.ts";
+import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
+import { errorFacts, logError } from "../log.ts";
+import type { AppContext } from "../routes/app-env.ts";
+import { askHub } from "../routes/ask-hub.ts";
+import { type Commit, accepted, refused } from "../routes/commit-answer.ts";
+import { RETRY_AFTER, refuse } from "../routes/refuse.ts";
+import { verifyPayment } from "./facilitator.ts";
+import { feePayers } from "./fee-payers.ts";
+import { answer402, paymentHeaders, setSettlement } from "./headers.ts";
+import { offerOf } from "./offer.ts";
+import { type ReadPayment, chargedTerms, payloadText, readPayment } from "./read-payment.ts";
+import { type Offer, resourceInfo } from "./requirement.ts";
+
+/** How fresh the list of fee payers must be before a payment is refused for not being by one of them, ms. */
+const FEE_PAYERS_AGE = 10_000;
+
+/** Whether a payment may be spent, and by whom; if not, what is answered. */
+type Verdict = { ok: true; payer: string } | { ok: false; kind: "invalid" | "unavailable"; reason: string };
+
+/** Why the hub took no job, other than that the money did not move. */
+type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<SubmitAnswer, { ok: false }>, { reason: "payment_failed" }>;
+
+/**
+ * A commit that brings a payment: read it, reserve it, have it verified, submit [PY5]. `binding` is the fingerprint of endpoint and fields: the
+ * same payment for another job is refused [PY6]. Nothing is charged before `submit`, and there only when a worker is claimed [PY7].
+ */
+export async function paidCommit(c: AppContext, commit: Commit, policy: ResolvedPolicy, binding: string): Promise<Response> {
+  const offer = await offerOf(c.var.settings, policy, c.req.url);
+  const payment = readPayment(paymentHeaders(c), offer, Date.now());
+  if (!payment.ok) return answer402(c, offer, `invalid_payment: ${payment.error}`);
+
+  const input = inputOf(payment, offer, binding);
+  const reservation = await askHub(c.env, (hub) => hub.reserve(commit.now(), input));
+  switch (reservation.state) {
+    case "known":
+      setSettlement(c, reservation.settlement);
+      return await accepted(c, reservation, commit.wait);
+    case "refused":
+      return refusedPaid(c, offer, reservation);
+    case "credit":
+      // Settled long ago: nobody has to be asked again, and its time may be over.
+      return await submit(c, commit, offer, input, payment.payer ?? "");
+    case "reserved":
+      break;
+    default:
+      return reservation satisfies never;
+  }
+
+  const verdict = await judge(c, payment, input);
+  if (verdict.ok) return await submit(c, commit, offer, input, verdict.payer);
+  await askHub(c.env, (hub) => hub.release(input.key, commit.now().id)).catch((error: unknown) => {
+    // It ends by itself in a minute; until then the same payment waits.
+    logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
+  });
+  if (verdict.kind === "invalid") return answer402(c, offer, `invalid_payment: ${verdict.reason}`);
+  logError("facilitator_unavailable", { request_id: c.var.requestId, reason: verdict.reason });
+  return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
+}
+
+function inputOf(payment: ReadPayment, offer: Offer, binding: string): PaymentInput {
+  const { key, digest, payer, expiresAt } = payment;
+  const terms = chargedTerms(payment, offer);
+  const payload = payloadText(payment, offer, resourceInfo(offer));
+  return { key, digest, binding, payer, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
+}
+
+/** Asks whether a reserved payment is good: first here what costs nothing, then the facilitator. */
+async function judge(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Verdict> {
+  const { settings } = c.var;
+  if (payment.untimely !== null) return { ok: false, kind: "invalid", reason: payment.untimely };
+  if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
+    return { ok: false, kind: "invalid", reason: "payload.transaction names a fee payer that is none of the facilitator's" };
+  }
+  const outcome = await verifyPayment(settings, input.payload, input.requirements);
+  if (outcome.kind !== "valid") return { ok: false, ...outcome };
+  // On EVM the payment itself says who pays, and a facilitator that read another one has verified something else.
+  if (settings.instance === "evm" && payment.payer !== null && outcome.payer !== null && outcome.payer.toLowerCase() !== payment.payer) {
+    return { ok: false, kind: "unavailable", reason: "another_payer" };
+  }
+  const payer = settings.instance === "evm" ? payment.payer : (outcome.payer ?? payment.payer);
+  return payer === null ? { ok: false, kind: "unavailable", reason: "no_payer" } : { ok: true, payer };
+}
+
+/** Whether the facilitator would pay this fee [PY11]. It is asked anew before it is said not to; where it does not tell, it will see for itself. */
+async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
+  const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
+  if (listed((await feePayers(c.var.settings))?.all)) return true;
+  return listed((await feePayers(c.var.settings, FEE_PAYERS_AGE))?.all);
+}
+
+async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
+  const answer = await askHub(c.env, (hub) => hub.submit(commit.now(), input.key, payer));
+  if (answer.ok) {
+    setSettlement(c, answer.settlement);
+    return await accepted(c, answer, commit.wait);
+  }
+  if (answer.reason !== "payment_failed") return refusedPaid(c, offer, answer);
+  setSettlement(c, answer.settlement);
+  return answer402(c, offer, failure(answer));
+}
+
+/** The answer to a payment that the hub did not take: nothing was charged. */
+function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
+  switch (answer.reason) {
+    case "payment_already_used":
+      return answer402(c, offer, answer.reason);
+    case "reservation_lost":
+      return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+    case "no_trusted_worker":
+      return refused(c, answer);
+    default:
+      return refused(c, { reason: answer.reason });
+  }
+}
+
+/** `payment_failed`, and the reason in the facilitator's words. */
+function failure({ error, settlement }: { error: string; settlement: string }): string {
+  const json = readJson(settlement);
+  const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : error;
+  return reason === "payment_failed" ? reason : `payment_failed: ${reason}`;
+}

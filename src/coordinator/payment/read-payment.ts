@@ -1,0 +1,108 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { LIMITS } from "../../protocol/limits.ts";
+import { isJsonObject, readJson, utf8Length } from "../../protocol/text.ts";
+import { fromBase64, toHex } from "../../receipt/bytes.ts";
+import { readExactEvm } from "./exact-evm.ts";
+import { readExactSvm } from "./exact-svm.ts";
+import { type Offer, type Requirements, requirements } from "./requirement.ts";
+import type { SchemeReading } from "./scheme-reading.ts";
+
+/** The headers that a payment may come in [PY3]. */
+export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
+
+/** A payment as it came: on our terms, and not yet shown to anybody. */
+export type ReadPayment = Extract<SchemeReading, { ok: true }> & {
+  /** SHA-256 hex of the inner payload: header, envelope and what else came along do not make another payment of it [PY6]. */
+  digest: string;
+};
+
+/** What reading the payment of a request gave; `error` says what is wrong with it. */
+export type PaymentReading = ReadPayment | { ok: false; error: string };
+
+/** Names that version 1 has for networks that version 2 names by CAIP-2. */
+const V1_NETWORKS: Readonly<Record<string, string>> = {
+  solana: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+  "solana-devnet": "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+  "solana-testnet": "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z",
+};
+
+/** Whether a request brings a payment at all, good or not. */
+export function bringsPayment(headers: PaymentHeaders): boolean {
+  return Boolean(headers["PAYMENT-SIGNATURE"]) || Boolean(headers["X-PAYMENT"]);
+}
+
+/**
+ * Reads the payment of a request: either header, either envelope, its terms compared with `offer` [PY3]. Some wallets send both headers;
+ * then both must bring the same payment, since nobody could say which of two was meant to be charged.
+ */
+export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): PaymentReading {
+  const names = (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).filter((name) => headers[name]);
+  const readings = names.map((name) => readHeader(name, headers[name] ?? "", offer, now));
+  const [first = { ok: false, error: "no payment header" }, second] = readings;
+  const bad = readings.find((reading) => !reading.ok);
+  if (bad !== undefined) return bad;
+  if (first.ok && second?.ok && first.digest !== second.digest) return { ok: false, error: `${names.join(" and ")} bring different payments` };
+  return first;
+}
+
+/** JSON text of the v2 payload for the facilitator: with our terms, and nothing of the client's but what was signed [PY3]. */
+export function payloadText(payment: ReadPayment, offer: Offer, resource: object): string {
+  return JSON.stringify({ x402Version: 2, resource, accepted: chargedTerms(payment, offer), payload: payment.payload });
+}
+
+/** Our terms for this very payment: whoever pays its fee is in them, since any of the facilitator's signers may [PY11]. */
+export function chargedTerms({ feePayer }: ReadPayment, offer: Offer): Requirements {
+  const ours = requirements(offer);
+  return feePayer === null ? ours : { ...ours, extra: { ...ours.extra, feePayer } };
+}
+
+function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): PaymentReading {
+  const wrong = (error: string) => ({ ok: false, error: `${name}: ${error}` }) as const;
+  if (utf8Length(header) > LIMITS.paymentHeaderBytes) return wrong(`must not be larger than ${LIMITS.paymentHeaderBytes} bytes`);
+  const text = decode(header);
+  if (text === null) return wrong("must be base64 of UTF-8");
+  const json = readJson(text);
+  if (!json.ok) return wrong(json.reason === "too_deep" ? `must not nest deeper than ${LIMITS.jsonDepth} levels` : "must be base64 of JSON");
+  if (!isJsonObject(json.value)) return wrong("must be base64 of a JSON object");
+  const ours = requirements(offer);
+  const mismatch = compareTerms(json.value, ours, offer.instance);
+  if (mismatch !== null) return wrong(mismatch);
+  const { payload } = json.value;
+  if (!isJsonObject(payload)) return wrong("payload must be an object");
+  const reading = offer.instance === "evm" ? readExactEvm(payload, ours, now) : readExactSvm(payload, ours, now);
+  return reading.ok ? { ...reading, digest: toHex(sha256(utf8ToBytes(JSON.stringify(reading.payload)))) } : wrong(reading.error);
+}
+
+function decode(header: string): string | null {
+  const bytes = fromBase64(header.trim());
+  if (bytes === null) return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** What of an envelope's terms is not ours; null when they are. Which version it is of decides where they stand. */
+function compareTerms(envelope: Record<string, unknown>, ours: Requirements, instance: Offer["instance"]): string | null {
+  const { x402Version } = envelope;
+  if (x402Version === 1) {
+    // Version 1 names scheme and network only; the rest is in what was signed.
+    const network =
+      typeof envelope.network === "string" ? (Object.hasOwn(V1_NETWORKS, envelope.network) ? V1_NETWORKS[envelope.network] : envelope.network) : undefined;
+    return envelope.scheme !== ours.scheme ? `scheme must be ${ours.scheme}` : network !== ours.network ? `network must be ${ours.network}` : null;
+  }
+  if (x402Version !== 2) return "x402Version must be 2 or 1";
+  const { accepted } = envelope;
+  if (!isJsonObject(accepted)) return "accepted must be an object";
+  for (const term of ["scheme", "network", "amount", "asset", "payTo"] as const) {
+    const theirs = accepted[term];
+    // EVM addresses are hex, with or without a checksum in their case; Solana's mean what they say.
+    const same =
+      theirs === ours[term] ||
+      (instance === "evm" && typeof theirs === "string" && theirs.startsWith("0x") && theirs.toLowerCase() === ours[term].toLowerCase());
+    if (!same) return `accepted.${term} must be ${ours[term]}`;
+  }
+  return null;
+}

@@ -1,0 +1,347 @@
+import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
+import type { DispatchEvent, DispatchState, Effect, Payment, Reservation } from "../../src/coordinator/dispatch/index.ts";
+import type { Authorization } from "./chain.ts";
+import type { PayingPlan } from "./paying-plan.ts";
+import { Random } from "./random.ts";
+import type { PaidRequest } from "./seekers.ts";
+import { broken } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** How late an alarm and a commit may make something, ms. */
+const LATE = 3_000;
+
+/**
+ * Money, from outside: what was signed, what moved on the chain, what is stored; no crash erases it. The invariants:
+ *
+ * - M1 a payment has at most one live or completed job; another only after the one before has failed, by its credit
+ * - M2 money that moved has a row that says so, or will ask: settled with a live job, spent with a completed one, else a credit
+ * - M3 no job of a paid request is leased before its payment is settled, or a credit of the same payer that covers it is spent
+ * - M4 no settle call without a worker that is kept for it, unless an earlier call ended unknown; never after settled or void
+ * - M5 at most 4 settle calls at once · M6 no worker is kept for longer than 10 s · M7 at most 4 held payments per payer
+ * - M8 a request that was refused has no job and no payment · M9 nothing is reserved, held or settling for longer than it may be
+ * - M10 `already used` without an earlier doubt is no settlement, a refusal without doubt is final, no answer is no refusal
+ * - M11 the same payment for the same thing gives the same job; for another thing it is refused
+ */
+export class Money {
+  readonly #world: World;
+  readonly plan: PayingPlan;
+  /** Chance of everything that has to do with money, so that histories without it are as they were. */
+  readonly random: Random;
+  readonly #signed = new Map<string, Authorization>();
+  readonly #requests = new Map<string, PaidRequest>();
+  readonly #refused = new Set<string>();
+  /** By payment, the jobs that it was ever committed to pay for. */
+  readonly #jobs = new Map<string, Set<string>>();
+  readonly #payer = new Map<string, string>();
+  /** Payments that were committed as settling, and of those, the ones with a call that ended without an answer or was lost. */
+  readonly #begun = new Set<string>();
+  readonly #doubted = new Set<string>();
+  readonly #final = new Map<string, Payment["phase"]["kind"]>();
+  readonly #terms = new Map<string, { digest: string; binding: string }>();
+  readonly #holds = new Map<string, { jobId: string; due: number; since: number }>();
+  readonly #since = new Map<string, { kind: string; at: number }>();
+  /** When the time of a job began anew, because its payment was unknown for a while [PY8]. */
+  readonly #renewed = new Map<string, number>();
+
+  constructor(world: World, plan: PayingPlan, seed: number) {
+    this.#world = world;
+    this.plan = plan;
+    this.random = new Random(seed + 0xca54);
+  }
+
+  // --- what the world tells ---
+
+  signed(authorization: Authorization): void {
+    this.#signed.set(authorization.key, authorization);
+    this.#payer.set(authorization.key, authorization.payer);
+  }
+
+  authorization(key: string): Authorization {
+    return this.#signed.get(key) ?? broken("M4", `${key} was never signed`);
+  }
+
+  requested(request: PaidRequest): void {
+    this.#requests.set(request.id, request);
+  }
+
+  request(jobId: string): PaidRequest | undefined {
+    return this.#requests.get(jobId);
+  }
+
+  /** When the total time of a job began, if not at its commit. */
+  renewedAt(jobId: string): number | undefined {
+    return this.#renewed.get(jobId);
+  }
+
+  /** The chain moved money for us: the ledger has to be waiting for it. */
+  moved(key: string): void {
+    const { stats, hub, trace } = this.#world;
+    stats.settlements++;
+    trace?.(`chain: ${key} is settled`);
+    const kind = stored(hub.storedPayments.get(key))?.phase.kind ?? "nothing";
+    if (kind !== "settling" && kind !== "unknown") broken("M2", `${key} is settled on chain and stored as ${kind}`);
+  }
+
+  answered(request: PaidRequest, said: Reservation): void {
+    const { facts } = request;
+    const terms = this.#terms.get(facts.key);
+    const isSame = terms === undefined || (terms.digest === facts.digest && terms.binding === facts.binding);
+    if (said.state === "known") this.same(request, said.jobId);
+    if (said.state === "refused") this.refused(request);
+    else if (!isSame && said.state !== "reserved") broken("M11", `${request.id} is another use of ${facts.key} and is told ${said.state}`);
+  }
+
+  /** A request was answered with another job: one for the same payment and the same thing. */
+  same(request: PaidRequest, otherId: string): void {
+    this.#world.stats.replays++;
+    const other = this.#requests.get(otherId);
+    if (other?.facts.digest !== request.facts.digest || other.facts.binding !== request.facts.binding)
+      broken("M11", `${request.id} for ${request.facts.binding} is answered with ${otherId} for ${other?.facts.binding}`);
+  }
+
+  /** A request was refused for certain: it has no job and holds no payment, now and later. */
+  refused(request: PaidRequest): void {
+    this.#world.stats.refusals++;
+    this.#refused.add(request.id);
+    this.#checkRefused(request.id);
+  }
+
+  #checkRefused(id: string): void {
+    const { hub } = this.#world;
+    if (hub.storedRows.has(id)) broken("M8", `${id} was refused and lives`);
+    const outcome = hub.storedEnded.get(id)?.outcome;
+    if (outcome !== undefined && (outcome.status === "completed" || outcome.cause !== "no_trusted_worker")) broken("M8", `${id} was refused and was run`);
+    const key = this.#requests.get(id)?.facts.key ?? "";
+    const row = stored(hub.storedPayments.get(key));
+    if (row?.jobId === id) broken("M8", `${id} was refused and ${key} is ${row.phase.kind} for it`);
+  }
+
+  // --- after every event ---
+
+  after(state: DispatchState, event: DispatchEvent, effects: readonly Effect[], now: number): void {
+    const late = LATE + this.#world.plan.alarmLate;
+    for (const effect of effects) {
+      if (effect.type === "settle") this.#checkSettle(state, event, effect.key, now);
+      if (effect.type === "assign") this.#checkAssign(state, effect.jobId);
+      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "payment_failed")
+        this.#checkFailed(state, event, effect.jobId, now);
+    }
+    const { stats } = this.#world;
+    stats.queuedSettlements = Math.max(stats.queuedSettlements, state.ledger.settleQueue.size);
+    if (event.type === "settled" && event.settlement.kind === "unknown") stats.unknownOutcomes++;
+    if (event.type === "settled") this.#checkAnswer(state, event, effects, now);
+    const held = new Map<string, number>();
+    for (const { key, phase, expiresAt } of state.ledger.payments.values()) {
+      if (phase.kind !== "held" && phase.kind !== "settling" && phase.kind !== "unknown") continue;
+      if (expiresAt <= now) continue;
+      const payer = this.#payer.get(key) ?? "";
+      held.set(payer, (held.get(payer) ?? 0) + 1);
+      if ((held.get(payer) ?? 0) > LIMITS.heldPayments) broken("M7", `${payer} has more than ${LIMITS.heldPayments} held payments`);
+    }
+    for (const { id, phase, payment } of state.jobs.values()) {
+      if (phase.kind !== "settling" || phase.hold !== null) continue;
+      const over = now - (state.ledger.payments.get(payment ?? "")?.expiresAt ?? now);
+      // Two calls before its own may each have taken all their time.
+      if (over > 60_000 + late) broken("M9", `${id} is not known to be paid ${over} ms after its payment expired`);
+    }
+    for (const worker of state.workers.values()) {
+      const phase = state.jobs.get(worker.jobId ?? "")?.phase;
+      if (phase?.kind !== "settling" || phase.hold?.conn !== worker.conn) {
+        this.#holds.delete(worker.key);
+        continue;
+      }
+      const before = this.#holds.get(worker.key);
+      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue)
+        this.#holds.set(worker.key, { jobId: worker.jobId ?? "", due: phase.holdDue, since: now });
+      else if (now > before.since + TIMING.hold + late) broken("M6", `${worker.key} is kept for ${worker.jobId} for ${now - before.since} ms`);
+    }
+    for (const [key, { kind, at }] of this.#since) {
+      if (kind === "reserved" && now > at + TIMING.reservation + late) broken("M9", `${key} is reserved for ${now - at} ms`);
+      if (kind === "held" && now > at + TIMING.claimWindow + TIMING.hold + late) broken("M9", `${key} is held for ${now - at} ms`);
+      if (kind === "settling" && now > at + 20_000 + late) broken("M9", `${key} is settling for ${now - at} ms`);
+    }
+  }
+
+  #checkSettle(state: DispatchState, event: DispatchEvent, key: string, now: number): void {
+    const final = this.#final.get(key);
+    if (final !== undefined) broken("M4", `${key} is settled again, it is ${final}`);
+    const payment = state.ledger.payments.get(key);
+    if (payment?.phase.kind !== "settling") broken("M4", `${key} is settled while it is ${payment?.phase.kind}`);
+    if (this.#world.hub.calls.has(key)) broken("M4", `${key} is settled twice at once`);
+    const job = state.jobs.get(payment.jobId);
+    if (this.#begun.has(key)) {
+      if (event.type === "time" && payment.expiresAt <= now && job !== undefined) broken("M9", `${key} has expired and ${job.id} still waits for it`);
+      return;
+    }
+    const hold = job?.phase.kind === "settling" ? job.phase.hold : null;
+    if (hold === null || state.workers.get(hold.key)?.jobId !== job?.id) broken("M4", `${key} is settled without a worker for ${payment.jobId}`);
+  }
+
+  #checkAssign(state: DispatchState, jobId: string): void {
+    const request = this.#requests.get(jobId);
+    const key = state.jobs.get(jobId)?.payment ?? null;
+    if (request === undefined) return key === null ? undefined : broken("M3", `the free ${jobId} is paid by ${key}`);
+    const payment = state.ledger.payments.get(key ?? "");
+    if (payment === undefined) return broken("M3", `${jobId} is assigned and not paid`);
+    if (payment.phase.kind !== "settled") broken("M3", `${jobId} is assigned while ${key} is ${payment.phase.kind}`);
+    const { chain } = this.#world;
+    const isOurs = chain.moved.has(payment.key) || (chain.cancelled.has(payment.key) && this.#doubted.has(payment.key));
+    if (!isOurs) broken("M3", `${jobId} is assigned and ${key} never moved`);
+    const { payer, amount } = this.authorization(payment.key);
+    if (payer !== request.order.payer) broken("M3", `${jobId} of ${request.order.payer} is paid by ${payer}`);
+    if (amount < request.order.amount) broken("M3", `${jobId} costs ${request.order.amount} and is paid with ${amount}`);
+  }
+
+  #checkAnswer(state: DispatchState, { key, settlement }: Extract<DispatchEvent, { type: "settled" }>, effects: readonly Effect[], now: number): void {
+    const payment = state.ledger.payments.get(key);
+    const saved = effects.findLast((effect) => effect.type === "save_payment" && effect.payment.key === key);
+    const kind = saved?.type === "save_payment" ? saved.payment.phase.kind : payment?.phase.kind;
+    const doubted = this.#doubted.has(key);
+    if (settlement.kind === "unknown") {
+      this.#doubted.add(key);
+      if (kind !== "unknown") broken("M10", `the outcome of ${key} is unknown and it is ${kind}`);
+      return;
+    }
+    const jobs = [...(this.#jobs.get(key) ?? [])].filter((id) => state.jobs.has(id));
+    if (settlement.kind === "settled" || (settlement.alreadyUsed && doubted)) {
+      if (kind !== "settled" && kind !== "credit") broken("M10", `${key} is settled and it is ${kind}`);
+      if (doubted) for (const id of jobs) this.#renewed.set(id, now);
+    } else if (kind !== "void" && !doubted) broken("M10", `${key} was refused and is ${kind}`);
+    else if (jobs.length > 0) broken("M10", `${key} was refused and ${jobs.join()} lives on`);
+  }
+
+  #checkFailed(state: DispatchState, event: DispatchEvent, jobId: string, now: number): void {
+    if (event.type === "settled" && event.settlement.kind === "refused") return;
+    const key = [...this.#jobs].find(([, ids]) => ids.has(jobId))?.[0] ?? "";
+    if (now < this.authorization(key).expiresAt) broken("M10", `${jobId} fails with payment_failed before ${key} is known or has expired`);
+    if (state.ledger.payments.get(key)?.phase.kind === "settled") broken("M10", `${jobId} fails with payment_failed though it is paid`);
+  }
+
+  // --- after every commit ---
+
+  /** The memory is gone, and with it the answers of the calls under way: whatever was to be settled is in doubt. */
+  forgotten(): void {
+    this.#holds.clear();
+    for (const { key, phase } of this.#rows()) {
+      if (phase.kind !== "settling") continue;
+      this.#doubted.add(key);
+      this.#since.delete(key);
+    }
+  }
+
+  /** A worker that was kept when the memory went is let go: its job has until now, and one more hold. */
+  booted(now: number): void {
+    for (const since of this.#since.values()) if (since.kind === "held") since.at = Math.max(since.at, now - TIMING.claimWindow);
+  }
+
+  committed(batch: readonly Effect[], now: number): void {
+    const touched = new Set<string>();
+    for (const effect of batch) {
+      if (effect.type === "save_payment") this.#saved(effect.payment, touched, now);
+      else if (effect.type === "drop_payment") this.#dropped(effect.key, touched);
+      else if (effect.type === "save") this.#linked(effect.jobId, touched);
+      else if (effect.type === "ended") {
+        for (const [key, ids] of this.#jobs) if (ids.has(effect.jobId)) touched.add(key);
+        if (this.#refused.has(effect.jobId)) this.#checkRefused(effect.jobId);
+      }
+    }
+    for (const key of touched) this.#checkRow(key);
+  }
+
+  #saved(payment: Payment, touched: Set<string>, now: number): void {
+    const { key, phase, digest, binding } = payment;
+    touched.add(key);
+    if (phase.kind === "settling") this.#begun.add(key);
+    if (phase.kind !== "reserved" && phase.kind !== "held" && phase.kind !== "settling" && phase.kind !== "unknown") this.#final.set(key, phase.kind);
+    if (phase.kind === "settling" || this.#since.get(key)?.kind !== phase.kind) this.#since.set(key, { kind: phase.kind, at: now });
+    if (phase.kind === "settled" && this.#jobs.has(key) && !this.#jobs.get(key)?.has(payment.jobId)) this.#world.stats.creditsSpent++;
+    const terms = this.#terms.get(key);
+    if (terms !== undefined && (terms.digest !== digest || terms.binding !== binding)) broken("M11", `${key} changes its terms to ${binding}`);
+    this.#terms.set(key, { digest, binding });
+    if (this.#refused.has(payment.jobId)) this.#checkRefused(payment.jobId);
+  }
+
+  #dropped(key: string, touched: Set<string>): void {
+    touched.add(key);
+    this.#since.delete(key);
+    this.#terms.delete(key);
+    if (this.#begun.has(key) || this.#final.has(key)) broken("M2", `the row of ${key} is dropped after it was settling`);
+  }
+
+  #linked(jobId: string, touched: Set<string>): void {
+    const row = this.#world.hub.storedRows.get(jobId);
+    if (row === undefined) return;
+    const key = paymentOf(row.snapshot);
+    if (this.#refused.has(jobId)) this.#checkRefused(jobId);
+    if (key === null) return this.#requests.has(jobId) ? broken("M3", `${jobId} is stored without its payment`) : undefined;
+    const ids = this.#jobs.get(key) ?? new Set();
+    this.#jobs.set(key, ids.add(jobId));
+    touched.add(key);
+  }
+
+  /** M1, M2: what is stored of a payment, of its jobs and on the chain fits together. */
+  #checkRow(key: string): void {
+    const { hub, chain } = this.#world;
+    const row = stored(hub.storedPayments.get(key));
+    let live = 0;
+    let completed = 0;
+    for (const id of this.#jobs.get(key) ?? []) {
+      if (hub.storedRows.has(id)) live++;
+      else if (hub.storedEnded.get(id)?.outcome.status === "completed") completed++;
+    }
+    if (live + completed > 1) broken("M1", `${key} has ${live} live and ${completed} completed jobs: ${[...(this.#jobs.get(key) ?? [])].join()}`);
+    const kind = row?.phase.kind ?? "nothing";
+    const now = `${key} is ${kind} with ${live} live and ${completed} completed jobs`;
+    switch (kind) {
+      case "settled":
+      case "held":
+        if (live !== 1 || !hub.storedRows.has(row?.jobId ?? "")) broken(kind === "held" ? "M9" : "M2", now);
+        break;
+      case "settling":
+      case "unknown":
+        if (completed > 0) broken("M3", now);
+        break;
+      case "spent":
+        if (completed !== 1) broken("M2", now);
+        break;
+      default:
+        if (live + completed > 0) broken("M1", now);
+    }
+    if (chain.moved.has(key) && ["nothing", "reserved", "held", "void"].includes(kind)) broken("M2", `${key} is settled on chain and stored as ${kind}`);
+    if (kind === "settling" || kind === "unknown" || kind === "held") {
+      for (const id of this.#jobs.get(key) ?? []) {
+        const { phase } = JSON.parse(hub.storedRows.get(id)?.snapshot ?? '{"phase":{"kind":"none"}}') as { phase: { kind: string } };
+        if (phase.kind === "leased") broken("M3", `${id} is leased while ${key} is ${kind}`);
+      }
+    }
+  }
+
+  *#rows(): Generator<Payment> {
+    for (const text of this.#world.hub.storedPayments.values()) yield JSON.parse(text) as Payment;
+  }
+
+  /** With the faults gone for long enough nothing is under way; what nobody can know any more is only asked for again. */
+  checkRest(): number {
+    const { agenda, stats } = this.#world;
+    let open = 0;
+    for (const row of this.#rows()) {
+      this.#checkRow(row.key);
+      const { kind } = row.phase;
+      if (kind === "credit") stats.credits++;
+      if (kind === "void" || kind === "spent" || kind === "credit") continue;
+      const isAsked = (kind === "unknown" || kind === "settling") && row.expiresAt < agenda.now && this.#doubted.has(row.key);
+      if (!isAsked || this.#world.chain.moved.has(row.key)) broken("M9", `${row.key} is ${kind} at rest`);
+      open++;
+    }
+    return open;
+  }
+}
+
+function stored(text: string | undefined): Payment | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as Payment);
+}
+
+/** The payment in a saved snapshot. */
+function paymentOf(snapshot: string): string | null {
+  return (JSON.parse(snapshot) as { payment: string | null }).payment;
+}

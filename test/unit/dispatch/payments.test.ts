@@ -1,0 +1,442 @@
+import { describe, expect, test } from "vitest";
+import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import type { Settlement } from "../../../src/coordinator/dispatch/index.ts";
+import { Desk, words } from "./desk.ts";
+
+const REFUSED: Settlement = { kind: "refused", alreadyUsed: false };
+const USED: Settlement = { kind: "refused", alreadyUsed: true };
+const UNKNOWN: Settlement = { kind: "unknown" };
+const fails = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "failed", conn, jobId, attempt: 1, retryable: false });
+const completes = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "complete", conn, jobId, attempt: undefined, verdict: "valid" });
+
+/** A desk where `w` is kept for the paid job `j`, and payment `k` is being settled. */
+function settling(): Desk {
+  const desk = new Desk();
+  desk.register("w");
+  desk.pay("k", "j");
+  return desk;
+}
+
+/** The same, after `w` ran it and failed: `k` is a credit of 1000. */
+function withCredit(): Desk {
+  const desk = settling();
+  desk.settled("k");
+  fails(desk, "w#1", "j");
+  return desk;
+}
+
+describe("before anyone is asked", () => {
+  test("[PY5] a reservation is dropped after 60 s, and the same payment may come again", () => {
+    const desk = new Desk();
+    expect(words(desk.reserve("k", "j"))).toBe("reserved");
+    expect(words(desk.pass(TIMING.reservation - 1))).toBe("");
+    expect(words(desk.pass(1))).toBe("drop k");
+    expect(words(desk.buy("k", "j"))).toBe("reservation_lost");
+    expect(words(desk.reserve("k", "again"))).toBe("reserved");
+  });
+
+  test("[PY5] a payment that was not verified leaves nothing", () => {
+    const desk = new Desk();
+    desk.reserve("k", "j");
+    expect(words(desk.tell({ type: "release", key: "k", jobId: "j" }))).toBe("drop k");
+    expect([desk.money("k"), desk.state.ledger.timers.size]).toEqual(["gone", 0]);
+  });
+
+  test("[PY5] a release that comes late does not take back what was submitted", () => {
+    const desk = settling();
+    expect(words(desk.tell({ type: "release", key: "k", jobId: "j" }))).toBe("");
+    expect(desk.money("k")).toBe("settling");
+  });
+
+  test("[PY5] PRIVATE without a paired worker and a full queue are refused before the ledger is touched", () => {
+    const desk = new Desk();
+    expect(words(desk.reserve("k", "j", {}, { privacyClass: "PRIVATE" }))).toBe("no_trusted_worker");
+    expect(words(desk.reserve("k", "j", {}, { payloadBytes: LIMITS.queuedPayloadBytes + 1 }))).toBe("queue_full");
+    expect(desk.money("k")).toBe("gone");
+  });
+
+  test("[PY5] the paired worker leaves, or the queue fills, while the payment is verified: the reservation goes too", () => {
+    const desk = new Desk();
+    const secret = { privacyClass: "PRIVATE", trustedKeys: ["w"] } as const;
+    desk.register("w");
+    desk.reserve("k", "j", {}, secret);
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    expect(words(desk.buy("k", "j", "pam", secret))).toBe("drop k");
+    expect(desk.where("j")).toBe("failed no_trusted_worker");
+    desk.reserve("l", "full");
+    expect(words(desk.buy("l", "full", "pam", { payloadBytes: LIMITS.queuedPayloadBytes + 1 }))).toBe("drop l, queue_full");
+  });
+
+  test("[PY6] of concurrent uses one wins: the second waits, and is then told the first one's job", () => {
+    const desk = new Desk();
+    desk.reserve("k", "j");
+    expect(words(desk.reserve("k", "second"))).toBe("busy");
+    expect(words(desk.buy("k", "second"))).toBe("reservation_lost");
+    desk.buy("k", "j");
+    expect(words(desk.reserve("k", "second"))).toBe("known j");
+  });
+
+  test("[PY6] a submit whose reservation is over is not answered with the job of whoever reserved the payment since", () => {
+    const desk = new Desk();
+    desk.reserve("k", "j");
+    desk.pass(TIMING.reservation);
+    desk.pay("k", "other", { binding: "other body" });
+    expect(words(desk.buy("k", "j"))).toBe("reservation_lost");
+    expect(words(desk.buy("k", "other"))).toBe("");
+  });
+
+  test.each(["reserved", "held", "settling", "settled", "spent", "credit"])(
+    "[PY6] another body or signature under a key that is %s is already used",
+    (phase) => {
+      const desk = new Desk();
+      desk.reserve("k", "j");
+      if (phase !== "reserved") desk.buy("k", "j");
+      if (phase !== "reserved" && phase !== "held") desk.register("w");
+      if (phase === "settled" || phase === "spent" || phase === "credit") desk.settled("k");
+      if (phase === "spent") completes(desk, "w#1", "j");
+      if (phase === "credit") fails(desk, "w#1", "j");
+      expect(desk.money("k")).toBe(phase);
+      expect(words(desk.reserve("k", "other", { binding: "other" }))).toBe("payment_already_used");
+      expect(words(desk.reserve("k", "other", { digest: "other" }))).toBe("payment_already_used");
+    },
+  );
+
+  test("[PY6] the same payment gives the same job: while it waits, runs, and after its end", () => {
+    const desk = new Desk();
+    desk.pay("k", "j");
+    expect(words(desk.reserve("k", "2"))).toBe("known j");
+    desk.register("w");
+    expect(words(desk.reserve("k", "3"))).toBe("known j");
+    desk.settled("k");
+    completes(desk, "w#1", "j");
+    expect(words(desk.reserve("k", "4"))).toBe("known j");
+  });
+});
+
+describe("settle between claim and assignment", () => {
+  test("[PY7] a claimed worker is kept, the payment settled, then the job assigned; public status pending meanwhile", () => {
+    const desk = new Desk();
+    desk.register("w");
+    expect(words(desk.pay("k", "j"))).toBe("reserved, settle k");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["settling for w", "settling"]);
+    expect(desk.state.jobs.get("j")?.attempts).toBe(0);
+    desk.submit("free");
+    expect(desk.where("free")).toBe("pending");
+    expect(words(desk.settled("k"))).toBe("assign j 1 to w#1");
+    expect(desk.money("k")).toBe("settled");
+    completes(desk, "w#1", "j");
+    expect(desk.money("k")).toBe("spent");
+  });
+
+  test("[PY7] no worker at once: held; settled when one comes, never settled when none does in 30 s", () => {
+    const desk = new Desk();
+    expect(words(desk.pay("k", "j"))).toBe("reserved");
+    expect(desk.money("k")).toBe("held");
+    desk.pay("l", "late");
+    desk.pass(25_000);
+    expect(words(desk.register("w"))).toBe("settle k");
+    expect(words(desk.pass(5_000))).toBe("");
+    expect([desk.where("late"), desk.money("l")]).toEqual(["failed no_eligible_worker", "void unused"]);
+  });
+
+  test("[PY7] a worker is kept for 10 s; settled after that, the job waits as a paid one", () => {
+    const desk = settling();
+    desk.submit("free");
+    expect(words(desk.pass(TIMING.hold - 1))).toBe("");
+    expect(words(desk.pass(1))).toBe("assign free 1 to w#1");
+    expect(desk.where("j")).toBe("settling");
+    desk.settled("k");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["pending", "settled"]);
+    expect(words(desk.register("v"))).toBe("assign j 1 to v#1");
+  });
+
+  test.each<[string, (desk: Desk) => unknown]>([
+    ["its socket closes", (desk) => desk.tell({ type: "disconnect", conn: "w#1" })],
+    ["it comes back on another socket", (desk) => desk.register("w", { capabilities: [] })],
+    ["it drains", (desk) => desk.tell({ type: "drain", conn: "w#1" })],
+    ["it cannot run such jobs any more", (desk) => desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["LLM_INFER"]), acks: true })],
+    [
+      "it falls silent",
+      (desk) => {
+        desk.silence("w#1");
+        desk.now += 1;
+        for (const conn of ["w#1"]) desk.silence(conn);
+        desk.now += TIMING.silentUnclaimable + 1;
+      },
+    ],
+  ])("[PY7] the worker meanwhile: %s. The job waits as paid", (_, happen) => {
+    const desk = settling();
+    happen(desk);
+    expect(words(desk.settled("k"))).not.toContain("assign");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["pending", "settled"]);
+    expect(words(desk.register("v"))).toContain("assign j 1 to v#1");
+  });
+
+  test("[ST1] the worker loses its tier while a FAST job's payment is settled: the job waits as paid", () => {
+    const desk = new Desk({ stake: true });
+    desk.register("w");
+    desk.pay("k", "j", {}, { policy: "FAST" });
+    desk.tell({ type: "tier", key: "w", tier: "Open" });
+    expect(words(desk.settled("k"))).toBe("");
+    expect(desk.where("j")).toBe("pending");
+  });
+
+  test("[PY7] at most 4 settle calls at once; the next begins when one ends", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 6; n++) desk.register(`w${n}`);
+    for (let n = 0; n < 6; n++) desk.pay(`k${n}`, `j${n}`, { payer: `p${n}` });
+    expect([desk.money("k3"), desk.money("k4"), desk.where("j4")]).toEqual(["settling", "held", "settling for w4"]);
+    expect(words(desk.settled("k0"))).toBe("assign j0 1 to w0#1, settle k4");
+    expect(words(desk.settled("k1", REFUSED))).toBe("settle k5");
+  });
+
+  test("[PY7] a payment whose turn did not come in 10 s lets its worker go; past the claim window it is void", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 4; n++) desk.register(`w${n}`);
+    for (let n = 0; n < 4; n++) desk.pay(`k${n}`, `j${n}`, { payer: `p${n}` });
+    desk.pay("k", "j");
+    desk.pass(25_000 - TIMING.hold);
+    desk.register("v");
+    desk.pass(TIMING.claimWindow + TIMING.hold);
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed no_eligible_worker", "void unused"]);
+    expect(words(desk.settled("k0", REFUSED))).not.toContain("settle k,");
+  });
+
+  test("[PY7] refused: nothing was charged, the job fails and the worker is free", () => {
+    const desk = settling();
+    desk.submit("free");
+    expect(words(desk.settled("k", REFUSED))).toBe("assign free 1 to w#1");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", "void refused"]);
+    expect(words(desk.reserve("k", "again"))).toBe("payment_already_used");
+  });
+
+  test("[PY8] already used without a doubt is a refusal", () => {
+    const desk = settling();
+    desk.settled("k", USED);
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", "void refused"]);
+  });
+
+  test("[PY7] a job that ends while it is held or waits for its turn leaves no payment to settle", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 5; n++) desk.register(`w${n}`);
+    for (let n = 0; n < 5; n++) desk.pay(`k${n}`, `j${n}`, { payer: `p${n}` });
+    desk.tell({ type: "cancel", jobId: "j4" });
+    expect(desk.money("k4")).toBe("void unused");
+    expect(words(desk.settled("k0"))).toBe("assign j0 1 to w0#1");
+  });
+
+  test("[PY9] a job that was cancelled while its payment was settled: a credit when it settles", () => {
+    const desk = settling();
+    desk.tell({ type: "cancel", jobId: "j" });
+    expect(desk.money("k")).toBe("settling");
+    desk.settled("k");
+    expect(desk.money("k")).toBe("credit");
+  });
+});
+
+describe("nobody knows", () => {
+  /** The outcome of the first call is unknown. */
+  function unknown(): Desk {
+    const desk = settling();
+    desk.settled("k", UNKNOWN);
+    return desk;
+  }
+
+  test("[PY8] the worker is free, the job pending and not claimable, the same payment asked again", () => {
+    const desk = unknown();
+    expect([desk.where("j"), desk.money("k")]).toEqual(["settling", "unknown"]);
+    expect(words(desk.submit("free"))).toBe("assign free 1 to w#1");
+    expect(words(desk.register("v"))).toBe("");
+    expect(words(desk.pass(TIMING.settleRetry))).toBe("settle k");
+    expect(words(desk.settled("k"))).toBe("assign j 1 to v#1");
+  });
+
+  test("[PY8] the pause doubles", () => {
+    const desk = unknown();
+    for (const pause of [2_000, 4_000, 8_000, 16_000]) {
+      expect(words(desk.pass(pause - 1))).toBe("");
+      expect(words(desk.pass(1))).toBe("settle k");
+      desk.settled("k", UNKNOWN);
+    }
+  });
+
+  test("[PY8] already used is ours after a doubt, and the window and the total begin anew", () => {
+    const desk = unknown();
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", UNKNOWN);
+    desk.pass(4_000);
+    desk.settled("k", USED);
+    expect([desk.where("j"), desk.money("k")]).toEqual(["pending", "settled"]);
+    expect(desk.state.jobs.get("j")).toMatchObject({ totalDue: desk.now + TIMING.total, windowDue: desk.now + TIMING.claimWindow });
+  });
+
+  test("[PY8] the total time does not run meanwhile: the end of the authorization ends the job", () => {
+    const desk = unknown();
+    for (let n = 0; n < 30 && desk.where("j") === "settling" && desk.now < 1_000_000 + 290_000; n++) {
+      if (words(desk.pass(10_000)).includes("settle k")) desk.settled("k", UNKNOWN);
+    }
+    expect(desk.where("j")).toBe("settling");
+    expect(words(desk.pass(10_000))).toContain("settle k");
+    expect(desk.where("j")).toBe("failed payment_failed");
+    desk.settled("k", { kind: "settled", transaction: "late" });
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY8] asked once more just before the authorization ends", () => {
+    const desk = settling();
+    desk.pass(200_000);
+    desk.settled("k", UNKNOWN);
+    for (let doubts = 0; doubts < 5; doubts++) {
+      desk.pass(TIMING.settleRetry * 2 ** doubts);
+      desk.settled("k", UNKNOWN);
+    }
+    expect(desk.now).toBe(1_000_000 + 262_000);
+    expect(words(desk.pass(27_999))).toBe("");
+    expect(words(desk.pass(1))).toBe("settle k");
+  });
+
+  test("[PY8] unknown when the authorization has expired already: the job fails at once", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.pay("k", "j", { expiresAt: desk.now + 5_000 });
+    desk.pass(20_000);
+    desk.settled("k", UNKNOWN);
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", "unknown"]);
+  });
+
+  test("[PY8] a refusal after a doubt ends the job, but not the question: found settled later, it is a credit", () => {
+    const desk = unknown();
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", REFUSED);
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", "unknown"]);
+    expect(words(desk.pass(60_000))).toContain("settle k");
+    desk.settled("k", USED);
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY8] asked for a day after it expired, then void; it holds nothing up meanwhile [PY9]", () => {
+    const desk = unknown();
+    let calls = 0;
+    for (let n = 0; n < 400 && desk.money("k") !== "void unused"; n++) {
+      if (!words(desk.pass(TIMING.settleRetryMax)).includes("settle k")) continue;
+      calls++;
+      desk.settled("k", UNKNOWN);
+      if (desk.now > 1_000_000 + 600_000) expect(desk.state.ledger.heldByPayer.size).toBe(0);
+    }
+    expect(desk.money("k")).toBe("void unused");
+    expect(calls).toBeLessThan(310);
+    expect([desk.state.ledger.payments.size, desk.state.ledger.timers.size]).toEqual([0, 0]);
+  });
+
+  test("[PY8] an answer that outlived the memory that asked for it counts when it says settled, and only then", () => {
+    const desk = settling();
+    desk.forget(["w"]);
+    desk.settled("k", REFUSED);
+    expect(desk.where("j")).toBe("settling");
+    expect(words(desk.settled("k"))).toBe("assign j 1 to w#2");
+  });
+
+  test("[PY8] a restart while a payment is settled leaves a doubt, and it is asked for again at once", () => {
+    const desk = settling();
+    desk.forget(["w"]);
+    expect(desk.where("j")).toBe("settling");
+    expect(words(desk.pass(0))).toBe("settle k");
+    expect(words(desk.settled("k", USED))).toBe("assign j 1 to w#2");
+  });
+
+  test("[PY7] a restart while a payment is held or waits for its turn changes nothing", () => {
+    const desk = new Desk();
+    desk.pay("k", "j");
+    desk.forget();
+    expect(desk.where("j")).toBe("pending");
+    expect(words(desk.register("w"))).toBe("settle k");
+  });
+});
+
+describe("credit", () => {
+  test.each(["for good", "by its deadline", "cancelled"])("[PY9] a job that fails after settlement (%s) leaves a credit", (how) => {
+    const desk = settling();
+    desk.settled("k");
+    if (how === "for good") fails(desk, "w#1", "j");
+    if (how === "cancelled") desk.tell({ type: "cancel", jobId: "j" });
+    if (how === "by its deadline") {
+      desk.tell({ type: "disconnect", conn: "w#1" });
+      desk.pass(TIMING.total);
+    }
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY9] the same payload starts one new job without payment, once", () => {
+    const desk = withCredit();
+    expect(words(desk.reserve("k", "second"))).toBe("credit");
+    expect(words(desk.reserve("k", "third"))).toBe("credit");
+    expect(words(desk.buy("k", "second"))).toBe("assign second 1 to w#1");
+    expect(words(desk.buy("k", "third"))).toBe("reservation_lost");
+    expect(words(desk.reserve("k", "third"))).toBe("known second");
+    expect(words(desk.reserve("k", "fourth"))).toBe("known second");
+  });
+
+  test("[PY9] a fresh payment of the same payer is not settled, and another payer's is", () => {
+    const desk = withCredit();
+    expect(words(desk.pay("other", "o", { payer: "quin" }))).toBe("reserved, settle other");
+    desk.settled("other", REFUSED);
+    expect(words(desk.pay("fresh", "f"))).toBe("reserved, assign f 1 to w#1");
+    expect([desk.money("k"), desk.money("fresh")]).toEqual(["settled", "void paid_by_credit"]);
+    completes(desk, "w#1", "f");
+    expect(desk.money("k")).toBe("spent");
+  });
+
+  test("[PY9] the payer counts as the facilitator names it, not as the payload does", () => {
+    const desk = withCredit();
+    desk.reserve("x", "j2", { payer: "pam" });
+    expect(words(desk.buy("x", "j2", "quin"))).toBe("settle x");
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY9] a credit pays for at most its amount; the smallest that does is taken", () => {
+    const desk = withCredit();
+    expect(words(desk.pay("large", "l", { amount: "1001" }))).toBe("reserved, settle large");
+    desk.settled("large");
+    fails(desk, "w#1", "l");
+    expect(words(desk.pay("small", "s", { amount: "999" }))).toBe("reserved, assign s 1 to w#1");
+    expect([desk.money("k"), desk.money("large")]).toEqual(["settled", "credit"]);
+  });
+
+  test("[PY6] what bought another job is still answered with its own job when it comes again", () => {
+    const desk = withCredit();
+    desk.pay("fresh", "f", { binding: "other body" });
+    expect(words(desk.reserve("k", "again"))).toBe("known j");
+    expect(words(desk.reserve("fresh", "again", { binding: "other body" }))).toBe("known f");
+    desk.forget(["w"]);
+    expect(words(desk.reserve("k", "again"))).toBe("known j");
+  });
+
+  test("[PY9] a submit that is told twice does not run a job again that has failed meanwhile", () => {
+    const desk = withCredit();
+    expect(words(desk.reserve("k", "j"))).toBe("known j");
+    expect(words(desk.buy("k", "j"))).toBe("same as j");
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY9] a credit outlives a restart", () => {
+    const desk = withCredit();
+    desk.forget(["w"]);
+    expect(words(desk.reserve("k", "again"))).toBe("credit");
+  });
+
+  test("[PY9] at most 4 held payments per payer, at reserve and at submit; a credit needs none", () => {
+    const desk = new Desk();
+    for (let n = 0; n < LIMITS.heldPayments; n++) desk.reserve(`k${n}`, `j${n}`);
+    desk.reserve("more", "m");
+    desk.reserve("unread", "u", { payer: null });
+    for (let n = 0; n < LIMITS.heldPayments; n++) desk.buy(`k${n}`, `j${n}`);
+    expect(words(desk.buy("more", "m"))).toBe("drop more, too_many_held_payments");
+    expect(words(desk.buy("unread", "u"))).toBe("drop unread, too_many_held_payments");
+    expect(words(desk.reserve("another", "a"))).toBe("too_many_held_payments");
+    expect(words(desk.reserve("of quin", "q", { payer: "quin" }))).toBe("reserved");
+    desk.register("w");
+    desk.settled("k0");
+    expect(words(desk.reserve("another", "a"))).toBe("reserved");
+  });
+});

@@ -1,0 +1,176 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { FacilitatorClient } from "../../../src/coordinator/payment/facilitator-client.ts";
+import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
+import { requirements } from "../../../src/coordinator/payment/requirement.ts";
+import { type Reply, answering } from "./answering.ts";
+import { authorization, evmOffer } from "./offers.ts";
+
+const ours = requirements(evmOffer());
+const payload = { x402Version: 2, accepted: ours, payload: authorization(0) };
+const texts = [JSON.stringify(payload), JSON.stringify(ours)] as const;
+const at = (facilitator: string) => ({ payment: { facilitator } });
+const PAYER = "0xc38e3bbc4575c1f5f28908dd5d8e347c7b055890";
+const valid = { body: { isValid: true, payer: PAYER } };
+const cut: Reply = (request) => void request.socket.destroy();
+
+async function verify(reply: Reply): Promise<unknown> {
+  await using facilitator = await answering({ "/verify": reply });
+  return await verifyPayment(at(facilitator.url), ...texts);
+}
+
+async function settle(reply: Reply | Reply[], verified: Reply = valid): Promise<unknown> {
+  await using facilitator = await answering({ "/settle": reply, "/verify": verified });
+  return await settlePayment(at(facilitator.url), ...texts);
+}
+
+/** Answers that say nothing about the money, by what they are taken for. */
+const NO_ANSWERS: [string, Reply, string][] = [
+  ["500", { status: 500, body: { success: false, isValid: false, errorReason: "x" } }, "server_error"],
+  ["503", { status: 503, body: "" }, "server_error"],
+  ["404", { status: 404, body: "Not Found" }, "nonsense"],
+  ["429", { status: 429, body: { error: "slow down" } }, "nonsense"],
+  ["a redirect", { status: 302, headers: { location: "/yes" }, body: { isValid: true, success: true, transaction: "0x1" } }, "redirected"],
+  ["a redirect that repeats the body", { status: 307, headers: { location: "/yes" }, body: "" }, "redirected"],
+  ["HTML", { body: "<html>" }, "nonsense"],
+  ["nothing", { body: "" }, "nonsense"],
+  ["null", { body: "null" }, "nonsense"],
+  ["an array", { body: [{ isValid: true, success: true }] }, "nonsense"],
+  ["an empty object", { body: {} }, "nonsense"],
+  ["an answer in words", { body: { isValid: "true", success: "true", transaction: "0x1" } }, "nonsense"],
+  ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "nonsense"],
+  ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "nonsense"],
+  ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "nonsense"],
+  ["a connection that is cut", cut, "unreachable"],
+];
+
+describe("verify", () => {
+  test("[PY8] yes, and by whom", async () => {
+    expect(await verify(valid)).toEqual({ kind: "valid", payer: PAYER });
+    expect(await verify({ body: { isValid: true, payer: null } })).toEqual({ kind: "valid", payer: null });
+  });
+
+  test.each([200, 400, 402])("[PY8] no with status %i is no, in printable words", async (status) => {
+    const body = { isValid: false, invalidReason: `bad\n${"é".repeat(500)}`, invalidMessage: "rpc http://key@node", payer: null };
+    expect(await verify({ status, body })).toEqual({ kind: "invalid", reason: `bad?${"?".repeat(196)}` });
+    expect(await verify({ status, body: { isValid: false } })).toEqual({ kind: "invalid", reason: "refused_by_facilitator" });
+  });
+
+  test.each(NO_ANSWERS)("[PY8] %s is no answer", async (_, reply, reason) => {
+    expect(await verify(reply)).toEqual({ kind: "unavailable", reason });
+  });
+
+  test("[PY8] nobody there", async () => {
+    expect(await verifyPayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unavailable", reason: "unreachable" });
+  });
+
+  test("[PY3] it is asked once, in version 2, under its URL with or without a slash at the end", async () => {
+    await using facilitator = await answering({ "/base/verify": valid });
+    for (const end of ["", "/", "//"]) await verifyPayment(at(`${facilitator.url}/base${end}`), ...texts);
+    const asked = { method: "POST", path: "/base/verify", body: { x402Version: 2, paymentPayload: payload, paymentRequirements: ours } };
+    expect(facilitator.asked).toEqual([asked, asked, asked]);
+  });
+});
+
+describe("settle", () => {
+  test("[PY7] settled, and by which transaction; the network is ours", async () => {
+    const body = { success: true, transaction: "0xabc", network: "monad", payer: PAYER, errorReason: null, extensions: { x: 1 } };
+    expect(await settle({ body })).toEqual({
+      kind: "settled",
+      transaction: "0xabc",
+      response: JSON.stringify({ success: true, payer: PAYER, transaction: "0xabc", network: ours.network }),
+    });
+  });
+
+  test.each([200, 400, 402])("[PY7] refused with status %i, without the message", async (status) => {
+    const body = { success: false, errorReason: "insufficient_funds", errorMessage: "node http://secret", transaction: "", network: "x", payer: PAYER };
+    expect(await settle({ status, body })).toEqual({
+      kind: "refused",
+      reason: "insufficient_funds",
+      response: JSON.stringify({ success: false, errorReason: "insufficient_funds", transaction: "", network: ours.network, payer: PAYER }),
+      alreadyUsed: false,
+    });
+  });
+
+  test.each(NO_ANSWERS)("[PY8] %s leaves it unknown", async (_, reply, reason) => {
+    expect(await settle(reply)).toEqual({ kind: "unknown", reason });
+  });
+
+  test.each([
+    ["no transaction", { success: true }],
+    ["an empty transaction", { success: true, transaction: "" }],
+    ["a refusal without a reason", { success: false }],
+    ["a refusal with an empty reason", { success: false, errorReason: "" }],
+  ])("[PY8] %s leaves it unknown", async (_, body) => {
+    expect(await settle({ body })).toEqual({ kind: "unknown", reason: "nonsense" });
+  });
+
+  test.each(["settlement_pending", "pending", "transaction_pending_confirmation"])("[PY8] %s is no refusal", async (errorReason) => {
+    expect(await settle({ body: { success: false, errorReason, transaction: "0x1" } })).toEqual({ kind: "unknown", reason: errorReason });
+  });
+
+  test.each([
+    [{ errorReason: "invalid_exact_evm_nonce_already_used" }, true],
+    [{ errorReason: "duplicate_settlement" }, true],
+    [{ errorReason: "authorization_already_used" }, true],
+    [{ errorReason: "failed", errorMessage: "Transaction simulation failed: This transaction has already been processed" }, true],
+    [{ errorReason: "failed", errorMessage: "AlreadyProcessed" }, true],
+    [{ errorReason: "failed", errorMessage: "execution reverted: FiatTokenV2: authorization is used or canceled" }, true],
+    [{ errorReason: "invalid_exact_evm_insufficient_balance" }, false],
+    [{ errorReason: "suspending" }, false],
+  ])("[PY8] %o has been used: %o", async (refusal, alreadyUsed) => {
+    expect(await settle({ body: { success: false, ...refusal } }, cut)).toMatchObject({ kind: "refused", alreadyUsed });
+  });
+});
+
+describe("a refusal that may hide a use", () => {
+  const failed = { body: { success: false, errorReason: "invalid_exact_svm_transaction_simulation_failed" } };
+  const said = (invalidMessage: string): Reply => ({
+    body: { isValid: false, invalidReason: "invalid_exact_svm_transaction_simulation_failed", invalidMessage },
+  });
+
+  test("[PY8] is looked at again, since settle drops the words that verify has", async () => {
+    expect(await settle(failed, said("Simulation failed: AlreadyProcessed"))).toMatchObject({ kind: "refused", alreadyUsed: true });
+    expect(await settle(failed, said("InsufficientFunds"))).toMatchObject({ kind: "refused", alreadyUsed: false });
+    expect(await settle(failed, valid)).toMatchObject({ kind: "refused", alreadyUsed: false });
+  });
+
+  test("[PY8] a transaction that failed on the chain, since an earlier one had landed", async () => {
+    const reverted = { body: { success: false, errorReason: "invalid_exact_evm_transaction_failed", transaction: "0x2" } };
+    const used = { body: { isValid: false, invalidReason: "invalid_exact_evm_nonce_already_used" } };
+    expect(await settle(reverted, used)).toMatchObject({ kind: "refused", alreadyUsed: true });
+  });
+
+  test("[PY8] is unknown when nobody answers", async () => {
+    expect(await settle(failed, cut)).toEqual({ kind: "unknown", reason: "unreachable" });
+  });
+});
+
+describe("time", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  test("[PY8] a facilitator that hangs is given up after 5 s at verify and 20 s at settle", async () => {
+    const limits: number[] = [];
+    vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+      limits.push(ms);
+      return AbortSignal.abort(new DOMException("late", "TimeoutError"));
+    });
+    expect(await verifyPayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unavailable", reason: "timeout" });
+    expect(await settlePayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unknown", reason: "timeout" });
+    expect(limits).toEqual([5_000, 20_000]);
+  });
+
+  test("[PY8] one that stops in the middle of its answer too", async () => {
+    await using facilitator = await answering({ "/settle": (_, response) => void response.writeHead(200).write('{"success":true') });
+    const client = new FacilitatorClient({ url: facilitator.url, timeoutMs: 100 });
+    await expect(client.settle({ ...payload, accepted: { ...ours, network: "eip155:10143" } }, { ...ours, network: "eip155:10143" })).rejects.toMatchObject({
+      reason: "timeout",
+    });
+  });
+
+  test("[PY8] nothing of a payment is logged", async () => {
+    const spies = (["log", "warn", "error", "info", "debug"] as const).map((name) => vi.spyOn(console, name).mockImplementation(() => {}));
+    for (const [, reply] of NO_ANSWERS) await settle(reply);
+    await settle({ headers: { "extension-responses": Buffer.from('{"a":{"status":"x"}}').toString("base64") }, body: { success: true, transaction: "0x1" } });
+    for (const spy of spies) expect(spy).not.toHaveBeenCalled();
+  });
+});

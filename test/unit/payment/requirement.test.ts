@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import { readSettings } from "../../../src/coordinator/config.ts";
+import { offerOf } from "../../../src/coordinator/payment/offer.ts";
+import { atomicAmount, evmToken, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/requirement.ts";
+import { PaymentRequired } from "../../../src/protocol/payment.ts";
+import { evmOffer, FEE_PAYER, svmOffer } from "./offers.ts";
+
+describe("atomicAmount", () => {
+  test.each([
+    ["$0.010", 6, "10000"],
+    ["$0.001", 6, "1000"],
+    ["$0.003", 6, "3000"],
+    ["$1", 6, "1000000"],
+    ["$0.29", 6, "290000"],
+    ["$1.005", 18, "1005000000000000000"],
+    ["$0.000", 6, "0"],
+    ["$12.3456789", 6, "12345678"],
+  ])("[PY4] %s with %i decimals is %s", (price, decimals, amount) => {
+    expect(atomicAmount(price, decimals)).toBe(amount);
+  });
+});
+
+describe("402 body", () => {
+  test("[PY4] EVM names the token contract and its domain", () => {
+    const body = PaymentRequired.parse(paymentRequired(evmOffer(), "e"));
+    expect(body.accepts).toMatchObject([{ asset: evmOffer().token.address, amount: "10000", price: "$0.010", extra: { name: "USDC", version: "2" } }]);
+  });
+
+  test("[PY4, PY11] SVM names no asset, but who pays the fee", () => {
+    const [accepts] = PaymentRequired.parse(paymentRequired(svmOffer(), "e")).accepts;
+    expect(accepts).not.toHaveProperty("asset");
+    expect(accepts?.extra).toEqual({ feePayer: FEE_PAYER });
+  });
+
+  test("[PY4] SPEC.md's fields come first, and it is no challenge of version 1", () => {
+    const body = paymentRequired(evmOffer(), "e");
+    expect(Object.keys(body).slice(0, 2)).toEqual(["error", "accepts"]);
+    expect(Object.keys(body.accepts[0] ?? {}).slice(0, 5)).toEqual(["scheme", "price", "network", "payTo", "asset"]);
+    expect(body.x402Version).toBe(2);
+  });
+});
+
+describe("402 header", () => {
+  test.each([
+    ["EVM", evmOffer()],
+    ["SVM", svmOffer()],
+  ])("[PY4] %s: pure version 2, the asset there, nothing added", (_, offer) => {
+    const header = requiredHeader(offer, "payment_required");
+    expect(Object.keys(header)).toEqual(["x402Version", "error", "resource", "accepts"]);
+    expect(header.accepts.map((accepts) => Object.keys(accepts).toSorted())).toEqual([
+      ["amount", "asset", "extra", "maxTimeoutSeconds", "network", "payTo", "scheme"],
+    ]);
+    expect(header.accepts[0]?.asset).toBe(offer.token.address);
+  });
+
+  test("[PY12] without an answer of the facilitator SVM is asked for all the same", () => {
+    expect(svmToken("mint", null)).toEqual({ address: "mint", extra: {} });
+  });
+});
+
+describe("offerOf", () => {
+  test("[PY12] on EVM nobody is asked", async () => {
+    // A port of the discard protocol: to ask would fail.
+    const settings = readSettings({ INSTANCE: "evm", EVM_FACILITATOR: "http://127.0.0.1:9" });
+    const offer = await offerOf(settings, "CHEAP", "http://r.example/x");
+    expect(offer).toMatchObject({ policy: "CHEAP", resource: "http://r.example/v1/jobs/commit/cheap" });
+    expect(offer.token).toEqual(evmToken({ address: "0x534b2f3A21130d7a60830c2Df862319e593943A3", name: "USDC", version: "2" }));
+  });
+
+  test.each([
+    ["solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1", "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"],
+    ["solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"],
+  ])("[PY11, PY12] on %s the scheme resolves the mint, with the facilitator down", async (network, mint) => {
+    const settings = readSettings({ INSTANCE: "svm", SVM_NETWORK: network, SVM_FACILITATOR: "http://127.0.0.1:9" });
+    expect((await offerOf(settings, "FAST", "http://r.example/x")).token).toEqual({ address: mint, extra: {} });
+  });
+
+  test("[PY11] a network that the scheme does not know is a wrong setting", async () => {
+    const settings = readSettings({ INSTANCE: "svm", SVM_NETWORK: "solana:unknown" });
+    await expect(offerOf(settings, "FAST", "http://r.example/x")).rejects.toThrow("SVM_NETWORK");
+  });
+});
+
+describe("resourceUrl", () => {
+  const endpoint = "/v1/jobs/commit/fast";
+  test.each([
+    ["http://localhost:4010/v1/jobs/commit/fast?x=1", null, "http://localhost:4010/v1/jobs/commit/fast"],
+    ["http://forged.example/", "Router.example", "https://router.example/v1/jobs/commit/fast"],
+    ["http://forged.example/", "router.example:8443", "https://router.example:8443/v1/jobs/commit/fast"],
+    ["http://forged.example/", "localhost:4010", "http://localhost:4010/v1/jobs/commit/fast"],
+    ["http://forged.example/", "127.0.0.1:4010", "http://127.0.0.1:4010/v1/jobs/commit/fast"],
+    ["http://forged.example/", "[::1]:4010", "http://[::1]:4010/v1/jobs/commit/fast"],
+    ["http://forged.example/", "127.evil.example", "https://127.evil.example/v1/jobs/commit/fast"],
+  ])("[PY4] asked as %s with PUBLIC_HOST %o it is %s", (request, publicHost, url) => {
+    expect(resourceUrl(endpoint, request, publicHost)).toBe(url);
+  });
+});

@@ -1,0 +1,46 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { addressBytes, toBase58 } from "../../../src/coordinator/payment/base58.ts";
+import { associatedTokenAccount } from "../../../src/coordinator/payment/token-account.ts";
+import { FEE_PAYER, SVM_PAYER, svmOffer } from "./offers.ts";
+
+const TOKEN_PROGRAM = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+const TOKEN_2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+
+describe("base58", () => {
+  test("[PY11] what is written is read", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
+        expect(addressBytes(toBase58(bytes))).toEqual(bytes);
+      }),
+    );
+  });
+
+  test("[PY11] all zero is 32 ones: the system program, and our placeholder", () => {
+    expect(toBase58(new Uint8Array(32))).toBe("1".repeat(32));
+    expect(addressBytes("1".repeat(32))).toEqual(new Uint8Array(32));
+    expect(toBase58(new Uint8Array(0))).toBe("");
+  });
+
+  test.each(["", "1".repeat(31), "1".repeat(33), "0".repeat(32), "O".repeat(40), "l".repeat(40), "z".repeat(44), "z".repeat(45), `1${FEE_PAYER}`])(
+    "[PY11] %s is no address",
+    (text) => {
+      expect(addressBytes(text)).toBeNull();
+    },
+  );
+});
+
+describe("associated token account", () => {
+  // By findAssociatedTokenPda of @solana-program/token 0.9.0; 400 random ones of each program agreed too.
+  test.each([
+    [svmOffer().payTo, svmOffer().token.address, TOKEN_PROGRAM, "Hy1Lc3aN45SS8q5Lc3aVj13exqZ2Be2L2SWTLtCcr3ss"],
+    ["1".repeat(32), "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", TOKEN_PROGRAM, "HJt8Tjdsc9ms9i4WCZEzhzr4oyf3ANcdzXrNdLPFqm3M"],
+    [SVM_PAYER, "2u1tszSeqZ3qBWF3uNGPFc8TzMk2tdiwknnRMWGWjGWH", TOKEN_2022, "4J2PT2WvDQAH7o2YsEsBknRrCz91zyWvc7r3xLitXk7r"],
+  ])("[PY3] of %s for %s under %s is %s", (owner, mint, program, account) => {
+    expect(associatedTokenAccount(owner, program, mint)).toBe(account);
+  });
+
+  test("[PY3] of what is no address there is none", () => {
+    expect(associatedTokenAccount("x", TOKEN_PROGRAM, svmOffer().token.address)).toBeNull();
+  });
+});
