@@ -265,7 +265,13 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'else if (payment.phase.kind === "reserved") forget(state, payment, turn);',
     'else if (payment.phase.kind === "reserved") timers.remove(first.id);',
   ),
-  one("PY5", "a refused payment keeps its reservation", "reservation.ts", '  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forget(state, payment, turn);\n', ""),
+  one(
+    "PY5",
+    "a refused payment keeps its reservation",
+    "reservation.ts",
+    '  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forget(state, payment, turn);\n',
+    "",
+  ),
   one("PY5", "two requests share a reservation", "reservation.ts", '  if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };\n', ""),
   one(
     "PY6",

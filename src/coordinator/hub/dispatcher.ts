@@ -367,7 +367,8 @@ export class Dispatcher {
 /** The settlement of the payment that this job has spent, for its receipt [PY10]; null for a free job. */
 function settlementRef(effects: readonly Effect[], jobId: string): string | null {
   for (const effect of effects) {
-    if (effect.type === "save_payment" && effect.payment.jobId === jobId && effect.payment.phase.kind === "spent") return effect.payment.phase.transaction || null;
+    if (effect.type === "save_payment" && effect.payment.jobId === jobId && effect.payment.phase.kind === "spent")
+      return effect.payment.phase.transaction || null;
   }
   return null;
 }

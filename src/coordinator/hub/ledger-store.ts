@@ -60,7 +60,13 @@ export class LedgerStore {
          payload = CASE WHEN ?15 THEN coalesce(?12, payload) END, requirements = CASE WHEN ?15 THEN coalesce(?13, requirements) END,
          response = coalesce(?14, response)`,
       ...[key, digest, binding, payer, amount, expiresAt, jobId, doubts, JSON.stringify(phase), phase.kind, now],
-      ...[needed ? (cargo.payload ?? null) : null, needed ? (cargo.requirements ?? null) : null, cargo.response ?? null, needed ? 1 : 0, payment.ownJobId ?? null],
+      ...[
+        needed ? (cargo.payload ?? null) : null,
+        needed ? (cargo.requirements ?? null) : null,
+        cargo.response ?? null,
+        needed ? 1 : 0,
+        payment.ownJobId ?? null,
+      ],
     );
   }
 

@@ -42,7 +42,12 @@ export class Purchases {
       // The ledger's done rows are read from the journal, so what is about to be written has to be there.
       dispatcher.flush();
       const { payload, requirements, ...facts } = payment;
-      const event = { type: "reserve", payment: { ...facts, payer: facts.payer && spelled(facts.payer) }, job: factsOf(input, clock()), stored: ledger.find(payment.key) } as const;
+      const event = {
+        type: "reserve",
+        payment: { ...facts, payer: facts.payer && spelled(facts.payer) },
+        job: factsOf(input, clock()),
+        stored: ledger.find(payment.key),
+      } as const;
       const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
       const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
       await dispatcher.committed();
@@ -56,7 +61,9 @@ export class Purchases {
           return this.#known(reservation.jobId, input.wait);
         case "refused":
           this.#leave(input, payment.key);
-          return reservation.reason === "no_trusted_worker" ? { state: "refused", reason: reservation.reason, jobId: input.id } : { state: "refused", reason: reservation.reason };
+          return reservation.reason === "no_trusted_worker"
+            ? { state: "refused", reason: reservation.reason, jobId: input.id }
+            : { state: "refused", reason: reservation.reason };
         case "busy":
         case undefined:
           // A reservation of a request that died with the memory of this hub: it ends by itself.
@@ -91,7 +98,10 @@ export class Purchases {
     this.#settling.set(key, waiting);
     const held = ledger.held(key);
     const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
-    dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome) }, outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } });
+    dispatcher.apply(
+      { type: "settled", key, settlement: settlementOf(outcome) },
+      outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } },
+    );
     await dispatcher.committed().catch(() => {});
     this.#settling.delete(key);
     waiting.resolve();
@@ -153,12 +163,17 @@ export class Purchases {
   async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
     const { journal, dispatcher, clock, idempotencySince } = this.#parts;
     for (const name of names(input, key)) {
-      for (let other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation); other !== null; other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation)) {
+      for (
+        let other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation);
+        other !== null;
+        other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation)
+      ) {
         await Promise.race([other, scheduler.wait(TIMING.reservation)]);
       }
     }
     if (input.idempotency === null) return null;
-    const known = dispatcher.pendingIdempotent(input.userId, input.idempotency.key) ?? journal.idempotent(input.userId, input.idempotency.key, idempotencySince());
+    const known =
+      dispatcher.pendingIdempotent(input.userId, input.idempotency.key) ?? journal.idempotent(input.userId, input.idempotency.key, idempotencySince());
     if (known === null) return null;
     this.#leave(input, key);
     if (known.fingerprint !== input.idempotency.fingerprint) return { state: "refused", reason: "idempotency_key_reused" };
