@@ -72,6 +72,8 @@ export const TIMING = {
   executeTask: 30 * SECOND,
   /** Execution of an LLM_INFER, per attempt, renewed by acknowledgement and progress. */
   executeLlm: 60 * SECOND,
+  /** An execution time that was renewed by this much is saved, in case the hub sleeps. */
+  renewalSaved: 5 * SECOND,
   /** How long a lease outlives its socket. */
   grace: 15 * SECOND,
   /** A job's whole life. */

@@ -6,6 +6,7 @@ import { setTimer } from "./timers.ts";
 /** Marks a job's row as changed. */
 export function save(job: LiveJob, turn: Turn): void {
   job.rev++;
+  if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
   turn.effects.push({ type: "save", jobId: job.id });
 }
 

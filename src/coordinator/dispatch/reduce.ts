@@ -104,6 +104,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     cause: null,
     totalDue: facts.createdAt + TIMING.total,
     windowDue: facts.createdAt + TIMING.claimWindow,
+    savedExecuteDue: 0,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
@@ -170,7 +171,8 @@ function started(state: DispatchState, worker: Worker, jobId: string, attempt: n
   job.phase.ackDue = null;
   job.phase.executeDue = turn.now + executionTime(job);
   setTimer(state, job);
-  if (job.phase.lease.acked) return;
+  if (job.phase.lease.acked && job.phase.executeDue - job.savedExecuteDue < TIMING.renewalSaved) return;
+  // A hub that sleeps forgets what is not saved, and an attempt that makes progress must not be timed out for that.
   job.phase.lease.acked = true;
   save(job, turn);
 }

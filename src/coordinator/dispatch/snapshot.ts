@@ -31,7 +31,7 @@ export type Snapshot = z.infer<typeof Snapshot>;
 
 /**
  * The changing half of a live job, as it is saved. A lease keeps its deadlines, because an idle hub loses its memory every 10 s: begun
- * anew at each wake-up, none longer than that would ever pass. What `job_progress` renewed is not saved.
+ * anew at each wake-up, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
   const { attempts, holders, tried, payment, cause, trustedKeys, totalDue } = job;
@@ -82,6 +82,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       tried: new Set(snapshot.tried),
       seq: state.nextSeq++,
       windowDue: claimDue,
+      savedExecuteDue: snapshot.phase.kind === "leased" ? (snapshot.phase.executeDue ?? 0) : 0,
       phase: { kind: "waiting", claimDue },
     };
     admit(state, job);

@@ -56,6 +56,8 @@ export type LiveJob = JobFacts & {
   /** When the present claim window ends; a rejected lease does not stop it. */
   windowDue: number;
   phase: Phase;
+  /** The end of the execution time as it was last saved, ms; renewals in between are not. */
+  savedExecuteDue: number;
 };
 
 /** What is remembered of a key beyond its sockets. */

@@ -27,6 +27,9 @@ type Post =
   | { type: "frame"; conn: string; frame: CoordinatorFrame };
 type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 
+/** The result of a job that was refused at commit [JB8]. */
+export const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
+
 /** What could not be written is not tried again at once: rebuilding makes the same change, and both would go round and round. */
 const PAUSE = 500;
 
@@ -311,7 +314,8 @@ export class Dispatcher {
       const job = this.#state.jobs.get(id);
       const end = batch.ends.get(id);
       if (job !== undefined) this.#journal.insert(job, payload);
-      else if (end !== undefined) this.#journal.insertEnded(facts, payload, end);
+      // Refused at once: nobody will ever run it, so its payload is not kept.
+      else if (end !== undefined) this.#journal.insertEnded(facts, end.result === NO_TRUSTED_WORKER ? "{}" : payload, end);
     }
     for (const id of batch.saves) {
       const job = this.#state.jobs.get(id);

@@ -1,5 +1,5 @@
 import { errorFacts, logError } from "../log.ts";
-import { firstBatch, recordStatements } from "../store/record.ts";
+import { RecordBatch, recordStatements } from "../store/record.ts";
 import { withDeadline } from "../store/d1.ts";
 import type { Journal, JournalRow } from "./journal.ts";
 
@@ -79,15 +79,17 @@ export class Outbox {
   }
 
   #nextBatch(): JournalRow[] {
-    const rows: JournalRow[] = [];
     // Those that failed alone come last, so that one bad row cannot hold up the rest.
-    const ids = [...this.#behind].toSorted(([, a], [, b]) => a - b).slice(0, this.#most);
+    const ids = [...this.#behind].toSorted(([, a], [, b]) => a - b);
+    const batch = new RecordBatch(this.#most);
     for (const [id, failures] of ids) {
+      // One that failed before goes alone, if nothing else is left.
+      if (failures > 0 && !batch.isEmpty) break;
       const row = this.#journal.row(id);
-      if (row === null) this.#behind.delete(id);
-      else if (failures === 0 || rows.length === 0) rows.push(row);
+      if (row === null || row.synced_rev >= row.rev) this.#behind.delete(id);
+      else if (!batch.add(row) || failures > 0) break;
     }
-    return firstBatch(rows, this.#most);
+    return batch.rows;
   }
 
   #succeeded(batch: readonly JournalRow[]): void {

@@ -22,7 +22,7 @@ export type CommitInput = {
 export type CommitAnswer =
   | { ok: true; jobId: string; job: string | null }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
-  | { ok: false; reason: "queue_full" | "idempotency_key_reused" };
+  | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" };
 
 /** A payment as the router read it from the request: its terms are ours, checked, and nobody has been asked about it yet [PY3]. */
 export type PaymentInput = {

@@ -10,7 +10,7 @@ import { type StakeSource, stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
 import { ClaimRates } from "./claim-rates.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
-import { Dispatcher } from "./dispatcher.ts";
+import { Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
@@ -21,9 +21,6 @@ import { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { type Conn, Sockets } from "./sockets.ts";
 import { Waits } from "./waits.ts";
-
-/** The result of a job that was refused at commit [JB8]. */
-const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
 
 /** An alarm that is later than this, ms, is taken for lost. */
 const OVERDUE = 1_000;
@@ -125,8 +122,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
     // A commit whose answer was lost may come again: it is the same job.
     const known = this.#journal.row(id);
-    if (known?.result === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: id };
-    if (known !== null || this.#dispatcher.state.jobs.has(id) || this.#recent.get(id) !== undefined) return this.#accepted(id, input.wait);
+    const recent = this.#recent.get(id);
+    if (known?.result === NO_TRUSTED_WORKER || recent?.includes(`"status":"failed","result":${NO_TRUSTED_WORKER}`))
+      return { ok: false, reason: "no_trusted_worker", jobId: id };
+    if (known !== null || this.#dispatcher.state.jobs.has(id) || recent !== undefined) return this.#accepted(id, input.wait);
 
     const { jobType, policy, privacyClass, trustedKeys, payload } = input;
     const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
@@ -312,7 +311,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
-    await this.#dispatcher.committed();
+    try {
+      await this.#dispatcher.committed();
+    } catch {
+      // What could not be written was undone, and logged.
+      return { ok: false, reason: "overloaded" };
+    }
     return { ok: true, jobId, job: wait > 0 ? await this.job(jobId, wait) : null };
   }
 

@@ -10,7 +10,7 @@ import { RETRY_AFTER, refuse } from "./refuse.ts";
 export type Commit = { wait: number; now: () => CommitInput };
 
 /** Why the hub took no job. */
-type Refused = { reason: "queue_full" | "idempotency_key_reused" | "too_many_held_payments" } | { reason: "no_trusted_worker"; jobId: string };
+type Refused = { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" } | { reason: "no_trusted_worker"; jobId: string };
 
 /** A 201; with the job in it when waiting for it was asked for and done [API6]. */
 export async function accepted(c: AppContext, answer: { jobId: string; job: string | null }, wait: number): Promise<Response> {
@@ -37,6 +37,7 @@ export function refused(c: AppContext, answer: Refused): Response {
       return c.json(body, 422);
     }
     case "queue_full":
+    case "overloaded":
     case "too_many_held_payments":
       return refuse(c, answer.reason, RETRY_AFTER[answer.reason]);
     case "idempotency_key_reused":

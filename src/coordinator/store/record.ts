@@ -36,21 +36,31 @@ const RECEIPTS_FROM_JSON = `INSERT INTO receipts (${RECEIPT_COLUMNS.join(", ")})
 
 function sizeOf(row: JournalRow): number {
   // UTF-16 units times three bound the UTF-8 bytes.
-  return 3 * (row.payload.length + (row.result?.length ?? 0)) + 1_024;
+  return 3 * (row.payload.length + (row.result?.length ?? 0) + (row.receipt?.length ?? 0)) + 1_024;
 }
 
-/** The first rows that fit into one write, one at least. */
-export function firstBatch(rows: readonly JournalRow[], most: number): JournalRow[] {
-  const batch: JournalRow[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    const size = sizeOf(row);
-    if (batch.length > 0 && (size > ALONE || bytes + size > BATCH_BYTES || batch.length >= Math.min(most, BATCH_ROWS))) break;
-    batch.push(row);
-    bytes += size;
-    if (size > ALONE) break;
+/** Rows that go to D1 in one write: as many as fit, one at least. Filled one by one, so that no more is read than is sent. */
+export class RecordBatch {
+  readonly rows: JournalRow[] = [];
+  readonly #most: number;
+  #bytes = 0;
+
+  constructor(most: number) {
+    this.#most = Math.min(most, BATCH_ROWS);
   }
-  return batch;
+
+  get isEmpty(): boolean {
+    return this.rows.length === 0;
+  }
+
+  /** Takes a row; false when it does not fit any more, or nothing after it would. */
+  add(row: JournalRow): boolean {
+    const size = sizeOf(row);
+    if (!this.isEmpty && (size > ALONE || this.#bytes + size > BATCH_BYTES)) return false;
+    this.rows.push(row);
+    this.#bytes += size;
+    return size <= ALONE && this.rows.length < this.#most;
+  }
 }
 
 /** Statements that bring these rows into D1, to be run as one batch: jobs and receipts together or not at all [RC5]. */
