@@ -112,6 +112,24 @@ describe("during a job", () => {
     expect((await hub.job(id)).status).toBe("pending");
   });
 
+  test("[JB4] a renewal outlives the hub's memory: what makes progress is not timed out", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    worker.send({ type: "job_ack", job_id: id, attempt: 1 });
+    await worker.quiet();
+    hub.skip(25_000);
+    worker.send({ type: "job_progress", job_id: id, attempt: 1, seq: 0, delta: "d" });
+    await worker.quiet();
+    await hub.evict();
+    hub.skip(20_000);
+    await worker.quiet();
+    await hub.pass(0);
+    expect((await hub.job(id)).status).toBe("running");
+  });
+
   test.for(["job_ack", "job_progress"])("[JB4] [WS9] %s renews the execution time", async (type) => {
     const hub = new TestHub();
     hub.skip(0);
