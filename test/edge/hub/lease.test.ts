@@ -127,6 +127,8 @@ describe("during a job", () => {
     hub.skip(20_000);
     await worker.quiet();
     await hub.pass(0);
+    // 53 s after the acknowledgement, 28 s after the progress.
+    await hub.pass(8_000);
     expect((await hub.job(id)).status).toBe("running");
   });
 
