@@ -1,6 +1,9 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
+/** A facilitator that is not there: the port of the discard protocol. */
+const NOBODY = "http://127.0.0.1:9";
+
 const migrations = await readD1Migrations("migrations");
 
 /** In workerd, with the bindings of the instance's own wrangler file, in testnet mode; a test may override any variable. */
@@ -9,7 +12,8 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
     plugins: [
       cloudflareTest({
         wrangler: { configPath: `./wrangler.${instance}.toml` },
-        miniflare: { bindings: { TESTNET_MODE: "true", TEST_MIGRATIONS: migrations } },
+        // No test asks the internet for anything: whoever is not there refuses at once.
+        miniflare: { bindings: { TESTNET_MODE: "true", EVM_FACILITATOR: NOBODY, SVM_FACILITATOR: NOBODY, TEST_MIGRATIONS: migrations } },
       }),
     ],
     test: {

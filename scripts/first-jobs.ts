@@ -52,7 +52,7 @@ function refusal({ verification }: RunResult): string {
 }
 
 /** A text as it is, an object as JSON, on one line of at most `width` characters. */
-function shortened(output: unknown, width: number): string {
+export function shortened(output: unknown, width: number): string {
   const text = (typeof output === "string" ? output : JSON.stringify(output)).replaceAll(/\s+/g, " ").trim();
   const characters = [...text];
   return characters.length <= width ? text : `${characters.slice(0, width - 1).join("")}…`;

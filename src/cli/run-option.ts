@@ -1,6 +1,7 @@
 import type { RunOptions } from "../sdk/index.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
+import { PAYER_ARGS } from "./payer.ts";
 import { SEEKER_ARGS } from "./seeker.ts";
 
 const POLICIES = ["FAST", "CHEAP", "AUTO"] as const;
@@ -18,6 +19,7 @@ export const RUN_ARGS = {
   policy: POLICY_ARG,
   private: { type: "boolean", description: "Only on workers that you have paired with" },
   timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
+  ...PAYER_ARGS,
   "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt holds" },
 } as const;
 

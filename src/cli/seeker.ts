@@ -16,6 +16,7 @@ import {
 import { configFolder } from "../worker/node/config-folder.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
+import { payerOptions } from "./payer.ts";
 import { coordinatorUrls, URL_ARG } from "./url-option.ts";
 import { keptUserId } from "./user-id.ts";
 
@@ -27,10 +28,16 @@ export const SEEKER_ARGS = {
   json: { type: "boolean", description: "Print JSON" },
 } as const;
 
-type SeekerOptions = { url?: string | undefined; user?: string | undefined; "config-dir"?: string | undefined };
+type SeekerOptions = {
+  url?: string | undefined;
+  user?: string | undefined;
+  "config-dir"?: string | undefined;
+  payer?: string | undefined;
+  "max-price"?: string | undefined;
+};
 
 /** A client for the coordinator and the user that the options name. `$ROUTER_USER_TOKEN` is the proof of the user, if one was set. */
-function seeker(args: SeekerOptions): ComputeRouter {
+async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
   const { base } = coordinatorUrls(args.url);
   const configDir = args["config-dir"];
   const userToken = process.env["ROUTER_USER_TOKEN"] || undefined;
@@ -38,13 +45,14 @@ function seeker(args: SeekerOptions): ComputeRouter {
     baseUrl: base,
     userId: args.user ?? keptUserId(configFolder(configDir === undefined ? {} : { configDir })),
     ...(userToken !== undefined && { userToken }),
+    ...(await payerOptions(args)),
   });
 }
 
 /** Asks, and turns every expected failure into what a person can do about it. */
 export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter) => Promise<T>): Promise<T> {
   try {
-    return await ask(seeker(args));
+    return await ask(await seeker(args));
   } catch (error) {
     throw error instanceof ComputeRouterError ? advice(error, coordinatorUrls(args.url).base) : error;
   }
@@ -72,14 +80,16 @@ function advice(error: ComputeRouterError, base: string): CliError {
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: compute-router job ${error.jobId}`);
   if (error instanceof JobFailedError) return because(EXIT.job, error.message);
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
-  if (error instanceof PaymentRequiredError)
-    return because(
-      EXIT.refused,
-      `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job, and this program has no wallet: use the SDK with a \`payment\` hook`,
-    );
+  if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
   const ofCode = CODE_ADVICE[error.reason ?? ""];
   if (ofCode !== undefined) return because(EXIT.refused, ofCode);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
+}
+
+/** A payer that was asked leaves the key of the commit in the error; without one nothing was tried. */
+function paymentAdvice(error: PaymentRequiredError): string {
+  if (error.idempotencyKey !== null) return `the coordinator refused the payment: ${error.reason ?? error.message}`;
+  return `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job; to pay, say --payer with a module that has your wallet (docs/sdk.md, Paying)`;
 }

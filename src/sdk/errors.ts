@@ -74,7 +74,7 @@ export class PaymentRequiredError extends ComputeRouterError {
   }
 }
 
-/** The job would cost more than `maxPrice`. Nothing was signed or paid. */
+/** The job would cost more than `maxPrice`, or (`reason` is `token_not_allowed`) in a token that the payment hook may not spend. Nothing was signed or paid. */
 export class PaymentLimitError extends ComputeRouterError {
   override readonly name = "PaymentLimitError";
   override readonly code = "payment_limit";
@@ -84,7 +84,8 @@ export class PaymentLimitError extends ComputeRouterError {
   readonly maxPrice: number;
 
   constructor(price: string, maxPrice: number, details: ErrorDetails = {}) {
-    super(`the router asks ${price}, which is not within maxPrice ($${maxPrice})`, details);
+    const problem = details.reason === "token_not_allowed" ? "which is not a token to pay in" : `which is not within maxPrice ($${maxPrice})`;
+    super(`the router asks ${price}, ${problem}`, details);
     this.price = price;
     this.maxPrice = maxPrice;
   }

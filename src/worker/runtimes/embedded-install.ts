@@ -1,24 +1,14 @@
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import * as z from "zod";
 import { parseJson } from "./chat-answer.ts";
+import { type Installed, npmCi } from "./npm-ci.ts";
 import { packageRoot } from "./package-root.ts";
 
 /** What a person types to install the embedded runtime. */
 export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";
-
-const NPM_ARGUMENTS = ["ci", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--include=optional", "--prefer-offline"];
-/** npm's own default waits more than a minute before it says that there is no network. */
-const NPM_RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
-const NO_NETWORK = /\b(ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT)\b/;
-const PROGRESS_STEP = 50;
-
-/** The result of an install. `message` says what to do. */
-export type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
 
 /** The folder of the embedded runtime's package. */
 export function embeddedFolder(): string {
@@ -46,7 +36,7 @@ export async function installEmbedded(onProgress: (line: string) => void, option
     await mkdir(stage);
     for (const file of ["package.json", "package-lock.json"]) await copyFile(join(folder, file), join(stage, file));
     onProgress("installing llama.cpp (about 100 MB)");
-    const failure = await runNpm(stage, onProgress, options.signal);
+    const failure = await npmCi(stage, INSTALL_COMMAND, onProgress, options.signal);
     if (failure !== undefined) return failure;
     await moveIntoPlace(folder, stage);
     onProgress("llama.cpp is installed");
@@ -74,36 +64,6 @@ async function moveIntoPlace(folder: string, stage: string): Promise<void> {
       if (!isEmbeddedInstalled(folder)) throw again;
     });
   }
-}
-
-async function runNpm(cwd: string, onProgress: (line: string) => void, signal: AbortSignal | undefined): Promise<Installed | undefined> {
-  // A shell finds npm.cmd on Windows; every argument is constant.
-  const npm = spawn("npm", [...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
-    cwd,
-    stdio: ["ignore", "ignore", "pipe"],
-    shell: process.platform === "win32",
-    // npm answers SIGTERM by tidying up, which can last; the stage folder is thrown away anyway.
-    killSignal: "SIGKILL",
-    ...(signal && { signal }),
-  });
-  const ended = new Promise<"missing" | number>((resolve) => {
-    npm.once("error", () => npm.pid === undefined && resolve("missing")).once("exit", (code) => resolve(code ?? 1));
-  });
-  const complaints: string[] = [];
-  let fetched = 0;
-  for await (const line of createInterface({ input: npm.stderr, ...(signal && { signal }) })) {
-    if (/^npm (error|ERR!)/.test(line)) complaints.push(line.replace(/^npm (error|ERR!) ?/, ""));
-    if (!line.startsWith("npm http ")) continue;
-    fetched += 1;
-    if (fetched % PROGRESS_STEP === 0) onProgress(`${fetched} downloads done`);
-  }
-  const result = await ended;
-  if (result === 0) return undefined;
-  if (signal?.aborted) return { ok: false, reason: "aborted", message: "the install was aborted" };
-  if (result === "missing") return { ok: false, reason: "npm_missing", message: "npm is not on the PATH; it comes with Node.js" };
-  const said = complaints.join("\n");
-  if (NO_NETWORK.test(said)) return { ok: false, reason: "offline", message: `the npm registry cannot be reached; go online and run: ${INSTALL_COMMAND}` };
-  return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit code ${result}`}` };
 }
 
 const Package = z.object({ version: z.string().optional(), dependencies: z.record(z.string(), z.string()).optional() });

@@ -3,7 +3,7 @@ import { FacilitatorClient } from "../../../src/coordinator/payment/facilitator-
 import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
 import { requirements } from "../../../src/coordinator/payment/requirement.ts";
 import { type Reply, answering } from "./answering.ts";
-import { authorization, evmOffer } from "./offers.ts";
+import { authorization, evmOffer } from "../../support/payments.ts";
 
 const ours = requirements(evmOffer());
 const payload = { x402Version: 2, accepted: ours, payload: authorization(0) };

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { bringsPayment, chargedTerms, type PaymentHeaders, payloadText, readPayment } from "../../../src/coordinator/payment/read-payment.ts";
 import { type Offer, requirements, resourceInfo } from "../../../src/coordinator/payment/requirement.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { authorization, encode, evmOffer, SVM_KEY, svmOffer, TRANSACTION } from "./offers.ts";
+import { authorization, encode, evmOffer, SVM_KEY, svmOffer, TRANSACTION } from "../../support/payments.ts";
 
 const NOW = 1_790_000_000_000;
 const EVM = evmOffer();

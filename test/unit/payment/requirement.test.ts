@@ -3,7 +3,7 @@ import { readSettings } from "../../../src/coordinator/config.ts";
 import { offerOf } from "../../../src/coordinator/payment/offer.ts";
 import { atomicAmount, evmToken, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/requirement.ts";
 import { PaymentRequired } from "../../../src/protocol/payment.ts";
-import { evmOffer, FEE_PAYER, svmOffer } from "./offers.ts";
+import { evmOffer, FEE_PAYER, svmOffer } from "../../support/payments.ts";
 
 describe("atomicAmount", () => {
   test.each([

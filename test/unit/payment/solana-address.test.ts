@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addressBytes, toBase58 } from "../../../src/coordinator/payment/base58.ts";
 import { associatedTokenAccount } from "../../../src/coordinator/payment/token-account.ts";
-import { FEE_PAYER, SVM_PAYER, svmOffer } from "./offers.ts";
+import { FEE_PAYER, SVM_PAYER, svmOffer } from "../../support/payments.ts";
 
 const TOKEN_PROGRAM = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 const TOKEN_2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";

@@ -1,0 +1,101 @@
+/**
+ * Pays an EVM instance: an EIP-3009 authorization, signed by an account such as viem's. Needs no package besides the account's.
+ * @module
+ */
+import { toHex } from "../../receipt/bytes.ts";
+import { checkNames } from "../check.ts";
+import { InvalidOptionError, ProtocolError } from "../errors.ts";
+import type { PaymentHook } from "../payment.ts";
+import { chooseOffer, hookOf, readMaxPrice, type SpendLimit } from "./guard.ts";
+import { checkTokens, MONAD_TESTNET_USDC } from "./token.ts";
+import type { PaymentSigner, PaymentTerms } from "./x402.ts";
+
+export { MONAD_TESTNET_USDC, type PaymentToken } from "./token.ts";
+export type { SpendLimit } from "./guard.ts";
+
+type Hex = `0x${string}`;
+
+/** What is signed: EIP-712 typed data. */
+export type TransferTypedData = {
+  domain: { name: string; version: string; chainId: number; verifyingContract: Hex };
+  types: { TransferWithAuthorization: { name: string; type: string }[] };
+  primaryType: "TransferWithAuthorization";
+  message: { from: Hex; to: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
+};
+
+/** Who pays. Every local account of viem is one; of a wallet client, give `{ address, signTypedData: (data) => client.signTypedData({ account, ...data }) }`. */
+export type EvmAccount = {
+  readonly address: Hex;
+  signTypedData(data: TransferTypedData): Promise<Hex>;
+};
+
+/** An authorization is money for its bearer until it ends, so no router gets one for longer than this, in seconds. */
+const LONGEST = 3_600;
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+const TRANSFER = [
+  { name: "from", type: "address" },
+  { name: "to", type: "address" },
+  { name: "value", type: "uint256" },
+  { name: "validAfter", type: "uint256" },
+  { name: "validBefore", type: "uint256" },
+  { name: "nonce", type: "bytes32" },
+];
+
+/**
+ * A payment hook for `new ComputeRouter({ payment })`. Pays only in the tokens of `options.tokens` (default: USDC on the Monad testnet) and at
+ * most `options.maxPrice` (default $0.10) at a time; anything else is a PaymentLimitError before the account is asked to sign.
+ * Throws InvalidOptionError.
+ */
+export function payWithEvm(account: EvmAccount, options?: SpendLimit): PaymentHook {
+  return hookOf(evmSigner(account, options));
+}
+
+/** The same as a signer for `createPayment`. Throws InvalidOptionError. */
+export function evmSigner(account: EvmAccount, options: SpendLimit = {}): PaymentSigner {
+  checkNames("payment options", options, ["tokens", "maxPrice"]);
+  const { tokens = [MONAD_TESTNET_USDC] } = options;
+  checkTokens(tokens, ADDRESS);
+  const maxPrice = readMaxPrice(options.maxPrice);
+  if (typeof account?.signTypedData !== "function" || !ADDRESS.test(account.address)) {
+    throw new InvalidOptionError("account", "must have an address and signTypedData, as an account of viem has");
+  }
+  return async (offers) => {
+    const accepted = chooseOffer(offers, tokens, maxPrice);
+    const data = transferOf(accepted, account.address);
+    const signature = await account.signTypedData(data);
+    const { from, to, value, validAfter, validBefore, nonce } = data.message;
+    const authorization = { from, to, value: String(value), validAfter: String(validAfter), validBefore: String(validBefore), nonce };
+    return { accepted, payload: { signature, authorization } };
+  };
+}
+
+/** The transfer that an offer asks for, from now on and for as long as it says. Throws ProtocolError for terms that nobody can sign. */
+function transferOf({ network, asset, amount, payTo, maxTimeoutSeconds, extra }: PaymentTerms, from: Hex): TransferTypedData {
+  const { name, version } = extra;
+  const chainId = Number(/^eip155:(\d{1,15})$/.exec(network)?.[1]);
+  if (!isAddress(payTo) || !isAddress(asset) || Number.isNaN(chainId) || typeof name !== "string" || typeof version !== "string") {
+    throw new ProtocolError("the router's terms of payment cannot be signed: addresses, or the token's name and version, are missing or wrong", {
+      status: 402,
+    });
+  }
+  const now = Math.floor(Date.now() / 1_000);
+  return {
+    domain: { name, version, chainId, verifyingContract: asset },
+    types: { TransferWithAuthorization: TRANSFER },
+    primaryType: "TransferWithAuthorization",
+    message: {
+      from,
+      to: payTo,
+      value: BigInt(amount),
+      validAfter: 0n,
+      validBefore: BigInt(now + Math.min(maxTimeoutSeconds, LONGEST)),
+      nonce: `0x${toHex(crypto.getRandomValues(new Uint8Array(32)))}`,
+    },
+  };
+}
+
+function isAddress(text: string): text is Hex {
+  return ADDRESS.test(text);
+}

@@ -1,0 +1,140 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { PaymentRequired } from "../../../src/protocol/payment.ts";
+import { authorization, encode, evmOffer, svmOffer, TRANSACTION } from "../../support/payments.ts";
+import { freshInstance, post, read, refusal, rest, TASK } from "./rest.ts";
+
+const FAST = "/v1/jobs/commit/fast";
+const CHEAP = "/v1/jobs/commit/cheap";
+const evm = env.INSTANCE === "evm";
+const offer = evm ? evmOffer() : svmOffer();
+
+/** An instance that wants to be paid as the payments of the fixtures do it, and whose facilitator nobody can reach. */
+const GATED = {
+  TESTNET_MODE: "false",
+  ...(evm ? { EVM_PAY_TO: offer.payTo, EVM_USDC: offer.token.address } : { SVM_PAY_TO: offer.payTo }),
+};
+
+const Header = z.strictObject({
+  x402Version: z.literal(2),
+  error: z.string(),
+  resource: z.strictObject({ url: z.string(), description: z.string(), mimeType: z.string() }),
+  accepts: z
+    .array(
+      z.strictObject({
+        scheme: z.literal("exact"),
+        network: z.string(),
+        amount: z.string(),
+        asset: z.string(),
+        payTo: z.string(),
+        maxTimeoutSeconds: z.number(),
+        extra: z.record(z.string(), z.string()),
+      }),
+    )
+    .length(1),
+});
+
+const gated = (path: string, body: unknown, headers: Record<string, string> = {}) => post(path, body, headers, GATED);
+
+/** A 402 is one in its header and its body, which say the same; gives its `error`. */
+async function unpaid(response: Response): Promise<string> {
+  expect(response.status).toBe(402);
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  expect(response.headers.has("payment-response")).toBe(false);
+  const header = Header.parse(JSON.parse(atob(response.headers.get("payment-required") ?? "")));
+  const body = await read(response, z.strictObject(PaymentRequired.shape));
+  expect({ error: body.error, resource: body.resource }).toEqual({ error: header.error, resource: header.resource });
+  const [inHeader] = header.accepts;
+  const [inBody] = body.accepts;
+  const { asset, ...terms } = inHeader ?? { asset: "", amount: "" };
+  expect(inBody).toMatchObject({ ...terms, maxAmountRequired: terms.amount });
+  expect(inBody?.asset).toBe(evm ? asset : undefined);
+  return body.error;
+}
+
+/** A payment of the right shape on the right terms; nobody could say here whether it is good. */
+function payment(change: { authorization?: Record<string, string>; version?: 1 | 2 } = {}): string {
+  const signed = authorization(Date.now());
+  const nonce = `0x${crypto.randomUUID().replaceAll("-", "").repeat(2)}`;
+  const payload = evm ? { ...signed, authorization: { ...signed.authorization, nonce, ...change.authorization } } : { transaction: TRANSACTION };
+  const { network, payTo, token } = offer;
+  if (change.version === 1) return encode({ x402Version: 1, scheme: "exact", network, payload });
+  return encode({
+    x402Version: 2,
+    accepted: { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} },
+    payload,
+  });
+}
+
+const jobs = async () => await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n");
+
+beforeAll(freshInstance);
+
+describe("order", () => {
+  test("[PY4, PY5] without a payment 402 before the body is looked at", async () => {
+    expect(await unpaid(await gated(FAST, "{broken"))).toBe("payment_required");
+    expect(await unpaid(await gated(CHEAP, "x".repeat(600 * 1024), { "x-payment": "", "payment-signature": "" }))).toBe("payment_required");
+  });
+
+  test("[PY5] with one the body is looked at first", async () => {
+    for (const header of ["x-payment", "payment-signature"]) {
+      expect(await refusal(await gated(FAST, "{broken", { [header]: "junk" }), 400)).toContain("Required fields");
+      expect(await refusal(await gated(FAST, { ...TASK, job_type: "x" }, { [header]: payment() }), 400)).toContain("job_type");
+      expect(await refusal(await gated(FAST, TASK, { [header]: payment(), "idempotency-key": "é" }), 400)).toContain("Idempotency-Key");
+    }
+  });
+
+  test.each(["junk", "%%%", "bnVsbA==", "W10=", "e30=", "A".repeat(17_000)])(
+    "[PY3, PY4, PY5] a payment that is none, %s, is told what is wrong with it",
+    async (value) => {
+      expect(await unpaid(await gated(FAST, TASK, { "x-payment": value }))).toMatch(/^invalid_payment: X-PAYMENT: /);
+      expect(await unpaid(await gated(FAST, TASK, { "payment-signature": value }))).toMatch(/^invalid_payment: PAYMENT-SIGNATURE: /);
+      expect(await unpaid(await gated(FAST, TASK, { "payment-signature": payment(), "x-payment": value }))).toMatch(/^invalid_payment: X-PAYMENT: /);
+    },
+  );
+
+  test("[PY3] the fast endpoint's payment on the cheap one", async () => {
+    expect(await unpaid(await gated(CHEAP, TASK, { "x-payment": payment() }))).toBe("invalid_payment: X-PAYMENT: accepted.amount must be 1000");
+    const error = await unpaid(await gated(CHEAP, TASK, { "x-payment": payment({ version: 1 }) }));
+    expect(error).toContain(evm ? "authorization.value must be 1000" : "must transfer 1000 of ");
+  });
+
+  test("[PY5, JB8] PRIVATE without a worker is 422 before anybody is asked about the payment", async () => {
+    const response = await gated(FAST, { ...TASK, privacy_class: "PRIVATE" }, { "x-payment": payment() });
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ error: "no_trusted_worker", job_id: expect.any(String) });
+  });
+});
+
+describe("facilitator out of reach", () => {
+  test.each(["x-payment", "payment-signature"])("[PY5, PY8] %s: 503, no job, and the same payment may come again at once", async (header) => {
+    await freshInstance();
+    const headers = { [header]: payment() };
+    for (let i = 0; i < 3; i++) {
+      const response = await gated(FAST, TASK, headers);
+      expect(response.headers.get("retry-after")).toBe("5");
+      expect(response.headers.has("payment-required")).toBe(false);
+      expect(await refusal(response, 503)).toBe("facilitator_unavailable");
+    }
+    expect(await jobs()).toBe(0);
+  });
+
+  test.runIf(evm).each([
+    ["validBefore", "1"],
+    ["validBefore", String(Math.floor(Date.now() / 1_000) + 30)],
+    ["validAfter", String(Math.floor(Date.now() / 1_000) + 3_600)],
+  ])("[PY3] %s %s is refused here, without it", async (field, value) => {
+    const error = await unpaid(await gated(FAST, TASK, { "x-payment": payment({ authorization: { [field]: value } }) }));
+    expect(error).toContain(`invalid_payment: payload.authorization.${field}`);
+  });
+});
+
+describe("jobs", () => {
+  test("[PY7] a job that nobody paid for names no settlement", async () => {
+    const { job_id } = await (await post(CHEAP, TASK)).json<{ job_id: string }>();
+    const response = await rest(`/v1/jobs/${job_id}`, {}, GATED);
+    expect(response.status).toBe(200);
+    expect(response.headers.has("payment-response")).toBe(false);
+  });
+});
