@@ -58,7 +58,7 @@ export type Ledger = {
 export type Settlement = { kind: "settled"; transaction: string } | { kind: "refused"; alreadyUsed: boolean } | { kind: "unknown" };
 
 /** Whether nothing can happen to a payment any more. */
-export function isDone(phase: PaymentPhase): boolean {
+function isDone(phase: PaymentPhase): boolean {
   return phase.kind === "spent" || phase.kind === "void";
 }
 

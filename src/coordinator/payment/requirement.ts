@@ -1,4 +1,4 @@
-import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "x402-hono";
+import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/payment.ts";
 import type { PaymentSettings, Settings } from "../config.ts";
