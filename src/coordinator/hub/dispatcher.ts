@@ -111,7 +111,7 @@ export class Dispatcher {
     const now = this.#clock();
     this.#batch = null;
     this.#state = createState(this.#rules);
-    restorePayments(this.#state, this.#ledger.open(), now);
+    restorePayments(this.#state, this.#payments(), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) {
@@ -225,6 +225,13 @@ export class Dispatcher {
     batch.done.resolve();
     for (const key of batch.settles) this.#events.settle(key);
     for (const conn of lost) this.apply({ type: "disconnect", conn });
+  }
+
+  /** The open rows of the ledger, without reservations: whoever had them verified asks in vain, and the same payment may come again at once. */
+  #payments(): Payment[] {
+    const open = this.#ledger.open();
+    for (const { key, phase } of open) if (phase.kind === "reserved") this.#ledger.drop(key);
+    return open.filter(({ phase }) => phase.kind !== "reserved");
   }
 
   #recover(): void {

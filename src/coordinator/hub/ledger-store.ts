@@ -44,9 +44,11 @@ const NEEDED = ["reserved", "held", "settling", "unknown"];
 /** The ledger in the hub's SQLite: one row per real payment, changed only together with its job [PY6]. */
 export class LedgerStore {
   readonly #sql: SqlStorage;
+  readonly #network: string;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, network: string) {
     this.#sql = sql;
+    this.#network = network;
     sql.exec(SCHEMA);
   }
 
@@ -95,10 +97,12 @@ export class LedgerStore {
 
   /** What the facilitator said when the payment of a job was settled; null while it is not. */
   settlementOf(jobId: string): string | null {
-    const query = "SELECT response FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
-    const response = this.#sql.exec<{ response: string | null }>(query, jobId).toArray()[0]?.response ?? null;
-    // Settled all the same, but found out by a refusal ("already used"): then nobody said by which transaction.
-    return response !== null && Said.safeParse(JSON.parse(response)).success ? response : null;
+    const query = "SELECT response, payer FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
+    const row = this.#sql.exec<{ response: string | null; payer: string | null }>(query, jobId).toArray()[0];
+    if (row === undefined) return null;
+    if (row.response !== null && Said.safeParse(JSON.parse(row.response)).success) return row.response;
+    // Found out by "already used": it is settled, but nobody said by which transaction.
+    return JSON.stringify({ success: true, transaction: "", network: this.#network, ...(row.payer !== null && { payer: row.payer }) });
   }
 
   /** What the facilitator said when it refused the payment of a job; null when it did not. */

@@ -34,6 +34,16 @@ export class Purchases {
     this.#parts = parts;
   }
 
+  /** The answer that an idempotency key has already; null when it has none [API5]. */
+  async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
+    const { journal, dispatcher, idempotencySince } = this.#parts;
+    if (input.idempotency === null) return null;
+    const { key, fingerprint } = input.idempotency;
+    const known = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
+    if (known === null) return null;
+    return known.fingerprint === fingerprint ? this.#known(known.jobId, input.wait) : { state: "refused", reason: "idempotency_key_reused" };
+  }
+
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
     const { dispatcher, ledger, clock } = this.#parts;
     for (;;) {
@@ -146,7 +156,7 @@ export class Purchases {
     return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
   }
 
-  async #known(jobId: string, wait: number): Promise<ReserveAnswer> {
+  async #known(jobId: string, wait: number): Promise<Extract<ReserveAnswer, { state: "known" }>> {
     const { ledger, job } = this.#parts;
     return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait) : null, settlement: ledger.settlementOf(jobId) };
   }
@@ -161,7 +171,7 @@ export class Purchases {
 
   /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */
   async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
-    const { journal, dispatcher, clock, idempotencySince } = this.#parts;
+    const { clock } = this.#parts;
     for (const name of names(input, key)) {
       for (
         let other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation);
@@ -171,13 +181,9 @@ export class Purchases {
         await Promise.race([other, scheduler.wait(TIMING.reservation)]);
       }
     }
-    if (input.idempotency === null) return null;
-    const known =
-      dispatcher.pendingIdempotent(input.userId, input.idempotency.key) ?? journal.idempotent(input.userId, input.idempotency.key, idempotencySince());
-    if (known === null) return null;
-    this.#leave(input, key);
-    if (known.fingerprint !== input.idempotency.fingerprint) return { state: "refused", reason: "idempotency_key_reused" };
-    return this.#known(known.jobId, input.wait);
+    const stored = await this.stored(input);
+    if (stored !== null) this.#leave(input, key);
+    return stored;
   }
 
   #leave(input: CommitInput, key: string): void {

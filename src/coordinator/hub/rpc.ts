@@ -69,6 +69,8 @@ export type SubmitAnswer =
 export interface HubRpc {
   /** Stores and claims in one turn; resolves when the job is durable. */
   commit(input: CommitInput): Promise<CommitAnswer>;
+  /** The answer that an idempotency key has already, before any payment is looked at; null when it has none [API5]. */
+  stored(job: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null>;
   /** Takes a payment into the ledger before anyone is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. */
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
   /** The facilitator has verified the reserved payment as `payer`'s: stores the job, claims, settles, assigns [PY7]. */

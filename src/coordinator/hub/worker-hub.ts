@@ -58,7 +58,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#stake = stakeSource(this.#settings, env.DB);
     this.#journal = new Journal(ctx.storage);
-    this.#ledger = new LedgerStore(ctx.storage.sql);
+    this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, () => this.db);
     const clock = () => this.#now();
@@ -138,6 +138,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
     if (idempotency !== null) this.#dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
     return this.#accepted(id, input.wait);
+  }
+
+  async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
+    return this.#purchases.stored(input);
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {

@@ -11,7 +11,7 @@ export type FeePayers = { quoted: string | null; all: readonly string[] | null }
 const FRESH = 5 * 60_000;
 
 /** How long a facilitator that gave no answer is not asked again, ms: a 402 must not wait for it each time [PY12]. */
-const PAUSE = 15_000;
+const PAUSE = 2_000;
 
 /** Longest time that others are answered from an old answer while one asks for a new one, ms. */
 const ASKING = 6_000;

@@ -29,14 +29,19 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Su
 export async function paidCommit(c: AppContext, commit: Commit, policy: ResolvedPolicy, binding: string): Promise<Response> {
   const offer = await offerOf(c.var.settings, policy, c.req.url);
   const payment = readPayment(paymentHeaders(c), offer, Date.now());
-  if (!payment.ok) return answer402(c, offer, `invalid_payment: ${payment.error}`);
+  if (!payment.ok) {
+    // A stored answer counts whatever payment comes with it [API5].
+    const stored = await askHub(c.env, (hub) => hub.stored(commit.now()));
+    if (stored?.state === "known") return await alreadyDone(c, stored, commit.wait);
+    if (stored !== null) return refusedPaid(c, offer, stored);
+    return answer402(c, offer, `invalid_payment: ${payment.error}`);
+  }
 
   const input = inputOf(payment, offer, binding);
   const reservation = await askHub(c.env, (hub) => hub.reserve(commit.now(), input));
   switch (reservation.state) {
     case "known":
-      setSettlement(c, reservation.settlement);
-      return await accepted(c, reservation, commit.wait);
+      return await alreadyDone(c, reservation, commit.wait);
     case "refused":
       return refusedPaid(c, offer, reservation);
     case "credit":
@@ -57,6 +62,12 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
   if (verdict.kind === "invalid") return answer402(c, offer, `invalid_payment: ${verdict.reason}`);
   logError("facilitator_unavailable", { request_id: c.var.requestId, reason: verdict.reason });
   return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
+}
+
+/** The same commit again: the same answer. */
+async function alreadyDone(c: AppContext, known: Extract<ReserveAnswer, { state: "known" }>, wait: number): Promise<Response> {
+  setSettlement(c, known.settlement);
+  return await accepted(c, known, wait);
 }
 
 function inputOf(payment: ReadPayment, offer: Offer, binding: string): PaymentInput {
