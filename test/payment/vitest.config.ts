@@ -1,5 +1,11 @@
 import { defineConfig } from "vitest/config";
 
+const SUITES: Record<string, string> = {
+  lab: "{clients,payments,faults,token,svm,process}.test.ts",
+  paid: "{start,router/*,sdk/*}.test.ts",
+  probe: "probe/*.test.ts",
+};
+
 /** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
 export default defineConfig({
   root: import.meta.dirname,
@@ -7,8 +13,8 @@ export default defineConfig({
     name: "payment",
     // x402's SVM scheme logs each failure that it reports.
     silent: "passed-only",
-    // The black-box probe takes six minutes, so it is asked for: npm run probe.
-    include: [process.env.PROBE === undefined ? "{*,router/*,sdk/*}.test.ts" : "probe/*.test.ts"],
+    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), the black-box probe of six minutes (npm run probe).
+    include: [SUITES[process.env.SUITE ?? "lab"] ?? "none"],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     maxWorkers: 2,
