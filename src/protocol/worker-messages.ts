@@ -114,6 +114,11 @@ export function parseWorkerFrame(text: string): FrameReading {
   return { ok: false, reason: "bad_message", message: known ? describeIssues(frame.error) : "unknown type" };
 }
 
+/** Whether a frame means to be a registration, a broken one included. */
+export function isRegistration(reading: FrameReading): boolean {
+  return reading.ok ? reading.frame.type === "register" : reading.reason !== "bad_message";
+}
+
 /** Why a registration is refused [WS4]. */
 export type RegisterRefusal = "invalid_key" | "invalid_register" | "invalid_signature" | "auth_required" | "parked";
 

@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
-import { CLOSE, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
+import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -274,7 +274,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
     const reading = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegister(data, reading)) {
+    if (conn.attachment.worker === null && !isRegistration(reading)) {
       if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
       return this.#bad(conn, "not_registered", "register first");
     }
@@ -394,9 +394,4 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#latest = Math.max(this.#latest, Date.now());
     return this.#latest;
   }
-}
-
-/** Whether a frame means to be a registration, a broken one included. */
-function isRegister(text: string, reading: ReturnType<typeof parseWorkerFrame>): boolean {
-  return reading.ok ? reading.frame.type === "register" : reading.reason !== "bad_message" && text.length > 0;
 }
