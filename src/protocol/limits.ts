@@ -54,8 +54,10 @@ export const LIMITS = {
   strikes: 3,
   /** Settlements under way at once [PY7]. */
   settlements: 4,
-  /** Unsettled held payments of one payer [PY9]. */
+  /** Payments of one payer that wait for a worker, or for an answer about their settlement [PY9]. */
   heldPayments: 4,
+  /** Payments of one payer that are not settled yet, those that a worker is kept for included. */
+  unsettledPayments: 32,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
 } as const;

@@ -1,5 +1,5 @@
 /** An authorization as its payer signed it: who pays how much, and until when. */
-export type Authorization = { key: string; payer: string; amount: number; expiresAt: number };
+export type Authorization = { key: string; payer: string; asset: string; amount: number; expiresAt: number };
 
 /** Why a chain does not move money. */
 export type Reverted = "used" | "expired" | "poor";

@@ -163,7 +163,7 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
-  const { payments, inFlight, settleQueue, heldByPayer, creditsByPayer, timers } = state.ledger;
+  const { payments, inFlight, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
   const held = new Map<string, Set<string>>();
   const credits = new Map<string, Set<string>>();
   let timed = 0;
@@ -193,7 +193,7 @@ function checkLedger(state: DispatchState): void {
   if (inFlight.size !== settling) broken("ledger", "inFlight has strangers");
   if (settleQueue.size > 0 && inFlight.size < 4) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
   for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
-  checkSame(heldByPayer, held, "heldByPayer");
+  checkSame(unsettledByPayer, held, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");
 }
 

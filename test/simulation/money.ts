@@ -17,7 +17,8 @@ const LATE = 3_000;
  * - M2 money that moved has a row that says so, or will ask: settled with a live job, spent with a completed one, else a credit
  * - M3 no job of a paid request is leased before its payment is settled, or a credit of the same payer that covers it is spent
  * - M4 no settle call without a worker that is kept for it, unless an earlier call ended unknown; never after settled or void
- * - M5 at most 4 settle calls at once · M6 no worker is kept for longer than 10 s · M7 at most 4 held payments per payer
+ * - M5 at most 4 settle calls at once · M6 no worker is kept for longer than 10 s
+ * - M7 per payer no more than 4 held payments by a submit, and never more than 32 that are not settled
  * - M8 a request that was refused has no job and no payment · M9 nothing is reserved, held or settling for longer than it may be
  * - M10 `already used` without an earlier doubt is no settlement, a refusal without doubt is final, no answer is no refusal
  * - M11 the same payment for the same thing gives the same job; for another thing it is refused
@@ -130,14 +131,7 @@ export class Money {
     stats.queuedSettlements = Math.max(stats.queuedSettlements, state.ledger.settleQueue.size);
     if (event.type === "settled" && event.settlement.kind === "unknown") stats.unknownOutcomes++;
     if (event.type === "settled") this.#checkAnswer(state, event, effects, now);
-    const held = new Map<string, number>();
-    for (const { key, phase, expiresAt } of state.ledger.payments.values()) {
-      if (phase.kind !== "held" && phase.kind !== "settling" && phase.kind !== "unknown") continue;
-      if (expiresAt <= now) continue;
-      const payer = this.#payer.get(key) ?? "";
-      held.set(payer, (held.get(payer) ?? 0) + 1);
-      if ((held.get(payer) ?? 0) > LIMITS.heldPayments) broken("M7", `${payer} has more than ${LIMITS.heldPayments} held payments`);
-    }
+    this.#checkCaps(state, event, now);
     for (const { id, phase, payment } of state.jobs.values()) {
       if (phase.kind !== "settling" || phase.hold !== null) continue;
       const over = now - (state.ledger.payments.get(payment ?? "")?.expiresAt ?? now);
@@ -160,6 +154,24 @@ export class Money {
       if (kind === "held" && now > at + TIMING.claimWindow + TIMING.hold + late) broken("M9", `${key} is held for ${now - at} ms`);
       if (kind === "settling" && now > at + 20_000 + late) broken("M9", `${key} is settling for ${now - at} ms`);
     }
+  }
+
+  #checkCaps(state: DispatchState, event: DispatchEvent, now: number): void {
+    const unsettled = new Map<string, number>();
+    const held = new Map<string, number>();
+    const count = (of: Map<string, number>, payer: string) => of.set(payer, (of.get(payer) ?? 0) + 1);
+    for (const { key, phase, expiresAt, jobId } of state.ledger.payments.values()) {
+      if (phase.kind !== "held" && phase.kind !== "settling" && phase.kind !== "unknown") continue;
+      if (expiresAt <= now) continue;
+      const payer = this.#payer.get(key) ?? "";
+      count(unsettled, payer);
+      if ((unsettled.get(payer) ?? 0) > LIMITS.unsettledPayments) broken("M7", `${payer} has more than ${LIMITS.unsettledPayments} payments on the way`);
+      if (state.jobs.get(jobId)?.phase.kind === "waiting") count(held, payer);
+    }
+    if (event.type !== "submit" || event.payment === undefined) return;
+    const waits = state.jobs.get(event.job.id)?.phase.kind === "waiting";
+    const payer = this.#payer.get(event.payment.key) ?? "";
+    if (waits && (held.get(payer) ?? 0) > LIMITS.heldPayments) broken("M7", `${payer} has more than ${LIMITS.heldPayments} held payments`);
   }
 
   #checkSettle(state: DispatchState, event: DispatchEvent, key: string, now: number): void {
@@ -187,7 +199,8 @@ export class Money {
     const { chain } = this.#world;
     const isOurs = chain.moved.has(payment.key) || (chain.cancelled.has(payment.key) && this.#doubted.has(payment.key));
     if (!isOurs) broken("M3", `${jobId} is assigned and ${key} never moved`);
-    const { payer, amount } = this.authorization(payment.key);
+    const { payer, asset, amount } = this.authorization(payment.key);
+    if (asset !== request.order.asset) broken("M3", `${jobId} is to be paid in ${request.order.asset} and is paid in ${asset}`);
     if (payer !== request.order.payer) broken("M3", `${jobId} of ${request.order.payer} is paid by ${payer}`);
     if (amount < request.order.amount) broken("M3", `${jobId} costs ${request.order.amount} and is paid with ${amount}`);
   }

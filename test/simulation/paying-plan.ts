@@ -4,6 +4,7 @@ import type { Random } from "./random.ts";
 export type Order = {
   key: string;
   payer: string;
+  asset: string;
   amount: number;
   at: number;
   /** How long the authorization is good for. */
@@ -88,6 +89,7 @@ export function payingPlanOf(random: Random, faults: number, stalled: boolean): 
       userId: random.pick(["ann", "bob"] as const),
       forged: readsPayer && random.chance(forged),
       cancelAt: random.chance(cancels) ? at + random.between(0, 40_000) : null,
+      asset: "usdc",
     };
   });
   const subset = TROUBLES.filter(() => random.chance(0.4));

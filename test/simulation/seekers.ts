@@ -25,7 +25,7 @@ export class Seekers {
 
   #place(order: Order): void {
     const { agenda, chain } = this.#world;
-    this.#world.money.signed({ key: order.key, payer: order.payer, amount: order.amount, expiresAt: START + order.at + order.validFor });
+    this.#world.money.signed({ key: order.key, payer: order.payer, asset: order.asset, amount: order.amount, expiresAt: START + order.at + order.validFor });
     for (const { after, variant } of order.requests) agenda.at(START + order.at + after, () => this.#request(order, variant));
     if (order.cancelAt !== null) agenda.at(START + order.cancelAt, () => chain.cancel(order.key));
   }
@@ -48,7 +48,7 @@ export class Seekers {
       { after: random.between(0, 30_000), variant: "same" },
     ] as const;
     const amount = random.chance(0.7) ? order.amount : random.pick([1_000, 10_000]);
-    this.#place({ ...order, key: `n${++this.#orders}`, amount, at, cancelAt: null, forged: false, requests });
+    this.#place({ ...order, key: `n${++this.#orders}`, asset: random.chance(0.8) ? order.asset : "other", amount, at, cancelAt: null, forged: false, requests });
   }
 
   #request(order: Order, variant: Variant): void {
@@ -62,6 +62,7 @@ export class Seekers {
       digest: `digest ${order.key}${variant === "other signature" ? mark : ""}`,
       binding: `binding ${order.key}${variant === "other body" ? mark : ""}`,
       payer: plan.readsPayer ? (order.forged ? random.pick(plan.balances)[0] : order.payer) : null,
+      asset: order.asset,
       amount: String(order.amount),
       expiresAt: START + order.at + order.validFor,
     };

@@ -3,7 +3,7 @@ import type { Turn } from "./events.ts";
 import { lease } from "./lease.ts";
 import { dequeue, ownPool } from "./queue.ts";
 import { hold, owed } from "./settling.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
@@ -55,7 +55,12 @@ export function recheckSilent(state: DispatchState, turn: Turn): void {
   }
 }
 
-function findWorker(state: DispatchState, job: LiveJob, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+/** Whether a job that comes now would be given a worker at once. */
+export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: Turn): boolean {
+  return findWorker(state, job, turn, () => true) !== undefined;
+}
+
+function findWorker(state: DispatchState, job: JobFacts, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
     const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : firstPaired(state, job, accept);
     // A silent worker leaves the idle pools, so the next look finds another.
@@ -71,12 +76,12 @@ function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worke
   return findWorker(state, job, turn, (key) => !job.tried.has(key));
 }
 
-function firstIdle(state: DispatchState, job: LiveJob, accept: (key: string) => boolean): Worker | undefined {
+function firstIdle(state: DispatchState, job: JobFacts, accept: (key: string) => boolean): Worker | undefined {
   const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
   return entry && state.workers.get(entry.id);
 }
 
-function firstPaired(state: DispatchState, job: LiveJob, accept: (key: string) => boolean): Worker | undefined {
+function firstPaired(state: DispatchState, job: JobFacts, accept: (key: string) => boolean): Worker | undefined {
   let best: Worker | undefined;
   for (const key of job.trustedKeys) {
     const worker = state.workers.get(key);

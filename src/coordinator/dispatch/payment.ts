@@ -9,6 +9,8 @@ export type PaymentFacts = {
   binding: string;
   /** Null until the facilitator has said who pays. */
   payer: string | null;
+  /** What is paid in: CAIP-2 network and token, `eip155:10143/0x534b…`. Money of one asset is no money of another. */
+  asset: string;
   amount: string;
   /** When the authorization dies. */
   expiresAt: number;
@@ -47,8 +49,8 @@ export type Ledger = {
   readonly inFlight: Set<string>;
   /** Payments whose settle call waits for one of those to end, first come first. */
   readonly settleQueue: Set<string>;
-  /** Payments that hold a payer's money up: held, settling or unknown. */
-  readonly heldByPayer: Map<string, Set<string>>;
+  /** Payments that may still take a payer's money: held, settling or unknown. */
+  readonly unsettledByPayer: Map<string, Set<string>>;
   readonly creditsByPayer: Map<string, Set<string>>;
   /** When a reservation ends or an unknown outcome is asked for again. */
   readonly timers: OrderedPool;
@@ -62,8 +64,8 @@ function isDone(phase: PaymentPhase): boolean {
   return phase.kind === "spent" || phase.kind === "void";
 }
 
-/** Whether a payment stands in the count of its payer's held ones [PY9]. */
-function isHeld({ phase, expiresAt }: Payment): boolean {
+/** Whether a payment may still be settled while its authorization is good. */
+function isUnsettled({ phase, expiresAt }: Payment): boolean {
   // What is still asked for after its authorization has expired can hold nothing up, for a whole day.
   if (phase.kind === "unknown") return phase.retryDue <= expiresAt;
   return phase.kind === "held" || phase.kind === "settling";
@@ -80,7 +82,7 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
   if (isDone(phase)) ledger.payments.delete(key);
   else ledger.payments.set(key, payment);
   if (payer !== null) {
-    put(ledger.heldByPayer, payer, key, isHeld(payment));
+    put(ledger.unsettledByPayer, payer, key, isUnsettled(payment));
     put(ledger.creditsByPayer, payer, key, phase.kind === "credit");
   }
   if (phase.kind === "reserved") ledger.timers.add(key, phase.until, 0);
@@ -95,15 +97,27 @@ export function dropPayment(ledger: Ledger, payment: Payment): void {
   ledger.timers.remove(payment.key);
 }
 
-/** The payer's credit that covers `amount` and is the smallest that does; undefined when there is none [PY9]. */
-export function creditFor(ledger: Ledger, payer: string, amount: string): Payment | undefined {
+/** The payer's credit that covers `amount` of `asset` and is the smallest that does; undefined when there is none [PY9]. */
+export function creditFor(ledger: Ledger, payer: string, { asset, amount }: Pick<PaymentFacts, "asset" | "amount">): Payment | undefined {
   let best: Payment | undefined;
   for (const key of ledger.creditsByPayer.get(payer) ?? []) {
     const credit = ledger.payments.get(key);
-    if (credit === undefined || BigInt(credit.amount) < BigInt(amount)) continue;
+    if (credit === undefined || credit.asset !== asset || BigInt(credit.amount) < BigInt(amount)) continue;
     if (best === undefined || BigInt(credit.amount) < BigInt(best.amount)) best = credit;
   }
   return best;
+}
+
+/** How many of a payer's payments are held: verified, and waiting for a worker or for an answer [PY9]. One that a worker is kept for is on its way. */
+export function heldOf(ledger: Ledger, payer: string): number {
+  let held = 0;
+  for (const key of ledger.unsettledByPayer.get(payer) ?? []) {
+    const payment = ledger.payments.get(key);
+    if (payment === undefined) continue;
+    const isOnItsWay = payment.doubts === 0 && (payment.phase.kind === "settling" || ledger.settleQueue.has(key));
+    if (!isOnItsWay) held++;
+  }
+  return held;
 }
 
 function put(index: Map<string, Set<string>>, payer: string, key: string, belongs: boolean): void {

@@ -1,7 +1,8 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { hasIdleWorker } from "./claim.ts";
 import { hasTrustedWorker } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
-import { creditFor, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
+import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
 import { isFull } from "./queue.ts";
 import { forget, move } from "./settling.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
@@ -31,7 +32,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   }
   if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
-  if (facts.payer !== null && hasTooMany(state, facts.payer, facts.amount)) return { state: "refused", reason: "too_many_held_payments" };
+  if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, turn)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: turn.now + TIMING.reservation } };
   move(state, payment, payment.phase, turn);
   return { state: "reserved" };
@@ -57,14 +58,14 @@ export function purchase(state: DispatchState, key: string, payer: string | null
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: job.id };
   if (payer !== null) payment.payer = payer;
-  const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment.amount);
+  const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment);
   if (credit !== undefined) {
     credit.ownJobId ??= credit.jobId;
     spendCredit(state, credit, job, turn);
     move(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
     return { ok: true, payment: credit.key };
   }
-  if (payment.payer !== null && hasTooMany(state, payment.payer, payment.amount)) {
+  if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, turn)) {
     forget(state, payment, turn);
     return { ok: false, reason: "too_many_held_payments" };
   }
@@ -85,10 +86,15 @@ function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn:
   move(state, credit, { kind: "settled", transaction: credit.phase.transaction }, turn);
 }
 
-/** Many authorizations on one balance all verify, and only the first settles: each of the others would keep a worker for nothing. */
-function hasTooMany(state: DispatchState, payer: string, amount: string): boolean {
-  if (creditFor(state.ledger, payer, amount) !== undefined) return false;
-  return (state.ledger.heldByPayer.get(payer)?.size ?? 0) >= LIMITS.heldPayments;
+/**
+ * Whether a payer has too much on the way for one more. Many authorizations on one balance all verify, and only the first settles: each of the others
+ * would keep a worker, or a place in the queue, for nothing.
+ */
+function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, turn: Turn): boolean {
+  const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
+  if (unsettled < LIMITS.heldPayments || creditFor(state.ledger, payer, facts) !== undefined) return false;
+  if (unsettled >= LIMITS.unsettledPayments) return true;
+  return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, turn);
 }
 
 /** Takes the saved rows of the ledger back. A settle call that was under way when memory was lost has an unknown outcome. */

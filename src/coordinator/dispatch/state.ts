@@ -147,7 +147,7 @@ export function createState(rules: Rules): DispatchState {
       payments: new Map(),
       inFlight: new Set(),
       settleQueue: new Set(),
-      heldByPayer: new Map(),
+      unsettledByPayer: new Map(),
       creditsByPayer: new Map(),
       timers: new OrderedPool(),
     },

@@ -14,7 +14,7 @@ import {
   restorePayments,
   type Rules,
 } from "../dispatch/index.ts";
-import { errorFacts, logError } from "../log.ts";
+import { errorFacts, logError, logWarning } from "../log.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
 import type { LedgerStore, PaymentCargo } from "./ledger-store.ts";
@@ -59,8 +59,8 @@ class Batch {
 
 /** What the dispatcher tells the hub. */
 export type DispatcherEvents = {
-  /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. */
-  committed(changed: ReadonlySet<string>, ended: ReadonlyMap<string, StoredEnd>): void;
+  /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. `paid`: rows of the ledger too. */
+  committed(written: { changed: ReadonlySet<string>; ended: ReadonlyMap<string, StoredEnd>; paid: boolean }): void;
   /** A completion of a job that is not live. */
   completionOfUnknown(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): void;
   /** The row of this payment is durable: it may be settled now. */
@@ -217,12 +217,18 @@ export class Dispatcher {
     this.#pause = 0;
     const lost = batch.posts.filter((post) => !this.#deliver(post, batch)).map((post) => post.conn);
     try {
-      this.#events.committed(new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]), batch.ends);
+      const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
+      this.#events.committed({ changed, ended: batch.ends, paid: batch.payments.size > 0 });
     } catch (error) {
       // It is written all the same, and those who wait must be told.
       logError("committed_failed", errorFacts(error));
     }
     batch.done.resolve();
+    for (const row of batch.payments.values()) {
+      if (row?.payment.phase.kind !== "credit") continue;
+      const { jobId, asset, amount } = row.payment;
+      logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
+    }
     for (const key of batch.settles) this.#events.settle(key);
     for (const conn of lost) this.apply({ type: "disconnect", conn });
   }

@@ -64,6 +64,19 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
 `,
   "ALTER TABLE keys ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0",
+  `
+CREATE TABLE IF NOT EXISTS payments (
+  key TEXT PRIMARY KEY, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, amount TEXT NOT NULL, expires_at INTEGER NOT NULL,
+  job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
+  payload TEXT, requirements TEXT, response TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS payments_job ON payments (job_id);
+CREATE INDEX IF NOT EXISTS payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
+ALTER TABLE payments ADD COLUMN asset TEXT NOT NULL DEFAULT '';
+ALTER TABLE payments ADD COLUMN rev INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE payments ADD COLUMN copied_rev INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
+`,
 ];
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });

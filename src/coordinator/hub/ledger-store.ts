@@ -1,18 +1,9 @@
 import * as z from "zod";
 import type { Payment } from "../dispatch/index.ts";
+import type { PaymentCopy } from "../store/payments.ts";
 
 /** What a row of the ledger carries for the facilitator, and what the facilitator said; none of it enters the core. */
 export type PaymentCargo = { payload?: string; requirements?: string; response?: string };
-
-const SCHEMA = `
-CREATE TABLE IF NOT EXISTS payments (
-  key TEXT PRIMARY KEY, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, amount TEXT NOT NULL, expires_at INTEGER NOT NULL,
-  job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
-  payload TEXT, requirements TEXT, response TEXT
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS payments_job ON payments (job_id);
-CREATE INDEX IF NOT EXISTS payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
-`;
 
 const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
@@ -30,12 +21,15 @@ type Row = {
   digest: string;
   binding: string;
   payer: string | null;
+  asset: string;
   amount: string;
   expires_at: number;
   job_id: string;
   own_job_id: string | null;
   doubts: number;
   phase: string;
+  rev: number;
+  updated_at: number;
 };
 
 /** Phases in which a payload may still have to be shown to the facilitator; in all others it is erased [PY9]. */
@@ -49,26 +43,20 @@ export class LedgerStore {
   constructor(sql: SqlStorage, network: string) {
     this.#sql = sql;
     this.#network = network;
-    sql.exec(SCHEMA);
   }
 
   save(payment: Payment, cargo: PaymentCargo, now: number): void {
-    const { key, digest, binding, payer, amount, expiresAt, jobId, doubts, phase } = payment;
+    const { key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId = null, doubts, phase } = payment;
     const needed = NEEDED.includes(phase.kind);
+    const { payload = null, requirements = null } = needed ? cargo : {};
     this.#sql.exec(
-      `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?16, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?7, own_job_id = ?16, doubts = ?8, phase = ?9, kind = ?10, updated_at = ?11,
-         payload = CASE WHEN ?15 THEN coalesce(?12, payload) END, requirements = CASE WHEN ?15 THEN coalesce(?13, requirements) END,
-         response = coalesce(?14, response)`,
-      ...[key, digest, binding, payer, amount, expiresAt, jobId, doubts, JSON.stringify(phase), phase.kind, now],
-      ...[
-        needed ? (cargo.payload ?? null) : null,
-        needed ? (cargo.requirements ?? null) : null,
-        cargo.response ?? null,
-        needed ? 1 : 0,
-        payment.ownJobId ?? null,
-      ],
+      `INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?8, own_job_id = ?9, doubts = ?10, phase = ?11, kind = ?12, updated_at = ?13, rev = rev + 1,
+         payload = CASE WHEN ?17 THEN coalesce(?14, payload) END, requirements = CASE WHEN ?17 THEN coalesce(?15, requirements) END,
+         response = coalesce(?16, response)`,
+      ...[key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId, doubts, JSON.stringify(phase), phase.kind, now],
+      ...[payload, requirements, cargo.response ?? null, needed ? 1 : 0],
     );
   }
 
@@ -111,14 +99,29 @@ export class LedgerStore {
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 
+  /** Payments that D1 does not have the newest revision of, oldest first. A reservation is none of its business: nobody has said yet that it is good. */
+  uncopied(most: number): PaymentCopy[] {
+    const query = `SELECT * FROM payments WHERE copied_rev < rev AND kind <> 'reserved' ORDER BY updated_at LIMIT ?`;
+    return this.#sql
+      .exec<Row>(query, most)
+      .toArray()
+      .map((row) => ({ ...read(row), rev: row.rev, updatedAt: row.updated_at }));
+  }
+
+  /** D1 has these revisions. */
+  copied(rows: readonly Pick<PaymentCopy, "key" | "rev">[]): void {
+    for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
+  }
+
   /** Forgets payments that have been done since before this time. */
   purge(before: number): void {
-    this.#sql.exec("DELETE FROM payments WHERE kind IN ('spent', 'void') AND updated_at < ?", before);
+    this.#sql.exec("DELETE FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at < ?", before);
   }
 }
 
 function read(row: Row): Payment {
-  const { key, digest, binding, payer, amount, doubts } = row;
+  const { key, digest, binding, payer, asset, amount, doubts } = row;
   const own = row.own_job_id === null ? {} : { ownJobId: row.own_job_id };
-  return { key, digest, binding, payer, amount, expiresAt: row.expires_at, jobId: row.job_id, ...own, doubts, phase: Phase.parse(JSON.parse(row.phase)) };
+  const phase = Phase.parse(JSON.parse(row.phase));
+  return { key, digest, binding, payer, asset, amount, expiresAt: row.expires_at, jobId: row.job_id, ...own, doubts, phase };
 }

@@ -1,20 +1,27 @@
 import { errorFacts, logError } from "../log.ts";
 import { RecordBatch, recordStatements } from "../store/record.ts";
 import { withDeadline } from "../store/d1.ts";
+import { copyStatement } from "../store/payments.ts";
 import type { Journal, JournalRow } from "./journal.ts";
+import type { LedgerStore } from "./ledger-store.ts";
 
 const LINGER = 100;
 const BACKOFF = 1_000;
 const BACKOFF_MAX = 30_000;
 const REPORT_AFTER = 10;
+/** Payments that are copied in one write. */
+const PAYMENTS = 200;
 
 /**
- * Brings changed jobs to D1 behind the hub's back: one row per job in its newest state, many rows per statement.
+ * Brings changed jobs and payments to D1 behind the hub's back: one row each in its newest state, many rows per statement.
  * Nothing here may throw: a row that D1 refuses waits, and the others pass it.
  */
 export class Outbox {
   readonly #journal: Journal;
+  readonly #ledger: LedgerStore;
   readonly #db: () => D1Database;
+  /** Whether D1 may lack the newest row of some payment. */
+  #paymentsBehind = true;
   /** Ids that D1 is behind on, and how often each has failed alone. */
   readonly #behind = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -23,8 +30,9 @@ export class Outbox {
   #failures = 0;
   #notBefore = 0;
 
-  constructor(journal: Journal, db: () => D1Database) {
+  constructor(journal: Journal, ledger: LedgerStore, db: () => D1Database) {
     this.#journal = journal;
+    this.#ledger = ledger;
     this.#db = db;
     for (const id of journal.unsynced()) this.#behind.set(id, 0);
   }
@@ -38,14 +46,19 @@ export class Outbox {
     if (!this.#behind.has(id)) this.#behind.set(id, 0);
   }
 
+  /** A row of the ledger has changed. */
+  addPayments(): void {
+    this.#paymentsBehind = true;
+  }
+
   /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
   due(now: number): number | null {
-    return this.#behind.size === 0 ? null : Math.max(this.#notBefore, now + 2 * BACKOFF);
+    return this.#isDone() ? null : Math.max(this.#notBefore, now + 2 * BACKOFF);
   }
 
   /** Drains soon, so that what changes together travels together. */
   drainSoon(): void {
-    if (this.#behind.size === 0 || this.#timer !== null || this.#running !== null) return;
+    if (this.#isDone() || this.#timer !== null || this.#running !== null) return;
     const delay = Math.max(LINGER, this.#notBefore - Date.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
@@ -62,7 +75,33 @@ export class Outbox {
     return this.#running;
   }
 
+  #isDone(): boolean {
+    return this.#behind.size === 0 && !this.#paymentsBehind;
+  }
+
   async #run(): Promise<void> {
+    await this.#copyJobs();
+    await this.#copyPayments();
+  }
+
+  async #copyPayments(): Promise<void> {
+    while (this.#paymentsBehind && Date.now() >= this.#notBefore) {
+      try {
+        this.#paymentsBehind = false;
+        const rows = this.#ledger.uncopied(PAYMENTS);
+        if (rows.length === 0) return;
+        await withDeadline(copyStatement(this.#db(), rows).run());
+        this.#failures = 0;
+        this.#ledger.copied(rows);
+        if (rows.length === PAYMENTS) this.#paymentsBehind = true;
+      } catch (error) {
+        this.#paymentsBehind = true;
+        this.#failed([], error);
+      }
+    }
+  }
+
+  async #copyJobs(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
     for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore;) {
       let batch: JournalRow[] = [];

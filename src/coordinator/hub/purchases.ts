@@ -1,6 +1,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts, Settlement } from "../dispatch/index.ts";
+import { logWarning } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
@@ -108,6 +109,11 @@ export class Purchases {
     this.#settling.set(key, waiting);
     const held = ledger.held(key);
     const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    if (outcome.kind !== "settled") {
+      // Every one of them is somebody's money: the operator should see how many there are.
+      const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
+      logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: outcome.reason });
+    }
     dispatcher.apply(
       { type: "settled", key, settlement: settlementOf(outcome) },
       outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } },
@@ -166,7 +172,7 @@ export class Purchases {
     if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    await Promise.race([waiting.promise, scheduler.wait(SETTLE_WAIT)]);
+    await atMost(SETTLE_WAIT, waiting.promise);
   }
 
   /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */
@@ -178,7 +184,7 @@ export class Purchases {
         other !== null;
         other = this.#turnstile.enter(name, input.id, clock(), TIMING.reservation)
       ) {
-        await Promise.race([other, scheduler.wait(TIMING.reservation)]);
+        await atMost(TIMING.reservation, other);
       }
     }
     const stored = await this.stored(input);
@@ -195,6 +201,19 @@ export class Purchases {
 /** What a request has to itself while it is looked at; always in this order, so that no two wait for each other. */
 function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
   return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
+}
+
+/** Waits for `event`, but no longer than this. The timer goes with the wait: left behind, each would keep the hub awake, and 10,000 of them end it. */
+async function atMost(ms: number, event: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  try {
+    await Promise.race([event, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function factsOf(input: CommitInput, createdAt: number): JobFacts {

@@ -34,6 +34,8 @@ export type PaymentInput = {
   binding: string;
   /** Who pays, as the payload says; null where only the facilitator can tell (SVM). */
   payer: string | null;
+  /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
+  asset: string;
   /** Atomic units of the token. */
   amount: string;
   /** When the authorization dies, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */

@@ -60,7 +60,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#sockets = new Sockets(ctx);
-    this.#outbox = new Outbox(this.#journal, () => this.db);
+    this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
     const clock = () => this.#now();
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
@@ -69,13 +69,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       rules: { stake: this.#stake !== null, receiptPolicy: this.#settings.receiptPolicy },
       clock,
       events: {
-        committed: (changed, ended) => {
+        committed: ({ changed, ended, paid }) => {
           for (const id of changed) this.#outbox.add(id);
           for (const [id, end] of ended) {
             const row = this.#journal.row(id);
             if (row !== null && end.status === row.status) this.#recent.put(id, endedJob(row));
             this.#waits.ended(id);
           }
+          if (paid) this.#outbox.addPayments();
           this.#outbox.drainSoon();
           this.#arm();
         },

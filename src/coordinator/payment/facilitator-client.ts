@@ -84,7 +84,10 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     operation: string,
     question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
   ): Promise<{ ok: boolean; json: unknown }> {
-    const signal = AbortSignal.timeout(this.timeoutMs);
+    // Not AbortSignal.timeout: its timer runs on after the answer, and keeps the hub awake.
+    const deadline = new AbortController();
+    const { signal } = deadline;
+    const timer = setTimeout(() => deadline.abort(), this.timeoutMs);
     try {
       const response = await fetch(`${this.url}/${operation}`, {
         method: question === null ? "GET" : "POST",
@@ -100,6 +103,8 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
       throw new NoAnswer(signal.aborted ? "timeout" : "unreachable", { cause: error });
+    } finally {
+      clearTimeout(timer);
     }
   }
 }

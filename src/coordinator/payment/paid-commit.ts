@@ -74,7 +74,8 @@ function inputOf(payment: ReadPayment, offer: Offer, binding: string): PaymentIn
   const { key, digest, payer, expiresAt } = payment;
   const terms = chargedTerms(payment, offer);
   const payload = payloadText(payment, offer, resourceInfo(offer));
-  return { key, digest, binding, payer, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
+  const asset = `${terms.network}/${offer.instance === "evm" ? terms.asset.toLowerCase() : terms.asset}`;
+  return { key, digest, binding, payer, asset, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
 }
 
 /** Asks whether a reserved payment is good: first here what costs nothing, then the facilitator. */

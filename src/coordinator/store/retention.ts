@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Settings } from "../config.ts";
 import { withDeadline } from "./d1.ts";
-import { jobs, pairings, receipts } from "./schema.ts";
+import { jobs, pairings, payments, receipts } from "./schema.ts";
 
 /** Rows that one statement touches at most. */
 const BATCH_ROWS = 500;
@@ -12,7 +12,7 @@ const BATCHES = 40;
 const EXPIRED_CODE = 24 * 60 * 60 * 1_000;
 
 /** How many rows a sweep changed. */
-export type SweepCount = { emptied: number; jobs: number; codes: number };
+export type SweepCount = { emptied: number; jobs: number; codes: number; payments: number };
 
 /**
  * Forgets what is past its time [LM3]: payload and result `retention.result` after a job's end (the receipt stays), job and receipt
@@ -56,7 +56,18 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     const { meta } = await withDeadline(orm.delete(pairings).where(inArray(pairings.id, dead)));
     return meta.changes;
   });
-  return { emptied, jobs: forgotten, codes };
+
+  // Credits are owed, and what is not settled yet is not over.
+  const done = orm
+    .select({ key: payments.key })
+    .from(payments)
+    .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
+    .limit(BATCH_ROWS);
+  const paid = await inBatches(async () => {
+    const { meta } = await withDeadline(orm.delete(payments).where(inArray(payments.key, done)));
+    return meta.changes;
+  });
+  return { emptied, jobs: forgotten, codes, payments: paid };
 }
 
 /** Runs `batch` until one is not full, a bounded number of times; the sum of what they changed. */

@@ -67,6 +67,31 @@ export const pairings = sqliteTable(
   (table) => [index("pairings_code").on(table.pairingCode, table.id), index("pairings_user").on(table.userId, table.claimed)],
 );
 
+/** Copies of the ledger's rows, for the operator's books: the ledger itself is in the hub, and it alone decides [PY6]. */
+export const payments = sqliteTable(
+  "payments",
+  {
+    /** One real payment: `network:asset:from:nonce` on EVM, SHA-256 hex of the transaction message on SVM. */
+    key: text("key").primaryKey(),
+    /** Grows with every change; a late write with a lower one changes nothing. */
+    rev: integer("rev").notNull(),
+    state: text("state", { enum: ["held", "settling", "unknown", "settled", "credit", "spent", "void"] }).notNull(),
+    /** Of a void one: `unused`, `refused` or `paid_by_credit`. */
+    reason: text("reason"),
+    /** The job that it pays for, or paid for last. */
+    jobId: text("job_id").notNull(),
+    payer: text("payer"),
+    /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
+    asset: text("asset").notNull(),
+    /** Atomic units. */
+    amount: text("amount").notNull(),
+    /** The settlement; empty where it was found by `already used`, null while nothing has moved. */
+    settlement: text("settlement"),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
+);
+
 /** Stakes that the operator sets by CLI, for `STAKE_SOURCE=table` [ST1]. */
 export const stakes = sqliteTable("stakes", {
   providerPubkey: text("provider_pubkey").primaryKey(),

@@ -38,7 +38,7 @@ describe("retention", () => {
     await insertJobs("kept", 1, NOW - 30 * DAY + 1);
     await insertJobs("gone", 1, NOW - 30 * DAY);
     await insertJobs("live", 1, null);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0, payments: 0 });
     const { results } = await env.DB.prepare("SELECT id, payload, result FROM jobs ORDER BY id").all();
     expect(results).toEqual([
       { id: "empty1", payload: null, result: null },
@@ -47,7 +47,7 @@ describe("retention", () => {
       { id: "live1", payload: "{}", result: null },
     ]);
     expect(await count("receipts")).toBe(3);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0, payments: 0 });
   });
 
   test("[LM3] the times are settings", async () => {
@@ -61,7 +61,7 @@ describe("retention", () => {
   test("[LM3] more than fit into one statement are done in several, with the receipts of the same jobs", async () => {
     await insertJobs("old", 1_234, NOW - 40 * DAY);
     await insertJobs("full", 1_234, NOW - 10 * DAY);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0, payments: 0 });
     expect([await count("jobs"), await count("receipts")]).toEqual([1_234, 1_234]);
   });
 
@@ -73,7 +73,7 @@ describe("retention", () => {
       insert.bind("DEAD", 0, NOW - DAY),
       insert.bind("PAIR", 1, NOW - 9 * DAY),
     ]);
-    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1 });
+    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1, payments: 0 });
     const { results } = await env.DB.prepare("SELECT pairing_code FROM pairings ORDER BY id").all();
     expect(results.map((row) => row.pairing_code)).toEqual(["OPEN", "LATE", "PAIR"]);
   });

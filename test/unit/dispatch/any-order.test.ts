@@ -123,7 +123,7 @@ describe("events in any order", () => {
           checkIndexes(desk.state);
         }
         const open = [...desk.state.ledger.payments.values()].filter(({ phase }) => phase.kind !== "credit");
-        expect([open.length, desk.state.ledger.timers.size, desk.state.ledger.heldByPayer.size]).toEqual([0, 0, 0]);
+        expect([open.length, desk.state.ledger.timers.size, desk.state.ledger.unsettledByPayer.size]).toEqual([0, 0, 0]);
         expect([desk.state.jobs.size, desk.state.queued, desk.state.leases.size, desk.state.timers.size]).toEqual([0, 0, 0, 0]);
       }),
       { numRuns: 3_000 },

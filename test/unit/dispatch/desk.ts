@@ -92,7 +92,7 @@ export class Desk {
 
   /** Reserves payment `key` for job `id`, as the router does before it has it verified. */
   reserve(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Effect[] {
-    const base = { key, digest: `digest ${key}`, binding: "body", payer: "pam", amount: "1000", expiresAt: this.now + 300_000 };
+    const base = { key, digest: `digest ${key}`, binding: "body", payer: "pam", asset: "usdc", amount: "1000", expiresAt: this.now + 300_000 };
     const stored = this.rows.get(key) ?? null;
     return this.tell({ type: "reserve", payment: { ...base, ...payment }, job: { ...this.#facts(id), ...facts }, stored });
   }

@@ -322,7 +322,7 @@ describe("nobody knows", () => {
       if (!words(desk.pass(TIMING.settleRetryMax)).includes("settle k")) continue;
       calls++;
       desk.settled("k", UNKNOWN);
-      if (desk.now > 1_000_000 + 600_000) expect(desk.state.ledger.heldByPayer.size).toBe(0);
+      if (desk.now > 1_000_000 + 600_000) expect(desk.state.ledger.unsettledByPayer.size).toBe(0);
     }
     expect(desk.money("k")).toBe("void unused");
     expect(calls).toBeLessThan(310);
@@ -423,6 +423,32 @@ describe("credit", () => {
     const desk = withCredit();
     desk.forget(["w"]);
     expect(words(desk.reserve("k", "again"))).toBe("credit");
+  });
+
+  test("[PY9] a credit pays for what is paid in its own asset only", () => {
+    const desk = withCredit();
+    expect(words(desk.pay("play money", "p", { asset: "other" }))).toBe("reserved, settle play money");
+    expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY9] payments that a worker is kept for are not held: 20 at once of one payer go through when 20 workers are there", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 20; n++) desk.register(`w${n}`);
+    for (let n = 0; n < 20; n++) desk.reserve(`k${n}`, `j${n}`);
+    for (let n = 0; n < 20; n++) expect(words(desk.buy(`k${n}`, `j${n}`))).toBe(n < LIMITS.settlements ? `settle k${n}` : "");
+    for (let n = 0; n < LIMITS.heldPayments; n++) expect(words(desk.pay(`h${n}`, `i${n}`))).toBe("reserved");
+    expect(words(desk.reserve("more", "m"))).toBe("too_many_held_payments");
+    for (let n = 0; n < 20; n++) desk.settled(`k${n}`);
+    for (let n = 0; n < 20; n++) expect(desk.where(`j${n}`)).toContain(`w${n}`);
+  });
+
+  test("[PY9] no more than 32 payments of one payer are on the way, however many workers there are", () => {
+    const desk = new Desk();
+    for (let n = 0; n <= LIMITS.unsettledPayments; n++) desk.register(`w${n}`);
+    for (let n = 0; n < LIMITS.unsettledPayments; n++) desk.pay(`k${n}`, `j${n}`);
+    expect(words(desk.reserve("more", "m"))).toBe("too_many_held_payments");
+    desk.settled("k0");
+    expect(words(desk.reserve("more", "m"))).toBe("reserved");
   });
 
   test("[PY9] at most 4 held payments per payer, at reserve and at submit; a credit needs none", () => {

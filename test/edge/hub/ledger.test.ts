@@ -1,0 +1,101 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, test, vi } from "vitest";
+import { TIMING } from "../../../src/protocol/limits.ts";
+import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
+import { commitInput, TestHub, until } from "../support/worker-hub.ts";
+
+/** How long a settlement may take, ms [PY8]: far more than an eviction. */
+const SETTLE_TIMEOUT = 20_000;
+
+/** A verified payment, of a facilitator that nobody can reach. */
+function paymentInput(fields: Partial<PaymentInput> = {}): PaymentInput {
+  const { network } = { network: "eip155:10143" };
+  const terms = { scheme: "exact", network, amount: "1000", asset: "0x00", payTo: "0x00", maxTimeoutSeconds: 300, extra: {} };
+  return {
+    ...{ key: crypto.randomUUID(), digest: "digest", binding: "binding", payer: "0xAA", asset: `${network}/0x00`, amount: "1000" },
+    ...{ expiresAt: Date.now() + 300_000, payload: JSON.stringify({ x402Version: 2, accepted: terms, payload: {} }), requirements: JSON.stringify(terms) },
+    ...fields,
+  };
+}
+
+/** A job that has been paid for as far as the router does it. */
+async function bought(hub: TestHub, payment: PaymentInput): Promise<string> {
+  const input = commitInput();
+  expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+  expect(await hub.stub.submit(input, payment.key, payment.payer ?? "")).toMatchObject({ ok: true, jobId: input.id });
+  return input.id;
+}
+
+const copy = async (key: string) => env.DB.prepare("SELECT * FROM payments WHERE key = ?").bind(key).first<Record<string, unknown>>();
+
+async function copied(key: string, state: string): Promise<Record<string, unknown>> {
+  let row: Record<string, unknown> | null = null;
+  await until(async () => (row = await copy(key))?.state === state, `${state} in D1`);
+  return row ?? {};
+}
+
+/** The events that are logged from here on. */
+function listen(): () => Record<string, unknown>[] {
+  const lines: string[] = [];
+  for (const level of ["warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line: string) => void lines.push(line));
+  return () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+describe("the operator's copy of the ledger", () => {
+  test("[PY6] a held payment, and one that came to nothing, are in D1 without what was signed", async () => {
+    const hub = new TestHub();
+    const payment = paymentInput();
+    const jobId = await bought(hub, payment);
+    const row = await copied(payment.key, "held");
+    expect(row).toMatchObject({ job_id: jobId, payer: "0xaa", asset: payment.asset, amount: "1000", settlement: null, reason: null });
+    expect(Object.keys(row)).not.toContain("payload");
+    await hub.pass(TIMING.claimWindow);
+    expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused", settlement: null });
+    expect(await hub.sql("SELECT payload, requirements FROM payments")).toEqual([{ payload: null, requirements: null }]);
+  });
+
+  test("[PY5] a reservation is not copied: nobody has said yet that it is good", async () => {
+    const hub = new TestHub();
+    const [reserved, held] = [paymentInput(), paymentInput({ payer: "0xbb" })];
+    await hub.stub.reserve(commitInput(), reserved);
+    await bought(hub, held);
+    await copied(held.key, "held");
+    expect(await copy(reserved.key)).toBeNull();
+  });
+
+  test("[PY8] a settlement that nobody answered is logged without the payment, and copied as unknown", async () => {
+    const hub = new TestHub();
+    const logged = listen();
+    await hub.worker();
+    const payment = paymentInput();
+    const jobId = await bought(hub, payment);
+    await copied(payment.key, "unknown");
+    expect(logged().filter(({ event }) => event === "settlement_unknown")).toContainEqual({
+      ...{ level: "warning", event: "settlement_unknown", job: jobId.slice(0, 8), reason: "unreachable" },
+    });
+    expect(JSON.stringify(logged())).not.toContain("accepted");
+    // A timer that was left behind would hold this up for as long as it runs.
+    const asleep = performance.now();
+    await hub.evict();
+    expect(performance.now() - asleep).toBeLessThan(SETTLE_TIMEOUT);
+  });
+
+  test("[LM3] what D1 does not have yet is not forgotten; a copy that was lost is made again after the hub lost its memory", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.breakD1({
+      batch: async () => Promise.reject(new Error("down")),
+      bound: () => {
+        throw new Error("down");
+      },
+    });
+    const payment = paymentInput();
+    await bought(hub, payment);
+    await hub.pass(TIMING.claimWindow);
+    await hub.inside((self) => self.wake());
+    expect(await hub.sql("SELECT kind FROM payments")).toEqual([{ kind: "void" }]);
+    await hub.abort();
+    await hub.stub.workersOnline();
+    expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
+  });
+});
