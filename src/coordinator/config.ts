@@ -1,5 +1,7 @@
 import * as z from "zod";
 import { RATES, RETENTION } from "../protocol/limits.ts";
+import { addressBytes } from "./payment/base58.ts";
+import { isEvmAddress } from "./payment/evm-address.ts";
 import type { WorkerHub } from "./hub/worker-hub.ts";
 
 /** Bindings and variables of a coordinator, as its wrangler file declares them. Every variable is a string or absent. */
@@ -21,8 +23,10 @@ const flag = z
   .default("false")
   .transform((value) => value === "true");
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be an address, 0x and 40 hex digits");
-const base58 = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be a base58 address");
+const address = z.string().refine(isEvmAddress, "must be an address: 0x and 40 hex digits, with the right letters in capitals if any are (EIP-55)");
+const base58 = z.string().refine((text) => addressBytes(text) !== null, "must be a Solana address: 32 bytes in base58");
+/** A header's value that no log may ever show. */
+const credentials = z.string().regex(/^[\x20-\x7e]+$/, "must be the value of an Authorization header");
 const url = z.url({ protocol: /^https?$/, error: "must be an http(s) URL" });
 const duration = (unit: number, fallback: number) =>
   z
@@ -50,12 +54,14 @@ const Variables = z.object({
   EVM_NETWORK: chainId.default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
   EVM_FACILITATOR: url.default("https://x402-facilitator.molandak.org"),
+  EVM_FACILITATOR_AUTHORIZATION: credentials.optional(),
   EVM_USDC: address.default("0x534b2f3A21130d7a60830c2Df862319e593943A3"),
   EVM_USDC_NAME: z.string().min(1).default("USDC"),
   EVM_USDC_VERSION: z.string().min(1).default("2"),
   SVM_NETWORK: chainId.default("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"),
   SVM_PAY_TO: base58.default(PLACEHOLDER_PAY_TO.svm),
   SVM_FACILITATOR: url.default("https://www.x402.org/facilitator"),
+  SVM_FACILITATOR_AUTHORIZATION: credentials.optional(),
   RETENTION_RESULT_DAYS: duration(DAY, RETENTION.result),
   RETENTION_JOB_DAYS: duration(DAY, RETENTION.job),
   IDEMPOTENCY_HOURS: duration(HOUR, RETENTION.idempotency),
@@ -67,6 +73,8 @@ const Variables = z.object({
 export type PaymentSettings = {
   payTo: string;
   facilitator: string;
+  /** `Authorization` for it; null where it wants none. A secret. */
+  authorization: string | null;
   asset: { address: string; name: string; version: string } | null;
 };
 
@@ -112,8 +120,11 @@ export function readSettings(env: Record<string, unknown>): Settings {
     trustedIpHeader: v.TRUSTED_IP_HEADER ?? null,
     stakeSource: v.STAKE_SOURCE,
     payment: evm
-      ? { payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION } }
-      : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, asset: null },
+      ? {
+          ...{ payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, authorization: v.EVM_FACILITATOR_AUTHORIZATION ?? null },
+          asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION },
+        }
+      : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null, asset: null },
     retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS },
     rates: { pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE, failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE },
   };

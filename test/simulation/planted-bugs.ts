@@ -241,7 +241,6 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '    move(state, payment, { kind: "held" }, turn);\n',
   ),
   one("PY9", "a credit of another asset pays too", "payment.ts", "credit.asset !== asset || ", ""),
-  one("PY9", "any number of payments on the way", "reservation.ts", "  if (unsettled >= LIMITS.unsettledPayments) return true;\n", ""),
   one(
     "PY9",
     "any number of held payments",

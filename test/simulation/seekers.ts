@@ -48,7 +48,16 @@ export class Seekers {
       { after: random.between(0, 30_000), variant: "same" },
     ] as const;
     const amount = random.chance(0.7) ? order.amount : random.pick([1_000, 10_000]);
-    this.#place({ ...order, key: `n${++this.#orders}`, asset: random.chance(0.8) ? order.asset : "other", amount, at, cancelAt: null, forged: false, requests });
+    this.#place({
+      ...order,
+      key: `n${++this.#orders}`,
+      asset: random.chance(0.8) ? order.asset : "other",
+      amount,
+      at,
+      cancelAt: null,
+      forged: false,
+      requests,
+    });
   }
 
   #request(order: Order, variant: Variant): void {

@@ -21,7 +21,7 @@ export class Outbox {
   readonly #ledger: LedgerStore;
   readonly #db: () => D1Database;
   /** Whether D1 may lack the newest row of some payment. */
-  #paymentsBehind = true;
+  #paymentsBehind: boolean;
   /** Ids that D1 is behind on, and how often each has failed alone. */
   readonly #behind = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -34,6 +34,7 @@ export class Outbox {
     this.#journal = journal;
     this.#ledger = ledger;
     this.#db = db;
+    this.#paymentsBehind = ledger.uncopied(1).length > 0;
     for (const id of journal.unsynced()) this.#behind.set(id, 0);
   }
 

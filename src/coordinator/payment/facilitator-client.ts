@@ -1,4 +1,4 @@
-import { HTTPFacilitatorClient } from "@x402/core/http";
+import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
@@ -55,6 +55,14 @@ export class NoAnswer extends Error {
  * for `/supported`), and all else is {@link NoAnswer}.
  */
 export class FacilitatorClient extends HTTPFacilitatorClient {
+  readonly #authorization: string | null;
+
+  /** `authorization` goes into every question, and nowhere else: no redirect is followed with it. */
+  constructor(config: FacilitatorConfig, authorization: string | null) {
+    super(config);
+    this.#authorization = authorization;
+  }
+
   /** @throws {NoAnswer} */
   override async verify(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<VerifyResponse> {
     const { ok, json } = await this.#ask("verify", { paymentPayload, paymentRequirements });
@@ -91,7 +99,11 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     try {
       const response = await fetch(`${this.url}/${operation}`, {
         method: question === null ? "GET" : "POST",
-        headers: { "Content-Type": "application/json", Accept: "application/json" },
+        headers: {
+          "Content-Type": "application/json",
+          Accept: "application/json",
+          ...(this.#authorization !== null && { Authorization: this.#authorization }),
+        },
         ...(question !== null && { body: JSON.stringify({ x402Version: question.paymentPayload.x402Version, ...question }) }),
         redirect: "manual",
         signal,

@@ -29,7 +29,7 @@ export type SettleOutcome =
   | { kind: "unknown"; reason: string };
 
 /** Where the facilitator is. */
-type Where = { payment: Pick<Settings["payment"], "facilitator"> };
+type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
 
 /** What the facilitator can do. @throws {NoAnswer} */
 export async function askSupported(where: Where): Promise<SupportedResponse> {
@@ -74,7 +74,7 @@ function failure({ transaction, network, payer }: SettleResponse, errorReason: s
 }
 
 function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClient {
-  return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] });
+  return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] }, where.payment.authorization);
 }
 
 /** Our own texts: the router made both from what it had checked. */

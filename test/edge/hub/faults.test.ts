@@ -283,10 +283,12 @@ describe("the hub's own storage", () => {
     const hub = new TestHub();
     const id = await hub.commit();
     await hub.sql("ALTER TABLE keys DROP COLUMN last_used");
+    await hub.sql("DROP INDEX payments_uncopied");
+    for (const column of ["asset", "rev", "copied_rev"]) await hub.sql(`ALTER TABLE payments DROP COLUMN ${column}`);
     await hub.sql("DROP TABLE version");
     await hub.evict();
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
-    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 2 }]);
+    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 3 }]);
   });
 
   test.for([

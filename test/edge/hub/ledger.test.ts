@@ -26,7 +26,7 @@ async function bought(hub: TestHub, payment: PaymentInput): Promise<string> {
   return input.id;
 }
 
-const copy = async (key: string) => env.DB.prepare("SELECT * FROM payments WHERE key = ?").bind(key).first<Record<string, unknown>>();
+const copy = async (key: string) => env.DB.prepare("SELECT * FROM payments WHERE key = ?").bind(key).first();
 
 async function copied(key: string, state: string): Promise<Record<string, unknown>> {
   let row: Record<string, unknown> | null = null;

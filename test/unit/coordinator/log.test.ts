@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { errorFacts } from "../../../src/coordinator/log.ts";
 import { SettingsError } from "../../../src/coordinator/config.ts";
@@ -34,4 +35,14 @@ test("[API1] a setting is named", () => {
 
 test("[API1] what is thrown without being an Error is told by its type", () => {
   expect(errorFacts("secret")).toEqual({ error: "string" });
+});
+
+test("every event that is logged is in the operator's list, and the list has no others", () => {
+  const sources = globSync("src/coordinator/**/*.ts").map((file) => readFileSync(file, "utf8"));
+  // The name is the first text of the call; a choice between two names has both.
+  const calls = sources.flatMap((source) => [...source.matchAll(/log(?:Error|Warning)\(([^,{]*),/g)].map(([, name = ""]) => name));
+  const logged = calls.flatMap((call) => [...call.matchAll(/"([a-z_]+_[a-z_]+|scheduled|overloaded)"/g)].map(([, name]) => name));
+  const [, list = ""] = readFileSync("docs/operations.md", "utf8").split("## What to watch");
+  const listed = [...list.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = ""]) => [...names.matchAll(/`([a-z_]+)`/g)].map(([, name]) => name));
+  expect(listed.filter((name) => name !== "event").toSorted()).toEqual([...new Set(logged)].toSorted());
 });

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 /** What a facilitator was asked. */
-export type Asked = { path: string; method: string; body: unknown };
+export type Asked = { path: string; method: string; authorization: string | undefined; body: unknown };
 
 /** A facilitator that answers as a test says, over HTTP. */
 export type Answering = AsyncDisposable & { url: string; asked: Asked[] };
@@ -18,7 +18,8 @@ export async function answering(replies: Record<string, Reply | Reply[]>): Promi
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const path = request.url ?? "";
-      asked.push({ path, method: request.method ?? "", body: body === "" ? null : JSON.parse(body) });
+      const { method = "", headers: told } = request;
+      asked.push({ path, method, authorization: told.authorization, body: body === "" ? null : JSON.parse(body) });
       const all = [replies[path] ?? { status: 404, body: "no such path" }].flat();
       const count = counts.get(path) ?? 0;
       counts.set(path, count + 1);

@@ -8,7 +8,7 @@ import { authorization, evmOffer } from "../../support/payments.ts";
 const ours = requirements(evmOffer());
 const payload = { x402Version: 2, accepted: ours, payload: authorization(0) };
 const texts = [JSON.stringify(payload), JSON.stringify(ours)] as const;
-const at = (facilitator: string) => ({ payment: { facilitator } });
+const at = (facilitator: string, authorization: string | null = null) => ({ payment: { facilitator, authorization } });
 const PAYER = "0xc38e3bbc4575c1f5f28908dd5d8e347c7b055890";
 const valid = { body: { isValid: true, payer: PAYER } };
 const cut: Reply = (request) => void request.socket.destroy();
@@ -66,7 +66,12 @@ describe("verify", () => {
   test("[PY3] it is asked once, in version 2, under its URL with or without a slash at the end", async () => {
     await using facilitator = await answering({ "/base/verify": valid });
     for (const end of ["", "/", "//"]) await verifyPayment(at(`${facilitator.url}/base${end}`), ...texts);
-    const asked = { method: "POST", path: "/base/verify", body: { x402Version: 2, paymentPayload: payload, paymentRequirements: ours } };
+    const asked = {
+      authorization: undefined,
+      method: "POST",
+      path: "/base/verify",
+      body: { x402Version: 2, paymentPayload: payload, paymentRequirements: ours },
+    };
     expect(facilitator.asked).toEqual([asked, asked, asked]);
   });
 });
@@ -146,25 +151,50 @@ describe("a refusal that may hide a use", () => {
 });
 
 describe("time", () => {
-  afterEach(() => vi.restoreAllMocks());
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
 
   test("[PY8] a facilitator that hangs is given up after 5 s at verify and 20 s at settle", async () => {
-    const limits: number[] = [];
-    vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
-      limits.push(ms);
-      return AbortSignal.abort(new DOMException("late", "TimeoutError"));
-    });
-    expect(await verifyPayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unavailable", reason: "timeout" });
-    expect(await settlePayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unknown", reason: "timeout" });
-    expect(limits).toEqual([5_000, 20_000]);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    let asked = Promise.withResolvers<void>();
+    const hangs: Reply = () => asked.resolve();
+    await using facilitator = await answering({ "/verify": hangs, "/settle": hangs });
+    for (const [call, limit, late] of [
+      [verifyPayment, 5_000, { kind: "unavailable", reason: "timeout" }],
+      [settlePayment, 20_000, { kind: "unknown", reason: "timeout" }],
+    ] as const) {
+      asked = Promise.withResolvers();
+      const answer = call(at(facilitator.url), ...texts);
+      await asked.promise;
+      vi.advanceTimersByTime(limit - 1);
+      expect(vi.getTimerCount()).toBe(1);
+      vi.advanceTimersByTime(1);
+      expect(await answer).toEqual(late);
+      expect(vi.getTimerCount()).toBe(0);
+    }
   });
 
   test("[PY8] one that stops in the middle of its answer too", async () => {
     await using facilitator = await answering({ "/settle": (_, response) => void response.writeHead(200).write('{"success":true') });
-    const client = new FacilitatorClient({ url: facilitator.url, timeoutMs: 100 });
+    const client = new FacilitatorClient({ url: facilitator.url, timeoutMs: 100 }, null);
     await expect(client.settle({ ...payload, accepted: { ...ours, network: "eip155:10143" } }, { ...ours, network: "eip155:10143" })).rejects.toMatchObject({
       reason: "timeout",
     });
+  });
+
+  test("[PY8] a facilitator that wants to know who asks is told, on every question; a redirect is not", async () => {
+    const moved: Reply = { status: 302, headers: { location: "/elsewhere" }, body: "" };
+    await using facilitator = await answering({ "/verify": valid, "/settle": moved, "/elsewhere": valid });
+    await verifyPayment(at(facilitator.url, "Bearer key"), ...texts);
+    await settlePayment(at(facilitator.url, "Bearer key"), ...texts);
+    await verifyPayment(at(facilitator.url), ...texts);
+    expect(facilitator.asked.map(({ path, authorization }) => [path, authorization])).toEqual([
+      ["/verify", "Bearer key"],
+      ["/settle", "Bearer key"],
+      ["/verify", undefined],
+    ]);
   });
 
   test("[PY8] nothing of a payment is logged", async () => {

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { readSettings, SettingsError } from "../../../src/coordinator/config.ts";
+
+const evm = (payTo: string) => () => readSettings({ INSTANCE: "evm", EVM_PAY_TO: payTo });
+const svm = (payTo: string) => () => readSettings({ INSTANCE: "svm", SVM_PAY_TO: payTo });
+
+describe("where the money goes", () => {
+  // The examples of EIP-55.
+  const CHECKSUMMED = [
+    "0x52908400098527886E0F7030069857D2E4169EE7",
+    "0xde709f2102306220921060314715629080e2fb77",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+    "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+    "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+  ];
+
+  test.each(CHECKSUMMED)("[PY1] %s is a payee, and so it is in small letters", (payTo) => {
+    expect(evm(payTo)().payment.payTo).toBe(payTo);
+    expect(evm(payTo.toLowerCase())).not.toThrow();
+  });
+
+  test.each([
+    ["one wrong letter of an EIP-55 address", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"],
+    ["two digits swapped", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeeAd"],
+    ["too short", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Bea"],
+    ["no 0x", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
+  ])("[PY1] %s is none, and the error names the setting, not the value", (_, payTo) => {
+    expect(evm(payTo)).toThrow(SettingsError);
+    expect(evm(payTo)).toThrow("EVM_PAY_TO");
+    expect(evm(payTo)).not.toThrow(payTo);
+  });
+
+  test.each([
+    ["31 bytes", "1111111111111111111111111111111"],
+    ["a letter that base58 has not", "3eUGXu7U5LZPevkSXfvVyejdobFp8Evo1pqobeN4LRM0"],
+    ["more than 32 bytes", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"],
+  ])("[PY1] on SVM %s is none", (_, payTo) => {
+    expect(svm(payTo)).toThrow("SVM_PAY_TO");
+  });
+
+  test("[PY1] a Solana address is one", () => {
+    expect(svm("3eUGXu7U5LZPevkSXfvVyejdobFp8Evo1pqobeN4LRMb")).not.toThrow();
+  });
+
+  test("[PY8] what the facilitator is told of who asks is a secret of its instance, and must fit a header", () => {
+    const { payment } = readSettings({ INSTANCE: "evm", EVM_FACILITATOR_AUTHORIZATION: "Bearer x", SVM_FACILITATOR_AUTHORIZATION: "Bearer y" });
+    expect(payment.authorization).toBe("Bearer x");
+    expect(() => readSettings({ INSTANCE: "svm", SVM_FACILITATOR_AUTHORIZATION: "a\nb" })).toThrow("SVM_FACILITATOR_AUTHORIZATION");
+  });
+});
