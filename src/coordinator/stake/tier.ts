@@ -8,3 +8,9 @@ export function tierOf(amount: number): Tier {
   if (amount >= TIER_STAKE.Sentinel) return "Sentinel";
   return amount >= TIER_STAKE.Verified ? "Verified" : "Open";
 }
+
+/** The tier that `atoms` of a token with so many decimals buy [SPEC]. Exact: as a floating-point number 99.999999999999999999 would be 100. */
+export function tierOfAtoms(atoms: bigint, decimals: number): Tier {
+  const whole = atoms / 10n ** BigInt(decimals);
+  return tierOf(whole > BigInt(TIER_STAKE.Sentinel) ? TIER_STAKE.Sentinel : Number(whole));
+}

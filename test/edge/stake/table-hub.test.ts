@@ -69,7 +69,6 @@ describe("STAKE_SOURCE=table", () => {
     hub.skip(0);
     const worker = await hub.worker();
     const id = await hub.commit("fast");
-    // The first sweep of a new hub reads it too.
     await hub.pass(1);
     await worker.quiet();
     await stake(worker.key, 100);
