@@ -65,10 +65,12 @@ function read(answer: z.infer<typeof Answer>): RpcAnswer {
 }
 
 async function post(url: string, deadline: number, question: unknown): Promise<unknown> {
-  const signal = AbortSignal.timeout(deadline);
+  // Not AbortSignal.timeout: its timer would run on after the answer, and keep an idle hub awake.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), deadline);
   try {
     const headers = { "Content-Type": "application/json", Accept: "application/json" };
-    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal });
+    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal: late.signal });
     if (response.status >= 300 && response.status < 400) throw new RpcFailure("redirected");
     if (!response.ok) throw new RpcFailure(`http_${response.status}`);
     const text = await boundedText(response, MAX_ANSWER_BYTES);
@@ -78,6 +80,8 @@ async function post(url: string, deadline: number, question: unknown): Promise<u
     return json.value;
   } catch (error) {
     if (error instanceof RpcFailure) throw error;
-    throw new RpcFailure(signal.aborted ? "timeout" : "unreachable", { cause: error });
+    throw new RpcFailure(late.signal.aborted ? "timeout" : "unreachable", { cause: error });
+  } finally {
+    clearTimeout(timer);
   }
 }
