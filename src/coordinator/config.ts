@@ -3,7 +3,6 @@ import { RATES, RETENTION } from "../protocol/limits.ts";
 import { addressBytes } from "./payment/base58.ts";
 import { isEvmAddress } from "./payment/evm-address.ts";
 import type { WorkerHub } from "./hub/worker-hub.ts";
-import { addressBytes } from "./payment/base58.ts";
 
 /** Bindings and variables of a coordinator, as its wrangler file declares them. Every variable is a string or absent. */
 export type Env = {
@@ -37,7 +36,11 @@ const duration = (unit: number, fallback: number) =>
     .default(fallback);
 const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number").transform(Number).default(fallback);
 
-const mint = z.string().refine((text) => addressBytes(text) !== null, "must be a mint: a base58 address of 32 bytes");
+/** `fetch` refuses a user in a URL, each time anew. */
+const rpcUrl = url.refine(
+  (text) => !URL.canParse(text) || (new URL(text).username === "" && new URL(text).password === ""),
+  "must have no user and no password in it",
+);
 /** 10 ** 77 is the largest power of ten in a uint256. */
 const decimals = z
   .string()
@@ -59,11 +62,11 @@ const Variables = z.object({
     .regex(/^[A-Za-z0-9-]+$/, "must be a header name")
     .optional(),
   STAKE_SOURCE: z.enum(["none", "table", "evm", "svm"]).default("none"),
-  EVM_RPC_URL: url.optional(),
+  EVM_RPC_URL: rpcUrl.optional(),
   EVM_STAKE_CONTRACT: address.optional(),
   EVM_STAKE_DECIMALS: decimals.default(18),
-  SVM_RPC_URL: url.optional(),
-  SVM_STAKE_MINT: mint.optional(),
+  SVM_RPC_URL: rpcUrl.optional(),
+  SVM_STAKE_MINT: base58.optional(),
   EVM_NETWORK: chainId.default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
   EVM_FACILITATOR: url.default("https://x402-facilitator.molandak.org"),

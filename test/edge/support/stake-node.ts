@@ -4,7 +4,7 @@ import { toBase58 } from "../../../src/coordinator/payment/base58.ts";
 
 /** A path with a key in it, as RPC providers hand them out. */
 export const RPC_URL = "https://node.test/v2/secret-api-key";
-export const CONTRACT = "0x00000000000000000000000000000000000000aB";
+export const CONTRACT = "0x00000000000000000000000000000000000000ab";
 export const MINT = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
 
 const STAKE_OF = "07177c9c";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readSettings, SettingsError } from "../../../src/coordinator/config.ts";
 
-const CONTRACT = "0x00000000000000000000000000000000000000aB";
+const CONTRACT = "0x534b2f3A21130d7a60830c2Df862319e593943A3";
 const MINT = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
 const RPC = "https://node.example/v2/api-key";
 
@@ -49,9 +49,11 @@ describe("[ST1] STAKE_SOURCE", () => {
   test.each([
     ["EVM_RPC_URL", "ws://node.example/api-key"],
     ["EVM_RPC_URL", "api-key"],
+    ["EVM_RPC_URL", "https://user:api-key@node.example"],
     ["SVM_RPC_URL", "file:///api-key"],
     ["EVM_STAKE_CONTRACT", `${CONTRACT}0`],
     ["EVM_STAKE_CONTRACT", "staking.eth"],
+    ["EVM_STAKE_CONTRACT", CONTRACT.replace("A3", "a3")],
     ["EVM_STAKE_DECIMALS", "-1"],
     ["EVM_STAKE_DECIMALS", "78"],
     ["EVM_STAKE_DECIMALS", "1e1"],
@@ -60,7 +62,7 @@ describe("[ST1] STAKE_SOURCE", () => {
     ["SVM_STAKE_MINT", "z".repeat(44)],
   ])("%s=%s is refused by its name, without its value", (name, value) => {
     const message = refusal({ [name]: value });
-    expect(message).toContain(`Invalid setting ${name}: must be`);
+    expect(message).toMatch(new RegExp(`^Invalid setting ${name}: must (be|have)`));
     expect(message).not.toContain(value);
   });
 });
