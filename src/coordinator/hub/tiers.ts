@@ -1,7 +1,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { errorFacts, logError } from "../log.ts";
-import type { StakeSource } from "../stake/source.ts";
+import type { StakeSource } from "../stake/reading.ts";
 import { type Answered, TierReader } from "../stake/tier-reader.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";

@@ -1,5 +1,5 @@
 import { askRpc, type RpcAnswer } from "./json-rpc.ts";
-import type { Reading, StakeSource } from "./source.ts";
+import type { Reading, StakeSource } from "./reading.ts";
 import { tierOfAtoms } from "./tier.ts";
 
 /** First four bytes of keccak-256 of `stakeOf(bytes32)`. */

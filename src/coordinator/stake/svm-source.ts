@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { toBase58 } from "../payment/base58.ts";
 import { askRpc, type RpcAnswer, type RpcCall, RpcFailure } from "./json-rpc.ts";
-import type { Reading, StakeSource } from "./source.ts";
+import type { Reading, StakeSource } from "./reading.ts";
 import { tierOfAtoms } from "./tier.ts";
 
 /** The SPL Token program and Token-2022. */

@@ -1,5 +1,5 @@
 import { MAX_BOUND, stakesOf } from "../store/stakes.ts";
-import type { Reading, StakeSource } from "./source.ts";
+import type { Reading, StakeSource } from "./reading.ts";
 import { tierOf } from "./tier.ts";
 
 /** `STAKE_SOURCE=table`: the rows that the operator sets by `compute-router stake` [ST1]. */

@@ -1,6 +1,6 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { errorFacts, type LogFacts, logError } from "../log.ts";
-import type { Reading, StakeSource } from "./source.ts";
+import type { Reading, StakeSource } from "./reading.ts";
 
 /** What became of a question: the source's reading, or null when the source as a whole gave no answer. */
 export type Answered = Reading | null;
