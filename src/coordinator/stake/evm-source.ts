@@ -1,6 +1,6 @@
 import { askRpc, type RpcAnswer } from "./json-rpc.ts";
 import type { Reading, StakeSource } from "./reading.ts";
-import { tierOfAtoms } from "./tier.ts";
+import { tierOfAtoms } from "../../protocol/stake-tier.ts";
 
 /** First four bytes of keccak-256 of `stakeOf(bytes32)`. */
 const STAKE_OF = "0x07177c9c";

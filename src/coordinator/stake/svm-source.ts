@@ -2,7 +2,7 @@ import * as z from "zod";
 import { toBase58 } from "../payment/base58.ts";
 import { askRpc, type RpcAnswer, type RpcCall, RpcFailure } from "./json-rpc.ts";
 import type { Reading, StakeSource } from "./reading.ts";
-import { tierOfAtoms } from "./tier.ts";
+import { tierOfAtoms } from "../../protocol/stake-tier.ts";
 
 /** The SPL Token program and Token-2022. */
 const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;

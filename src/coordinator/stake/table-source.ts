@@ -1,6 +1,6 @@
 import { MAX_BOUND, stakesOf } from "../store/stakes.ts";
 import type { Reading, StakeSource } from "./reading.ts";
-import { tierOf } from "./tier.ts";
+import { tierOf } from "../../protocol/stake-tier.ts";
 
 /** `STAKE_SOURCE=table`: the rows that the operator sets by `compute-router stake` [ST1]. */
 export class TableSource implements StakeSource {

@@ -1,4 +1,4 @@
-import type { Tier } from "../../protocol/worker-messages.ts";
+import type { Tier } from "./worker-messages.ts";
 
 /** The least stake of each tier above Open, in token units [SPEC]. */
 const TIER_STAKE = { Verified: 100, Sentinel: 1_000 } as const satisfies Record<Exclude<Tier, "Open">, number>;
