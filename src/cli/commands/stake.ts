@@ -12,7 +12,7 @@ const JSON_ARG = { type: "boolean", description: "One JSON object a line" } as c
 
 const set = command({
   name: "stake set",
-  description: "Set a worker's stake, in token units; 0 removes it [ST1]",
+  description: "Set a worker's stake, in token units; 0 removes it",
   args: {
     key: KEY_ARG,
     amount: { type: "positional", description: "Stake; 100 is Verified, 1000 Sentinel", required: true },
