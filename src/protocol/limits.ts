@@ -116,7 +116,7 @@ export const TIMING = {
   unknownSettlement: 24 * HOUR,
   /** How often a worker's stake is read again, in the sweep [ST2]. */
   stakeRefresh: 5 * MINUTE,
-  /** How much earlier than that, at random, so that workers that came together are not read together for ever. */
+  /** How much earlier than that at most, at random, so that workers that came together are not read together for ever; once after a registration more. */
   stakeSpread: 1 * MINUTE,
   /** How long a question for a stake may wait behind others. */
   stakeWait: 5 * SECOND,

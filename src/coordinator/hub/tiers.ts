@@ -9,17 +9,26 @@ import type { Conn, Registered, Sockets } from "./sockets.ts";
 /** Keys in a row, in widths of the reader, for which a source that is down is asked before a refresh gives up on it. */
 const PATIENCE = 2;
 
+type Parts = {
+  source: StakeSource | null;
+  sockets: Pick<Sockets, "registered" | "isHere" | "identify">;
+  dispatcher: Pick<Dispatcher, "send" | "apply">;
+  clock: () => number;
+  /** In [0, 1). */
+  random: () => number;
+};
+
 /** The stake tiers of the connected workers: read at registration, read again in the sweep, told to the core and to the worker [ST1, ST2]. */
 export class Tiers {
   readonly #reader: TierReader | null;
-  readonly #sockets: Sockets;
-  readonly #dispatcher: Dispatcher;
+  readonly #sockets: Parts["sockets"];
+  readonly #dispatcher: Parts["dispatcher"];
   readonly #clock: () => number;
   readonly #random: () => number;
   #refreshing = false;
   #notBefore = 0;
 
-  constructor(parts: { source: StakeSource | null; sockets: Sockets; dispatcher: Dispatcher; clock: () => number; random: () => number }) {
+  constructor(parts: Parts) {
     this.#reader = parts.source && new TierReader(parts.source, parts.clock);
     this.#sockets = parts.sockets;
     this.#dispatcher = parts.dispatcher;
@@ -29,7 +38,9 @@ export class Tiers {
 
   /** The tier of a key that registers, and when to read it again. */
   async first(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
-    return this.#reader === null ? { tier: "Open", tierDue: 0 } : this.#standing(await this.#reader.read(key));
+    if (this.#reader === null) return { tier: "Open", tierDue: 0 };
+    // After a deploy all workers come at once: their next reads are spread over all sweeps until then, or they would fall into two.
+    return this.#standing(await this.#reader.read(key), TIMING.stakeRefresh - TIMING.sweep);
   }
 
   /**
@@ -63,17 +74,17 @@ export class Tiers {
         // A source that is down would take its whole deadline for each.
         const answered = unanswered < reader.width * PATIENCE ? await reader.read(worker.key) : null;
         unanswered = answered === null ? unanswered + 1 : 0;
-        this.#keep(conn, worker, this.#standing(answered));
+        this.#keep(conn, worker, this.#standing(answered, TIMING.stakeSpread));
       }
     };
     await Promise.all(Array.from({ length: Math.min(due.length, reader.width) }, go));
   }
 
   /** A tier that cannot be read is Open, and read again in the next sweep [ST2]. */
-  #standing(answered: Answered): Pick<Registered, "tier" | "tierDue"> {
+  #standing(answered: Answered, spread: number): Pick<Registered, "tier" | "tierDue"> {
     const now = this.#clock();
     if (answered?.ok !== true) return { tier: "Open", tierDue: now + TIMING.sweep };
-    return { tier: answered.tier, tierDue: now + TIMING.stakeRefresh - this.#random() * TIMING.stakeSpread };
+    return { tier: answered.tier, tierDue: now + TIMING.stakeRefresh - this.#random() * spread };
   }
 
   #keep(conn: Conn, asked: Registered, standing: { tier: Tier; tierDue: number }): void {

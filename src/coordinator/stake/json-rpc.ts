@@ -2,8 +2,8 @@ import * as z from "zod";
 import { readJson } from "../../protocol/text.ts";
 import { boundedText } from "../bounded-text.ts";
 
-/** How long a chain's RPC may take, ms: less than an unregistered socket may stay open. */
-const DEADLINE = 5_000;
+/** How long a chain's RPC may take, ms: with the longest wait before it, less than a socket may stay unregistered. */
+const DEADLINE = 4_000;
 
 /** Longest answer that is read, bytes. On the SVM one of many hundred token accounts; they cost whoever makes them rent. */
 const MAX_ANSWER_BYTES = 1024 * 1024;

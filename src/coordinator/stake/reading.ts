@@ -8,7 +8,7 @@ export interface StakeSource {
   /** Keys that one `read` takes at most. */
   readonly keysPerRead: number;
   /**
-   * Reads the tiers of these keys (64 lowercase hex) as they are now, in their order. Takes 5 s at most.
+   * Reads the tiers of these keys (64 lowercase hex) as they are now, in their order. Takes a few seconds at most.
    * @throws {RpcFailure | StoreUnavailable} when nothing could be read
    */
   read(keys: readonly string[]): Promise<Reading[]>;

@@ -144,13 +144,13 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     const hub = new TestHub();
     hub.skip(0);
     const key = newKey();
+    node.stakes.set(key.publicKey, 100n * token);
     const older = await hub.worker({ key });
     const { promise, resolve } = Promise.withResolvers<Response>();
     node.before = () => promise;
     await pass(hub, [older], TIMING.stakeRefresh);
     await until(async () => node.underWay === 1, "asked");
     node.before = null;
-    node.stakes.set(key.publicKey, 100n * token);
     const newer = await hub.connect(key);
     expect((await newer.register()).tier).toBe("Verified");
     resolve(Response.json({ id: 0, result: `0x${"0".repeat(64)}` }));
