@@ -139,7 +139,7 @@ describe.each([
 
   test("[ST2] as many keys as it takes are one call, answered in their order", async () => {
     const keys = Array.from({ length: rig.source.keysPerRead }, key);
-    await Promise.all(keys.map((one, at) => rig.set(one, ["1", "100", "1000"][at % 3] ?? "")));
+    await Promise.all(keys.map(async (one, at) => rig.set(one, ["1", "100", "1000"][at % 3] ?? "")));
     const readings = await rig.source.read(keys);
     expect(readings.map((reading) => reading.ok && reading.tier)).toEqual(keys.map((_, at) => ["Open", "Verified", "Sentinel"][at % 3]));
     expect(rig.calls()).toBe(1);

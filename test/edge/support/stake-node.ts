@@ -46,13 +46,13 @@ export class StakeNode {
   underWay = 0;
 
   constructor() {
-    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => this.#fetch(String(input), init));
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => this.#fetch(new Request(input).url, init));
     onTestFinished(() => fetched.mockRestore());
   }
 
   async #fetch(url: string, init: RequestInit | undefined): Promise<Response> {
     if (url !== RPC_URL || init?.redirect !== "manual") throw new Error(`${url} was asked`);
-    const question: unknown = JSON.parse(String(init.body));
+    const question: unknown = await new Response(init.body ?? null).json();
     const calls = z.array(Call).parse([question].flat());
     this.requests.push(calls.length);
     this.underWay++;
@@ -93,5 +93,5 @@ function tokenAccount(address: string, { amount, program = "Token", decimals = 9
 
 /** Waits for the signal of a request that nobody answers. */
 export function hang(signal: AbortSignal | null): Promise<never> {
-  return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
 }
