@@ -36,6 +36,17 @@ const duration = (unit: number, fallback: number) =>
     .default(fallback);
 const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number").transform(Number).default(fallback);
 
+/** `fetch` refuses a user in a URL, each time anew. */
+const rpcUrl = url.refine(
+  (text) => !URL.canParse(text) || (new URL(text).username === "" && new URL(text).password === ""),
+  "must have no user and no password in it",
+);
+/** 10 ** 77 is the largest power of ten in a uint256. */
+const decimals = z
+  .string()
+  .regex(/^([0-9]|[1-6][0-9]|7[0-7])$/, "must be a whole number from 0 to 77")
+  .transform(Number);
+
 const Variables = z.object({
   INSTANCE: z.enum(["evm", "svm"]),
   TESTNET_MODE: flag,
@@ -50,7 +61,12 @@ const Variables = z.object({
     .string()
     .regex(/^[A-Za-z0-9-]+$/, "must be a header name")
     .optional(),
-  STAKE_SOURCE: z.enum(["none", "table"]).default("none"),
+  STAKE_SOURCE: z.enum(["none", "table", "evm", "svm"]).default("none"),
+  EVM_RPC_URL: rpcUrl.optional(),
+  EVM_STAKE_CONTRACT: address.optional(),
+  EVM_STAKE_DECIMALS: decimals.default(18),
+  SVM_RPC_URL: rpcUrl.optional(),
+  SVM_STAKE_MINT: base58.optional(),
   EVM_NETWORK: chainId.default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
   EVM_FACILITATOR: url.default("https://x402-facilitator.molandak.org"),
@@ -78,6 +94,14 @@ export type PaymentSettings = {
   asset: { address: string; name: string; version: string } | null;
 };
 
+/** Where workers' stakes are read [ST1]. The RPC's URL may hold a key: it is never logged. */
+export type StakeSettings =
+  | { source: "none" }
+  | { source: "table" }
+  /** `decimals` of the staked token: the contract counts its smallest units. */
+  | { source: "evm"; rpcUrl: string; contract: string; decimals: number }
+  | { source: "svm"; rpcUrl: string; mint: string };
+
 /** The settings of one instance. Durations in ms. */
 export type Settings = {
   instance: "evm" | "svm";
@@ -88,7 +112,7 @@ export type Settings = {
   rateLimits: boolean;
   publicHost: string | null;
   trustedIpHeader: string | null;
-  stakeSource: "none" | "table";
+  stake: StakeSettings;
   payment: PaymentSettings;
   retention: { result: number; job: number; idempotency: number };
   rates: { pairingClaimsPerMinute: number; failedPairingClaimsPerMinute: number };
@@ -118,7 +142,7 @@ export function readSettings(env: Record<string, unknown>): Settings {
     rateLimits: (v.RATE_LIMITS ?? (v.TESTNET_MODE ? "off" : "on")) === "on",
     publicHost: v.PUBLIC_HOST ?? null,
     trustedIpHeader: v.TRUSTED_IP_HEADER ?? null,
-    stakeSource: v.STAKE_SOURCE,
+    stake: stakeOf(v),
     payment: evm
       ? {
           ...{ payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, authorization: v.EVM_FACILITATOR_AUTHORIZATION ?? null },
@@ -128,6 +152,31 @@ export function readSettings(env: Record<string, unknown>): Settings {
     retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS },
     rates: { pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE, failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE },
   };
+}
+
+function stakeOf(v: z.infer<typeof Variables>): StakeSettings {
+  switch (v.STAKE_SOURCE) {
+    case "none":
+    case "table":
+      return { source: v.STAKE_SOURCE };
+    case "evm": {
+      const { EVM_RPC_URL: rpcUrl, EVM_STAKE_CONTRACT: contract, EVM_STAKE_DECIMALS } = v;
+      if (rpcUrl === undefined || contract === undefined) throw missing(v, "EVM_RPC_URL", "EVM_STAKE_CONTRACT");
+      return { source: "evm", rpcUrl, contract, decimals: EVM_STAKE_DECIMALS };
+    }
+    case "svm": {
+      const { SVM_RPC_URL: rpcUrl, SVM_STAKE_MINT } = v;
+      if (rpcUrl === undefined || SVM_STAKE_MINT === undefined) throw missing(v, "SVM_RPC_URL", "SVM_STAKE_MINT");
+      return { source: "svm", rpcUrl, mint: SVM_STAKE_MINT };
+    }
+    default:
+      return v.STAKE_SOURCE satisfies never;
+  }
+}
+
+function missing(v: z.infer<typeof Variables>, ...needed: (keyof typeof v)[]): SettingsError {
+  const problems = needed.filter((name) => v[name] === undefined).map((name) => `${name}: is needed by STAKE_SOURCE=${v.STAKE_SOURCE}`);
+  return new SettingsError(`Invalid setting ${problems.join("; ")}`);
 }
 
 const known = new WeakMap<object, Settings>();

@@ -1,4 +1,5 @@
 import { SettingsError } from "./config.ts";
+import { RpcFailure } from "./stake/json-rpc.ts";
 import { StoreUnavailable } from "./store/d1.ts";
 
 /** Facts of a log line: ids, codes and numbers. Never a prompt, a payment, a signature or a token. */
@@ -26,6 +27,6 @@ export function errorFacts(error: unknown): LogFacts {
     .filter((line) => line.startsWith("    at "))
     .slice(0, 6);
   const facts = { error: error.name, at: at.map((line) => line.slice(7)).join(" < ") };
-  // What the database itself said names tables and codes, not values.
-  return error instanceof StoreUnavailable ? { ...facts, reason: error.reason } : facts;
+  // What the database itself said names tables and codes, not values; of an RPC only codes are kept.
+  return error instanceof StoreUnavailable || error instanceof RpcFailure ? { ...facts, reason: error.reason } : facts;
 }

@@ -58,6 +58,10 @@ export const LIMITS = {
   heldPayments: 4,
   /** Payments of one payer that are not settled yet, those that a worker is kept for included. */
   unsettledPayments: 32,
+  /** Reads of stakes under way at once [ST2]. */
+  stakeReads: 6,
+  /** Workers whose stake one sweep reads again, those first that have waited longest: 9 sweeps go round all sockets of a hub [ST2]. */
+  stakesPerSweep: 600,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
 } as const;
@@ -110,8 +114,12 @@ export const TIMING = {
   settleRetryMax: 5 * MINUTE,
   /** How long after its authorization has expired an unknown settlement is asked for [PY8]. */
   unknownSettlement: 24 * HOUR,
-  /** How often a worker's stake is read again [ST2]. */
+  /** How often a worker's stake is read again, in the sweep [ST2]. */
   stakeRefresh: 5 * MINUTE,
+  /** How much earlier than that at most, at random, so that workers that came together are not read together for ever; once after a registration more. */
+  stakeSpread: 1 * MINUTE,
+  /** How long a question for a stake may wait behind others. */
+  stakeWait: 5 * SECOND,
 } as const;
 
 /** The longest `wait` in seconds; more is read as this [API6]. */

@@ -162,12 +162,13 @@ export const JobCompleteAck = z
     error: z.string().optional(),
   })
   .meta({ id: "job_complete_ack" });
+export const TierChange = z.object({ type: z.literal("tier"), tier: Tier }).meta({ id: "tier" });
 export const JobCancel = z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() }).meta({ id: "job_cancel" });
 export const Drained = z.object({ type: z.literal("drained") }).meta({ id: "drained" });
 export const ErrorFrame = z.object({ type: z.literal("error"), code: z.string(), message: z.string() }).meta({ id: "error" });
 
 /** Every frame the coordinator may send, for the documentation. */
-export const COORDINATOR_FRAMES = { Challenge, RegisterAck, HeartbeatAck, JobAssign, JobCompleteAck, JobCancel, Drained, ErrorFrame } as const;
+export const COORDINATOR_FRAMES = { Challenge, RegisterAck, HeartbeatAck, JobAssign, JobCompleteAck, JobCancel, TierChange, Drained, ErrorFrame } as const;
 
 /** A frame from the coordinator to a worker. A worker ignores types that it does not know. */
 export type CoordinatorFrame = z.infer<(typeof COORDINATOR_FRAMES)[keyof typeof COORDINATOR_FRAMES]>;

@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 const SUITES: Record<string, string> = {
   lab: "{clients,payments,faults,token,svm,process}.test.ts",
   paid: "{start,router/*,sdk/*}.test.ts",
+  stake: "stake/*.test.ts",
   probe: "probe/*.test.ts",
 };
 
@@ -13,7 +14,7 @@ export default defineConfig({
     name: "payment",
     // x402's SVM scheme logs each failure that it reports.
     silent: "passed-only",
-    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), the black-box probe of six minutes (npm run probe).
+    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), the black-box probe of six minutes (npm run probe).
     include: [SUITES[process.env.SUITE ?? "lab"] ?? "none"],
     testTimeout: 20_000,
     hookTimeout: 30_000,

@@ -1,5 +1,5 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, Effect, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, Effect, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, placeOf, suits } from "./indexes.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -18,7 +18,7 @@ const LATE = 3_000;
  * - I6 every accepted job ends · I7 `no_eligible_worker` only if never leased, and in time · I8 revisions only grow
  * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
  * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
- * - I17 FAST only on verified workers · I21 the registered workers are the registered live sockets
+ * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers are the registered live sockets
  * - JB2 no wait beside a free worker · JB3 order and least recently used · JB4 who tried stands back · WS6 · WS7 · WS10 · WS11 · WS12
  */
 export class Checks {
@@ -32,6 +32,8 @@ export class Checks {
   #sweepWasDue = false;
   #wasKnown = true;
   #endsBefore = 0;
+  /** Whether the job of this event was not there before it. */
+  #isNew = false;
   /** Jobs whose worker was claimed earlier and kept while their payment was settled. */
   readonly #keptBefore = new Map<string, string>();
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
@@ -52,6 +54,7 @@ export class Checks {
     for (const job of state.jobs.values()) if (job.tried.size > 0) this.#triedBefore.set(job.id, new Set(job.tried));
     this.#wasKnown = !("conn" in event) || event.type === "register" || state.keyByConn.has(event.conn);
     this.#endsBefore = state.jobs.size;
+    this.#isNew = event.type === "submit" && !state.jobs.has(event.job.id);
     this.#keptBefore.clear();
     for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.hold !== null) this.#keptBefore.set(id, phase.hold.conn);
     if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
@@ -106,6 +109,7 @@ export class Checks {
       this.#checkClaim(state, event, job, worker, effects, now);
     }
     this.#checkOther(state, effects);
+    if (event.type === "submit") this.#checkTrusted(state, event.job, effects);
     if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
     this.#checkFailures(state, event, effects);
     if (event.type === "register") {
@@ -172,9 +176,11 @@ export class Checks {
   }
 
   #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
+    // By what the source says, not by what dispatch believes.
+    if (state.rules.stake && job.policy === "FAST" && (this.#world.tiers.get(worker.key) ?? "Open") === "Open")
+      broken("I17", `FAST ${job.id} on ${worker.key}, whose stake is under 100`);
     if (!suits(state, job, worker)) {
       if (job.privacyClass === "PRIVATE" && !job.trustedKeys.includes(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
-      if (state.rules.stake && job.policy === "FAST" && worker.tier === "Open") broken("I17", `FAST ${job.id} on the Open ${worker.key}`);
       broken("JB2", `${job.id} on ${worker.key}, which cannot run it or drains`);
     }
     if (job.privacyClass === "PRIVATE" && !this.#world.pairings.get(job.userId)?.has(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
@@ -208,6 +214,14 @@ export class Checks {
       if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq))
         broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
     }
+  }
+
+  /** JB8, ST1: a PRIVATE job is refused exactly when nobody who is connected may ever take it, for want of pairing or of stake. */
+  #checkTrusted(state: DispatchState, job: JobFacts, effects: readonly Effect[]): void {
+    if (job.privacyClass !== "PRIVATE" || !this.#isNew) return;
+    const refused = effects.some((effect) => effect.type === "ended" && effect.jobId === job.id && isNoTrusted(effect));
+    const some = [...state.workers.values()].some((worker) => suits(state, job, worker));
+    if (refused === some) broken("JB8", `${job.id} is ${refused ? "refused though" : "accepted though not"} somebody is there for it`);
   }
 
   /** WS12: who does only what it should is never taken for a stranger, and so never struck. */
@@ -357,6 +371,10 @@ export class Checks {
       if (over > (phase.kind === "orphaned" ? TIMING.grace : 0)) broken("I13", `${job.id} is held by ${phase.lease.key} ${over} ms too long (${phase.kind})`);
     }
   }
+}
+
+function isNoTrusted({ outcome }: Ended): boolean {
+  return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
 }
 
 function executionTime(job: LiveJob): number {

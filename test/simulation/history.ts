@@ -60,7 +60,6 @@ function play(world: World): void {
   happen(world, plan.tiers, () => {
     const { key } = random.pick(workers);
     const tier = random.pick(["Open", "Verified", "Sentinel"] as const);
-    world.tiers.set(key, tier);
     world.hub.tier(key, tier);
   });
   happen(world, plan.pairs, () => world.pair(random.pick(["ann", "bob", "cyd"]), random.pick(workers).key));

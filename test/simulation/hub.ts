@@ -127,6 +127,8 @@ export class Hub {
 
   tier(key: string, tier: Extract<DispatchEvent, { type: "tier" }>["tier"]): void {
     this.#awake();
+    // From when the hub has read it; a hub that woke up for this has yet to.
+    this.#world.tiers.set(key, tier);
     for (const { attachment } of this.sockets.values()) if (attachment?.key === key) attachment.tier = tier;
     this.#step({ type: "tier", key, tier });
   }

@@ -1,4 +1,4 @@
-import type { DispatchState, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchState, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { POOL_NAMES } from "../../src/coordinator/dispatch/state.ts";
 import { broken } from "./violation.ts";
 
@@ -11,7 +11,7 @@ function serves(worker: Worker, name: PoolName): boolean {
   return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
 }
 
-function poolNameOf(state: DispatchState, job: LiveJob): PoolName {
+function poolNameOf(state: DispatchState, job: JobFacts): PoolName {
   return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
@@ -21,7 +21,7 @@ export function placeOf(job: LiveJob): number {
 }
 
 /** Whether a job may ever be given to a worker. */
-export function suits(state: DispatchState, job: LiveJob, worker: Worker): boolean {
+export function suits(state: DispatchState, job: JobFacts, worker: Worker): boolean {
   if (worker.draining || !serves(worker, poolNameOf(state, job))) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
 }

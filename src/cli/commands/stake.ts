@@ -1,79 +1,93 @@
-import { spawnSync } from "node:child_process";
 import { defineCommand } from "citty";
+import { tierOf } from "../../protocol/stake-tier.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { print } from "../print.ts";
+import { PLACE_ARGS, runSql, type StakeRow } from "../stake-table.ts";
 
-const PLACE_ARGS = {
-  config: { type: "string", description: "Wrangler file of the instance, such as wrangler.evm.toml", required: true },
-  state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev`" },
-  remote: { type: "boolean", description: "The deployed database instead" },
-} as const;
-
-type Place = { config: string; state?: string | undefined; remote?: boolean | undefined };
+const KEY_ARG = { type: "positional", description: "Public key of the worker, 64 hex digits", required: true } as const;
+const JSON_ARG = { type: "boolean", description: "One JSON object a line" } as const;
 
 const set = command({
   name: "stake set",
-  description: "Set a worker's stake, in token units; 0 removes it [ST1]",
+  description: "Set a worker's stake, in token units; 0 removes it",
   args: {
-    key: { type: "positional", description: "Public key of the worker, 64 hex digits", required: true },
+    key: KEY_ARG,
     amount: { type: "positional", description: "Stake; 100 is Verified, 1000 Sentinel", required: true },
     ...PLACE_ARGS,
   },
   run: (args) => {
-    const key = args.key.toLowerCase();
-    if (!/^[0-9a-f]{64}$/.test(key) || !isPublicKey(key)) throw new CliError(EXIT.usage, "the key must be 64 hex digits of an ed25519 public key");
-    if (!/^\d{1,15}(\.\d{1,6})?$/.test(args.amount)) throw new CliError(EXIT.usage, "the amount must be a number of token units, such as 100");
-    const amount = Number(args.amount);
-    // Both are checked to be plain digits above, so nothing of the command line can become SQL.
-    if (amount === 0) execute(args, `DELETE FROM stakes WHERE provider_pubkey = '${key}'`);
+    const key = keyOf(args.key);
+    const amount = amountOf(args.amount);
+    // Both are checked to be plain digits, so nothing of the command line can become SQL.
+    if (amount === 0) runSql(args, `DELETE FROM stakes WHERE provider_pubkey = '${key}'`);
     else {
-      execute(
+      runSql(
         args,
         `INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES ('${key}', ${amount}, ${Date.now()})
          ON CONFLICT (provider_pubkey) DO UPDATE SET amount = excluded.amount, updated_at = excluded.updated_at`,
       );
     }
-    print(`${key} ${amount}`);
+    print(line(key, amount));
+    process.stderr.write("a worker that is connected gets its tier within 5 minutes, or when it connects again\n");
   },
 });
 
 const list = command({
   name: "stake list",
   description: "List the stakes, largest first",
-  args: PLACE_ARGS,
+  args: { ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
-    for (const row of execute(args, "SELECT provider_pubkey, amount FROM stakes ORDER BY amount DESC, provider_pubkey")) {
-      print(`${String(row.provider_pubkey)} ${String(row.amount)}`);
-    }
+    const rows = runSql(args, "SELECT provider_pubkey, amount, updated_at FROM stakes ORDER BY amount DESC, provider_pubkey");
+    const width = Math.max(...rows.map(({ amount }) => String(amount).length));
+    for (const row of rows) print(args.json === true ? json(row) : `${line(row.provider_pubkey, row.amount, width)}  since ${day(row.updated_at)}`);
+    if (rows.length === 0) process.stderr.write("no stakes: every worker is Open\n");
   },
 });
 
-/** `compute-router stake set|list`: the operator's table of stakes, for `STAKE_SOURCE=table`. Needs wrangler in the folder it runs in. */
-export const stake = defineCommand({ meta: { name: "compute-router stake", description: "The operator's table of stakes" }, subCommands: { set, list } });
+const show = command({
+  name: "stake show",
+  description: "Show a worker's stake and what it may be given",
+  args: { key: KEY_ARG, ...PLACE_ARGS, json: JSON_ARG },
+  run: (args) => {
+    const key = keyOf(args.key);
+    const [row] = runSql(args, `SELECT provider_pubkey, amount, updated_at FROM stakes WHERE provider_pubkey = '${key}'`);
+    const amount = row?.amount ?? 0;
+    if (args.json === true) return print(json(row ?? { provider_pubkey: key, amount, updated_at: null }));
+    const tier = tierOf(amount);
+    print(`key    ${key}`);
+    print(`stake  ${amount}${row === undefined ? " (no row)" : `, since ${day(row.updated_at)}`}`);
+    print(`tier   ${tier}: ${tier === "Open" ? "CHEAP jobs; FAST from 100 up" : "CHEAP and FAST jobs"}; PRIVATE ones of users paired with it`);
+  },
+});
 
-/** Runs one statement by wrangler and returns its rows. */
-function execute({ config, state, remote }: Place, sql: string): Record<string, unknown>[] {
-  if (remote !== true && state === undefined) throw new CliError(EXIT.usage, "say where: --state FOLDER for a coordinator on this machine, or --remote");
-  const where = remote === true ? ["--remote"] : ["--local", "--persist-to", state ?? ""];
-  const run = spawnSync("npx", ["--no-install", "wrangler", "d1", "execute", "DB", "-c", config, ...where, "--json", "--command", sql], {
-    encoding: "utf8",
-    env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const answer = parse(run.stdout);
-  if (run.status === 0 && answer !== null) return answer;
-  const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
-  throw new CliError(EXIT.error, `wrangler could not change the database:\n${reason}`);
+/** `compute-router stake set|list|show`: the operator's table of stakes, for `STAKE_SOURCE=table`. Needs wrangler in the folder it runs in. */
+export const stake = defineCommand({
+  meta: { name: "compute-router stake", description: "The operator's table of stakes, for STAKE_SOURCE=table" },
+  subCommands: { set, list, show },
+});
+
+function keyOf(text: string): string {
+  const key = text.toLowerCase();
+  if (!/^[0-9a-f]{64}$/.test(key) || !isPublicKey(key)) throw new CliError(EXIT.usage, "the key must be 64 hex digits of an ed25519 public key");
+  return key;
 }
 
-function parse(text: string | null): Record<string, unknown>[] | null {
-  try {
-    const answers: { results?: Record<string, unknown>[] }[] = JSON.parse((text ?? "").slice((text ?? "").indexOf("[")));
-    return answers[0]?.results ?? [];
-  } catch {
-    return null;
-  }
+function amountOf(text: string): number {
+  if (!/^\d{1,15}(\.\d{1,6})?$/.test(text)) throw new CliError(EXIT.usage, "the amount must be a number of token units, such as 100");
+  return Number(text);
+}
+
+function line(key: string, amount: number, width = 0): string {
+  return `${key}  ${tierOf(amount).padEnd("Sentinel".length)}  ${String(amount).padStart(width)}`;
+}
+
+function json({ provider_pubkey, amount, updated_at }: Omit<StakeRow, "updated_at"> & { updated_at: number | null }): string {
+  return JSON.stringify({ provider_pubkey, amount, tier: tierOf(amount), updated_at: updated_at === null ? null : new Date(updated_at).toISOString() });
+}
+
+function day(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
 }

@@ -1,15 +1,14 @@
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import { CLOSE, type Register, registerText, type RegisterRefusal, type Tier } from "../../protocol/worker-messages.ts";
+import { CLOSE, type Register, registerText, type RegisterRefusal } from "../../protocol/worker-messages.ts";
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
-import { errorFacts, logError } from "../log.ts";
-import type { StakeSource } from "../stake/source.ts";
 import { verifySync } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
+import type { Tiers } from "./tiers.ts";
 
 /** Who may be a worker: keys, signatures, parking, tier; then the core is told [WS2–WS5, WS7]. */
 export class Admission {
@@ -17,15 +16,15 @@ export class Admission {
   readonly #journal: Journal;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
-  readonly #stake: () => StakeSource | null;
+  readonly #tiers: Tiers;
   readonly #clock: () => number;
 
-  constructor(parts: { settings: Settings; journal: Journal; sockets: Sockets; dispatcher: Dispatcher; stake: () => StakeSource | null; clock: () => number }) {
+  constructor(parts: { settings: Settings; journal: Journal; sockets: Sockets; dispatcher: Dispatcher; tiers: Tiers; clock: () => number }) {
     this.#settings = parts.settings;
     this.#journal = parts.journal;
     this.#sockets = parts.sockets;
     this.#dispatcher = parts.dispatcher;
-    this.#stake = parts.stake;
+    this.#tiers = parts.tiers;
     this.#clock = parts.clock;
   }
 
@@ -47,7 +46,7 @@ export class Admission {
     if (!this.#admits(conn, key, authenticated)) return;
 
     conn.registering = true;
-    const tier = await this.#tierOf(key);
+    const { tier, tierDue } = await this.#tiers.first(key);
     conn.registering = false;
     // The tier may have taken a while: the socket may be gone, the key parked or authenticated elsewhere.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
@@ -58,6 +57,7 @@ export class Admission {
       mobile: frame.provider_type === "MOBILE",
       capabilities: capabilitiesOf(frame.capabilities, frame.provider_type === "MOBILE"),
       tier,
+      tierDue,
       acks: frame.features?.includes("ack") ?? false,
       // Kept by key, or a worker that comes and goes would always be the least recently used.
       lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
@@ -85,19 +85,6 @@ export class Admission {
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
     this.#dispatcher.close(id, CLOSE_OF[error], error);
-  }
-
-  /** Reads every connected worker's tier again; a tier that cannot be read is Open [ST2]. */
-  async refreshTiers(): Promise<void> {
-    if (this.#stake() === null) return;
-    for (const key of [...this.#dispatcher.state.workers.keys()]) {
-      const tier = await this.#tierOf(key);
-      const worker = this.#dispatcher.state.workers.get(key);
-      const conn = worker && this.#sockets.get(worker.conn);
-      if (conn?.attachment.worker?.key !== key || conn.attachment.worker.tier === tier) continue;
-      this.#sockets.identify(conn, { ...conn.attachment.worker, tier });
-      this.#dispatcher.apply({ type: "tier", key, tier });
-    }
   }
 
   /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
@@ -134,17 +121,6 @@ export class Admission {
       tier: worker.tier,
       heartbeat_interval_ms: TIMING.heartbeat,
     });
-  }
-
-  async #tierOf(key: string): Promise<Tier> {
-    const stake = this.#stake();
-    if (stake === null) return "Open";
-    try {
-      return await stake.tierOf(key);
-    } catch (error) {
-      logError("stake_unreadable", { key: key.slice(0, 8), ...errorFacts(error) });
-      return "Open";
-    }
   }
 }
 

@@ -18,6 +18,8 @@ const Attachment = z.object({
       mobile: z.boolean(),
       capabilities: z.array(JobType),
       tier: Tier,
+      /** When its stake is to be read again, ms since the epoch. */
+      tierDue: z.number().default(0),
       acks: z.boolean(),
       lastUsedAt: z.number(),
       draining: z.boolean().default(false),
@@ -102,6 +104,16 @@ export class Sockets {
   /** The unregistered socket that has been open for longest. */
   oldestStranger(): Conn | undefined {
     return this.#strangers.values().next().value;
+  }
+
+  /** The sockets that a worker has registered on, with their workers. */
+  registered(): { conn: Conn; worker: Registered }[] {
+    const found: { conn: Conn; worker: Registered }[] = [];
+    for (const conn of this.#conns.values()) {
+      const { worker } = conn.attachment;
+      if (worker !== null && !conn.leaving) found.push({ conn, worker });
+    }
+    return found;
   }
 
   /** Keeps who registered on the socket. */

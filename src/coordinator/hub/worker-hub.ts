@@ -6,7 +6,7 @@ import { type Env, type Settings, settingsOf } from "../config.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
-import { type StakeSource, stakeSource } from "../stake/source.ts";
+import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
 import { ClaimRates } from "./claim-rates.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
@@ -20,6 +20,7 @@ import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { type Conn, Sockets } from "./sockets.ts";
+import { Tiers } from "./tiers.ts";
 import { Waits } from "./waits.ts";
 
 /** An alarm that is later than this, ms, is taken for lost. */
@@ -46,27 +47,26 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #waits = new Waits();
   readonly #recent = new Recent();
   readonly #rates = new ClaimRates();
-  readonly #stake: StakeSource | null;
+  readonly #tiers: Tiers;
   #booted = false;
   #alarmAt: number | null = null;
-  #tiersReadAt = 0;
   #latest = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.db = env.DB;
     this.#settings = settingsOf(env);
-    this.#stake = stakeSource(this.#settings, env.DB);
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
     const clock = () => this.#now();
+    const stake = stakeSource(this.#settings.stake, () => this.db);
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
       ledger: this.#ledger,
       sockets: this.#sockets,
-      rules: { stake: this.#stake !== null, receiptPolicy: this.#settings.receiptPolicy },
+      rules: { stake: stake !== null, receiptPolicy: this.#settings.receiptPolicy },
       clock,
       events: {
         committed: ({ changed, ended, paid }) => {
@@ -85,9 +85,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
+    this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
     this.#admission = new Admission({
-      ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock },
-      stake: () => this.#stake,
+      ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
     this.#purchases = new Purchases({
       ...{ journal: this.#journal, ledger: this.#ledger, dispatcher: this.#dispatcher, clock },
@@ -257,7 +257,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       this.#closeStrangers();
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
-      void this.#refreshTiers();
+      void this.#tiers.refresh();
       void this.#outbox.drain();
     } catch (error) {
       logError("alarm_failed", errorFacts(error));
@@ -361,17 +361,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const before = this.#now() - TIMING.register;
     for (let conn = this.#sockets.oldestStranger(); conn !== undefined && conn.attachment.openedAt <= before; conn = this.#sockets.oldestStranger()) {
       this.#sockets.close(conn.attachment.conn, CLOSE.silent, "not registered in time");
-    }
-  }
-
-  async #refreshTiers(): Promise<void> {
-    const now = this.#now();
-    if (this.#stake === null || now - this.#tiersReadAt < TIMING.stakeRefresh) return;
-    this.#tiersReadAt = now;
-    try {
-      await this.#admission.refreshTiers();
-    } catch (error) {
-      logError("tiers_failed", errorFacts(error));
     }
   }
 

@@ -2,6 +2,7 @@ import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
+import { boundedText } from "../bounded-text.ts";
 
 /** Longest answer that is read, bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -122,15 +123,9 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
 }
 
 async function readAnswer(response: Response): Promise<unknown> {
-  const utf8 = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) throw new NoAnswer("nonsense");
-    text += utf8.decode(chunk, { stream: true });
-  }
-  const json = readJson(text + utf8.decode());
+  const text = await boundedText(response, MAX_ANSWER_BYTES);
+  if (text === null) throw new NoAnswer("nonsense");
+  const json = readJson(text);
   if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("nonsense");
   // Some write null for what is not there.
   return Object.fromEntries(Object.entries(json.value).filter(([, member]) => member !== null));

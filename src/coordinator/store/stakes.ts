@@ -1,11 +1,20 @@
-import { eq } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { withDeadline } from "./d1.ts";
 import { stakes } from "./schema.ts";
 
-/** The stake in token units that the operator recorded for a worker's key; 0 for one without a row [ST1]. @throws {StoreUnavailable} */
-export async function stakeOf(db: D1Database, pubkey: string): Promise<number> {
-  const query = drizzle(db).select({ amount: stakes.amount }).from(stakes).where(eq(stakes.providerPubkey, pubkey));
-  const [row] = await withDeadline(query);
-  return row?.amount ?? 0;
+/** Parameters that one statement of D1 may bind. */
+export const MAX_BOUND = 100;
+
+/**
+ * The stakes in token units that the operator recorded for these keys, {@link MAX_BOUND} of them at most; one without a row is not in the map [ST1].
+ * @throws {StoreUnavailable}
+ */
+export async function stakesOf(db: D1Database, pubkeys: readonly string[], deadline?: number): Promise<ReadonlyMap<string, unknown>> {
+  const query = drizzle(db)
+    .select({ pubkey: stakes.providerPubkey, amount: stakes.amount })
+    .from(stakes)
+    .where(inArray(stakes.providerPubkey, [...pubkeys]));
+  const rows = await withDeadline(query, deadline);
+  return new Map(rows.map(({ pubkey, amount }) => [pubkey, amount]));
 }

@@ -39,6 +39,8 @@ export function nextStatus(status: WorkerStatus, note: WorkerNote): WorkerStatus
       return { ...status, link: "connecting" };
     case "online":
       return { ...status, link: "online", tier: note.tier, authenticated: note.authenticated, network: note.network ?? status.network };
+    case "tier":
+      return { ...status, tier: note.tier };
     case "offline":
       return { ...status, link: "offline" };
     case "stopped":

@@ -44,6 +44,8 @@ function sentence(note: WorkerNote): string | null {
   switch (note.type) {
     case "offline":
       return `offline: ${note.cause}${note.code === null ? "" : ` (${note.code})`}; trying again in ${(note.retry_in_ms / 1000).toFixed(1)} s`;
+    case "tier":
+      return `tier: ${note.tier}${note.tier === "Open" ? "; FAST jobs go to others" : ""}`;
     case "runtime_ready":
       return `LLM: ${note.model} by ${note.runtime}`;
     case "runtime_lost":

@@ -41,6 +41,7 @@ const Frame = z.discriminatedUnion("type", [
   Assign,
   z.object({ type: z.literal("job_complete_ack"), job_id: z.string(), status: z.string(), error: z.string().nullish() }),
   z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int().nullish(), reason: z.string().nullish() }),
+  z.object({ type: z.literal("tier"), tier: Tier }),
   z.object({ type: z.literal("drained") }),
   z.object({ type: z.literal("error"), code: z.string(), message: z.string().nullish() }),
 ]);

@@ -67,6 +67,8 @@ function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): v
       return leaveIfDone(state, turn);
     case "job_cancel":
       return cancelled(state, frame.job_id, frame.attempt ?? null, frame.reason ?? "no reason given", turn);
+    case "tier":
+      return state.link.kind === "online" ? tell({ type: "tier", tier: frame.tier }, turn) : undefined;
     case "drained":
       if (state.link.kind === "online") state.link.drained = true;
       return leaveIfDone(state, turn);

@@ -37,6 +37,8 @@ export type Effect =
 export type SessionNote =
   | { type: "connecting"; try: number }
   | { type: "online"; worker_id: string | null; authenticated: boolean; proof: Proof; tier: Tier | null; network: string | null }
+  /** Its stake buys another tier than before [ST2]. */
+  | { type: "tier"; tier: Tier }
   | { type: "offline"; code: number | null; cause: string; retry_in_ms: number }
   | { type: "job_started"; job_id: string; attempt: number; job_type: "LLM_INFER" | "TASK" }
   | { type: "job_finished"; job_id: string; attempt: number; ms: number; tokens: number | null }

@@ -2,7 +2,6 @@ import { createScheduledController } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
-import { stakeSource } from "../../../src/coordinator/stake/source.ts";
 import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/d1.ts";
 import { sweep } from "../../../src/coordinator/store/retention.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
@@ -99,24 +98,6 @@ describe("cron", () => {
     await run(failingHub({ remote: true }));
     expect(await count("jobs")).toBe(0);
     expect(logged).toHaveBeenCalledTimes(2);
-  });
-});
-
-describe("stake sources", () => {
-  test("[ST1] none is no source", () => {
-    expect(stakeSource({ stakeSource: "none" }, env.DB)).toBeNull();
-  });
-
-  test("[ST1] table reads what the operator set; a worker without a row is Open", async () => {
-    const insert = env.DB.prepare("INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES (?, ?, 0)");
-    await env.DB.batch([insert.bind("a", 99.9), insert.bind("b", 100), insert.bind("c", 1_000)]);
-    const source = stakeSource({ stakeSource: "table" }, env.DB) ?? expect.unreachable();
-    expect(await Promise.all(["a", "b", "c", "d"].map((key) => source.tierOf(key)))).toEqual(["Open", "Verified", "Sentinel", "Open"]);
-  });
-
-  test("[ST2] a table that cannot be read rejects", async () => {
-    const source = stakeSource({ stakeSource: "table" }, failingDb()) ?? expect.unreachable();
-    await expect(source.tierOf("a")).rejects.toBeInstanceOf(StoreUnavailable);
   });
 });
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const FOLDER = import.meta.dirname;
 const OUTPUT = join(FOLDER, "artifacts.json");
-const CONTRACTS = ["TestUSDC", "Multicall"];
+const CONTRACTS = ["TestUSDC", "Multicall", "Stake"];
 
 type Compiled = { evm: { bytecode: { object: string }; deployedBytecode: { object: string } } };
 type Output = {

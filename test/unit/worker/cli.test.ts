@@ -53,6 +53,10 @@ describe("compute-router", () => {
       "pair create",
       "pair claim",
       "pair list",
+      "stake",
+      "stake set",
+      "stake list",
+      "stake show",
     ];
     const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
     for (const { name, code, stdout } of helps) {
@@ -75,6 +79,14 @@ describe("compute-router", () => {
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
     [["task", "translate"], 'there is no task "translate"'],
     [["pair"], "No command specified"],
+    [["stake", "set", "abc", "1", "--config", "x.toml", "--state", "x"], "64 hex digits"],
+    [["stake", "set", "0".repeat(64), "1", "--config", "x.toml", "--state", "x"], "64 hex digits of an ed25519 public key"],
+    [["stake", "set", KEY.publicKey, "-1", "--config", "x.toml", "--state", "x"], "AMOUNT"],
+    [["stake", "set", KEY.publicKey, "1e3", "--config", "x.toml", "--state", "x"], "a number of token units"],
+    [["stake", "set", KEY.publicKey, "99.9999999", "--config", "x.toml", "--state", "x"], "a number of token units"],
+    [["stake", "set", KEY.publicKey, "1", "--state", "x"], "--config"],
+    [["stake", "list", "--config", "x.toml"], "say which database"],
+    [["stake", "show", KEY.publicKey, "--config", "x.toml", "--remote", "--state", "x"], "say which database"],
     [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
     [["worker", "--tasks-only", "--model", "x"], "--tasks-only leaves no use"],
     [["worker", "--runtime", "cloud"], "--llm-url"],

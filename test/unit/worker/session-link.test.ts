@@ -257,6 +257,18 @@ describe("heartbeat", () => {
   });
 });
 
+it("[ST2] a new tier is told; a tier that is none, and one before the registration, are ignored", () => {
+  const bench = started();
+  bench.challenge();
+  expect(notes(bench.receive({ type: "tier", tier: "Verified" }))).toEqual([]);
+  const online = new SessionBench();
+  online.goOnline();
+  expect(notes(online.receive({ type: "tier", tier: "Verified" }))).toEqual([{ type: "tier", tier: "Verified" }]);
+  expect(online.receive({ type: "tier", tier: "Gold" })).toEqual([]);
+  expect(online.receive({ type: "tier" })).toEqual([]);
+  expect(online.state.link.kind).toBe("online");
+});
+
 it("[WS1] frames that make no sense are ignored", () => {
   const bench = new SessionBench();
   bench.goOnline();

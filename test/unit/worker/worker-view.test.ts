@@ -24,6 +24,11 @@ describe("the status line", () => {
     );
   });
 
+  it("[ST2] follows the tier", () => {
+    expect(statusLine(after(ONLINE, { type: "tier", tier: "Sentinel" }), FRAME)).toContain("  Sentinel  tasks only");
+    expect(statusLine(after(ONLINE, { type: "tier", tier: "Open" }), FRAME)).toContain("  Open  tasks only");
+  });
+
   it("counts failures, and never rounds up to 100%", () => {
     const jobs = Array.from({ length: 999 }, () => ran(null, 5)).flat();
     const failure: WorkerNote = { type: "job_failed", job_id: "j", attempt: 1, error: "e", message: "m", retryable: true };
@@ -72,5 +77,9 @@ describe("views", () => {
     view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] });
     expect(out.split("\n")).toHaveLength(2);
     expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n\r\u001B[2K● online");
+    view.note({ type: "tier", tier: "Open" });
+    view.note({ type: "tier", tier: "Verified" });
+    expect(out).toContain("tier: Open; FAST jobs go to others\n");
+    expect(out).toContain("tier: Verified\n");
   });
 });

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { TestHub, until, withSettings } from "../support/worker-hub.ts";
+import { TestHub, withSettings } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
 
@@ -69,7 +69,6 @@ describe("STAKE_SOURCE=table", () => {
     hub.skip(0);
     const worker = await hub.worker();
     const id = await hub.commit("fast");
-    // The first sweep of a new hub reads it too.
     await hub.pass(1);
     await worker.quiet();
     await stake(worker.key, 100);
@@ -83,16 +82,16 @@ describe("STAKE_SOURCE=table", () => {
     hub.skip(271_999);
     await worker.quiet();
     await hub.pass(0);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Verified" });
     const second = await hub.commit("fast");
-    await worker.quiet();
-    await hub.pass(1);
     expect((await worker.assigned()).job_id).toBe(second);
     await worker.complete({ job_id: second, attempt: 1 });
     await stake(worker.key, 99);
     hub.skip(300_000);
     await worker.quiet();
     await hub.pass(0);
-    await until(async () => (await worker.register()).tier === "Open", "Open");
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Open" });
+    expect((await worker.register()).tier).toBe("Open");
     await hub.commit("fast");
     await worker.quiet();
   });

@@ -1,0 +1,40 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { beforeAll, expect, it } from "vitest";
+import { ROOT } from "../../scripts/instance.ts";
+import { migrate } from "../../scripts/migrate.ts";
+import { keyPair } from "../../src/receipt/index.ts";
+import { finallyDo } from "../support/finally.ts";
+
+const [one, other] = [1, 2].map((seed) => keyPair(new Uint8Array(32).fill(seed)).publicKey) as [string, string];
+const state = mkdtempSync(join(tmpdir(), "compute-router-stake-"));
+
+beforeAll(async () => {
+  finallyDo(() => rmSync(state, { recursive: true, force: true }));
+  expect(await migrate("evm", state)).toBeNull();
+});
+
+async function stake(...args: string[]): Promise<string> {
+  const command = [join(ROOT, "src", "cli", "main.ts"), "stake", ...args, "--config", "wrangler.evm.toml", "--state", state];
+  const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: ROOT });
+  return stdout;
+}
+
+it("[ST1] the operator sets, changes, shows, lists and removes stakes", async () => {
+  expect(await stake("list")).toBe("");
+  expect(await stake("set", one.toUpperCase(), "99.999999")).toBe(`${one}  Open      99.999999\n`);
+  expect(await stake("set", one, "100")).toBe(`${one}  Verified  100\n`);
+  await stake("set", other, "1000");
+  const today = new Date().toISOString().slice(0, 10);
+  expect(await stake("list")).toMatch(new RegExp(`^${other}  Sentinel  1000  since 20..-..-..\n${one}  Verified   100  since 20..-..-..\n$`));
+  const [first] = (await stake("list", "--json")).split("\n");
+  expect(JSON.parse(first ?? "")).toEqual({ provider_pubkey: other, amount: 1_000, tier: "Sentinel", updated_at: expect.stringContaining("T") });
+  expect(await stake("show", one)).toContain(`stake  100, since ${today.slice(0, 2)}`);
+  expect(await stake("show", one)).toContain("tier   Verified: CHEAP and FAST jobs");
+  await stake("set", one, "0");
+  expect(await stake("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");
+  expect(JSON.parse(await stake("show", one, "--json"))).toEqual({ provider_pubkey: one, amount: 0, tier: "Open", updated_at: null });
+});

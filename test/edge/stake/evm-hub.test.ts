@@ -1,0 +1,177 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { TIMING } from "../../../src/protocol/limits.ts";
+import { CONTRACT, hang, RPC_URL, StakeNode } from "../support/stake-node.ts";
+import { newKey, type TestWorker } from "../support/worker.ts";
+import { TestHub, until, withSettings } from "../support/worker-hub.ts";
+
+withSettings({ STAKE_SOURCE: "evm", EVM_RPC_URL: RPC_URL, EVM_STAKE_CONTRACT: CONTRACT, EVM_STAKE_DECIMALS: "6" });
+
+const token = 1_000_000n;
+let node: StakeNode;
+let logged: () => string;
+
+beforeEach(() => {
+  node = new StakeNode();
+  const log = vi.spyOn(console, "error").mockImplementation(() => {});
+  logged = () => log.mock.calls.join("\n");
+  // Read again after 5 min to the millisecond, not a little earlier.
+  vi.spyOn(Math, "random").mockReturnValue(0);
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** Goes on by so much, hearing every worker first, so that none is silent. */
+async function pass(hub: TestHub, workers: readonly TestWorker[], ms: number): Promise<void> {
+  hub.skip(ms);
+  for (const worker of workers) await worker.quiet();
+  await hub.pass(0);
+}
+
+async function staked(hub: TestHub, tokens: bigint): Promise<TestWorker> {
+  const key = newKey();
+  node.stakes.set(key.publicKey, tokens * token);
+  return hub.worker({ key });
+}
+
+describe("STAKE_SOURCE=evm in the hub", () => {
+  test("[ST1] the tier of the chain is told at register and enforced at claim", async () => {
+    const hub = new TestHub();
+    const open = await staked(hub, 99n);
+    const fast = await hub.commit("fast");
+    await open.quiet();
+    const verified = await hub.connect();
+    node.stakes.set(verified.key.publicKey, 100n * token);
+    expect((await verified.register()).tier).toBe("Verified");
+    expect((await verified.assigned()).job_id).toBe(fast);
+  });
+
+  test("[ST2] a stake that rose is told to the worker, and then it is given the FAST job; one that fell is told, and none comes", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await staked(hub, 5n);
+    await pass(hub, [worker], TIMING.stakeRefresh - 20_000);
+    const fast = await hub.commit("fast");
+    node.stakes.set(worker.key.publicKey, 1_000n * token);
+    await pass(hub, [worker], 20_000);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Sentinel" });
+    const job = await worker.assigned();
+    expect(job).toMatchObject({ job_id: fast, policy: "FAST" });
+    await worker.complete(job);
+    node.stakes.set(worker.key.publicKey, 99n * token);
+    await pass(hub, [worker], TIMING.stakeRefresh);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Open" });
+    await hub.commit("fast");
+    await pass(hub, [worker], 20_000);
+    await worker.quiet();
+    expect((await worker.register()).tier).toBe("Open");
+  });
+
+  test("[ST2] a FAST job under way is finished by a worker whose stake falls meanwhile", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await staked(hub, 100n);
+    await pass(hub, [worker], TIMING.stakeRefresh - 20_000);
+    await hub.commit("fast");
+    const job = await worker.assigned();
+    node.stakes.set(worker.key.publicKey, 0n);
+    await pass(hub, [worker], 20_000);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Open" });
+    expect((await worker.complete(job)).status).toBe("accepted");
+  });
+
+  test("[ST2] with the chain out of reach a worker is Open, which is logged without the URL; the next sweep finds out", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    node.before = () => Promise.reject(new TypeError(`cannot reach ${RPC_URL}`));
+    const worker = await hub.connect();
+    node.stakes.set(worker.key.publicKey, 100n * token);
+    expect((await worker.register()).tier).toBe("Open");
+    expect(logged()).toMatch(/"event":"stake_unreadable".*"reason":"unreachable"/);
+    expect(logged()).not.toMatch(/node\.test|secret/);
+    node.before = null;
+    await pass(hub, [worker], TIMING.sweep - 1_000);
+    expect(node.requests).toEqual([1]);
+    await pass(hub, [worker], TIMING.sweep);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Verified" });
+  });
+
+  test("[ST2] a tier that can no longer be read is Open from then on", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await staked(hub, 100n);
+    node.garbage.set(worker.key.publicKey, "0x");
+    await pass(hub, [worker], TIMING.stakeRefresh);
+    expect(await worker.next("tier")).toEqual({ type: "tier", tier: "Open" });
+    expect(logged()).toMatch(/"event":"stake_unreadable","key":"[0-9a-f]{8}","keys":1,"reason":"no_contract"/);
+  });
+
+  test("[ST2] many workers are read again in one request, and no more often when the hub sleeps between sweeps", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const workers = await Promise.all(Array.from({ length: 40 }, () => staked(hub, 100n)));
+    // Those that registered while others were being read were read together.
+    expect(node.requests.length).toBeLessThanOrEqual(40);
+    node.requests.length = 0;
+    for (let sweep = 0; sweep < 9; sweep++) {
+      await hub.evict();
+      await pass(hub, workers, TIMING.sweep);
+    }
+    expect(node.requests).toEqual([]);
+    await hub.evict();
+    await pass(hub, workers, TIMING.sweep);
+    await until(async () => node.requests.length > 0, "read again");
+    expect(node.requests).toEqual([40]);
+  });
+
+  test("[ST2] a refresh that takes long is not overtaken by another", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const workers = [await staked(hub, 100n), await staked(hub, 100n)];
+    node.requests.length = 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.before = () => promise;
+    for (let sweep = 0; sweep < 4; sweep++) await pass(hub, workers, TIMING.stakeRefresh);
+    expect(node.requests).toEqual([2]);
+    resolve();
+    await until(async () => node.underWay === 0, "answered");
+    for (const worker of workers) await worker.quiet();
+    // At its end its time begins anew.
+    await pass(hub, workers, TIMING.stakeRefresh);
+    await until(async () => node.requests.length === 2, "a second refresh");
+    for (const worker of workers) await worker.quiet();
+  });
+
+  test("[ST2] an answer that was asked for on an older socket changes nothing", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const key = newKey();
+    node.stakes.set(key.publicKey, 100n * token);
+    const older = await hub.worker({ key });
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    node.before = () => promise;
+    await pass(hub, [older], TIMING.stakeRefresh);
+    await until(async () => node.underWay === 1, "asked");
+    node.before = null;
+    const newer = await hub.connect(key);
+    expect((await newer.register()).tier).toBe("Verified");
+    resolve(Response.json({ id: 0, result: `0x${"0".repeat(64)}` }));
+    await until(async () => node.underWay === 0, "answered");
+    await newer.quiet();
+    await hub.commit("fast");
+    await newer.assigned();
+  });
+
+  test("[ST2] a chain that hangs holds up a registration for its deadline, and a second register frame meanwhile changes nothing", async () => {
+    const hub = new TestHub();
+    const given = Promise.withResolvers<void>();
+    node.before = (signal) => hang(signal).finally(() => given.resolve());
+    const worker = await hub.connect();
+    worker.send(worker.registration());
+    await until(async () => node.underWay === 1, "asked");
+    worker.send(worker.registration());
+    await given.promise;
+    expect(await worker.next("register_ack")).toMatchObject({ status: "ok", tier: "Open" });
+    await worker.quiet();
+    expect(logged()).toContain('"reason":"timeout"');
+    expect(node.requests).toEqual([1]);
+  }, 15_000);
+});
