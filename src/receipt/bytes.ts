@@ -48,8 +48,12 @@ export function fromBase64(text: string): Uint8Array | null {
   return (buffer & ((1 << bits) - 1)) === 0 ? bytes : null;
 }
 
-/** Reads a 64-byte signature from base64 or hex [RC1]; null for anything else. */
+/** Bytes of an ed25519 signature. */
+const SIGNATURE_BYTES = 64;
+
+/** Reads a 64-byte signature from base64 or hex [RC1]; null for anything else, at no cost for what is longer than either. */
 export function parseSignature(text: string): Uint8Array | null {
-  const bytes = text.length === 128 ? fromHex(text.toLowerCase()) : fromBase64(text);
-  return bytes?.length === 64 ? bytes : null;
+  if (text.length > 2 * SIGNATURE_BYTES) return null;
+  const bytes = text.length === 2 * SIGNATURE_BYTES ? fromHex(text.toLowerCase()) : fromBase64(text);
+  return bytes?.length === SIGNATURE_BYTES ? bytes : null;
 }

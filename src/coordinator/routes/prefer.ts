@@ -1,7 +1,10 @@
 import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
 
-/** One preference of a `Prefer` header: `name`, perhaps `=value` or `="quoted value"`; parameters after `;` are not looked at. */
-const PREFERENCE = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))\s*)?(?:;|$)/;
+/**
+ * One preference of a `Prefer` header: `name`, perhaps `=value` or `="quoted value"`; parameters after `;` are not looked at.
+ * A value that is there has a character: were it allowed to be empty, blanks could be read as before or after it, in as many ways as there are.
+ */
+const PREFERENCE = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*(?:=\s*(?:(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))\s*)?)?(?:;|$)/;
 
 /** Splits at the commas that are not inside quotes. */
 function splitList(header: string): string[] {
