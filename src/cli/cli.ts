@@ -1,7 +1,7 @@
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
 import { CliError } from "./cli-error.ts";
 import { EXIT, EXIT_HELP } from "./exit-code.ts";
-import { print } from "./print.ts";
+import { remark } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
 const main = defineCommand({
@@ -32,21 +32,22 @@ export async function runCli(rawArgs: string[]): Promise<void> {
 
 /** Prints the help of a command. The names are whole, so citty must not put the parent's before them. */
 async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void> {
-  print(await renderUsage(asked));
-  if (Object.is(asked, main)) print(`\n${EXIT_HELP}`);
+  // Our own words, in colour.
+  process.stdout.write(`${await renderUsage(asked)}\n`);
+  if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
 }
 
 /** Says what went wrong and returns the exit code. */
 function report(error: unknown): number {
   if (error instanceof CliError) {
-    process.stderr.write(`${error.message}\n`);
+    remark(error.message);
     return error.exit;
   }
   // citty's own errors: an unknown command, a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    process.stderr.write(`${error.message.replace(/\.$/, "")}; see: compute-router --help\n`);
+    remark(`${error.message.replace(/\.$/, "")}; see: compute-router --help`);
     return EXIT.usage;
   }
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  remark(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.error;
 }

@@ -1,6 +1,6 @@
 import type { RunResult } from "../sdk/index.ts";
 import { shortKey } from "../worker/node/worker-status.ts";
-import { print } from "./print.ts";
+import { print, remark } from "./print.ts";
 
 /** Prints a result: the output on standard output, what is known about it on standard error, so that a pipe gets the output only. */
 export function printResult(result: RunResult, json: boolean): void {
@@ -12,5 +12,5 @@ export function printResult(result: RunResult, json: boolean): void {
   print(typeof output === "string" ? output : JSON.stringify(output, null, 2));
   const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
   const holds = verification.ok ? "receipt holds" : `NOT verified: ${verification.reason}`;
-  process.stderr.write(`${[holds, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  ")}\n`);
+  remark([holds, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  "));
 }

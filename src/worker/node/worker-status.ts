@@ -1,5 +1,6 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
+import { printable } from "./printable.ts";
 
 /** What the status line shows. */
 export type WorkerStatus = {
@@ -91,7 +92,8 @@ export function statusLine(status: WorkerStatus, { host, publicKey, color, colum
     ...(status.runs ? ["working"] : []),
   ];
   const mark = status.link === "online" ? "●" : "○";
-  const text = parts.join("  ");
+  // The network is what the coordinator says, the model what the runtime says.
+  const text = printable(parts.join("  "));
   const cut = [...text].length + 2 > columns ? `${[...text].slice(0, Math.max(0, columns - 3)).join("")}…` : text;
   return `${color ? paint(mark, status) : mark} ${cut}`;
 }

@@ -1,4 +1,5 @@
 import type { WorkerNote } from "./desktop-worker.ts";
+import { printable } from "./printable.ts";
 import { FIRST_STATUS, nextStatus, type StatusFrame, statusLine } from "./worker-status.ts";
 
 /** Where a view writes: a terminal, a pipe. */
@@ -24,7 +25,7 @@ export function lineView(out: Out, frame: () => StatusFrame): WorkerView {
   let status = FIRST_STATUS;
   const draw = () => out.write(`\r\u001B[2K${statusLine(status, frame())}`);
   const say = (line: string) => {
-    out.write(`\r\u001B[2K${line}\n`);
+    out.write(`\r\u001B[2K${printable(line)}\n`);
     draw();
   };
   return {
