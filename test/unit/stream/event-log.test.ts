@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { DONE_ID, ENDED_ID, endedEvents } from "../../../src/coordinator/stream/ended-events.ts";
@@ -210,7 +210,17 @@ class Client {
   done = false;
   cursor = 0;
 
-  take(event: StreamEvent): void {
+  /** Takes at most so many events. */
+  read(log: EventLog, most: number): void {
+    for (let n = 0; n < most; n++) {
+      const event = log.next(this.cursor);
+      if (event === null) return;
+      this.cursor = event.id;
+      this.#take(event);
+    }
+  }
+
+  #take(event: StreamEvent): void {
     if (this.lastId !== null) expect(event.id).toBeGreaterThan(this.lastId);
     this.lastId = event.id;
     const data = JSON.parse(event.data);
@@ -281,23 +291,14 @@ describe("any interleaving", () => {
               break;
             }
             case "read": {
-              const client = clients[step.reader];
-              for (let n = 0; client !== undefined && n < step.events; n++) {
-                const event = log.next(client.cursor);
-                if (event === null) break;
-                client.cursor = event.id;
-                client.take(event);
-              }
+              clients[step.reader]?.read(log, step.events);
               break;
             }
           }
         }
         if (completes) log.end({ status: "completed", attempt: attempts, json: "{}", key: "worker" });
         for (const client of clients) {
-          for (let event = log.next(client.cursor); event !== null; event = log.next(client.cursor)) {
-            client.cursor = event.id;
-            client.take(event);
-          }
+          client.read(log, Number.POSITIVE_INFINITY);
           expect(client.done).toBe(completes);
           const written: string[] = lease?.deltas ?? [];
           if (client.text !== "" && lease !== null) expect(client.attempt).toBe(lease.attempt);
