@@ -44,8 +44,8 @@ export class Reader {
 
   /** The log has something new. */
   wake(): void {
-    // The rest of an event that was dropped meanwhile would be kept for this reader alone.
-    if (this.#rest.length > 0 && !this.#log.keeps(this.#sending)) return this.drop();
+    // The rest of a large event that was dropped meanwhile would be kept for this reader alone.
+    if (this.#rest.some((piece) => piece.length > CHUNK_CHARS) && !this.#log.keeps(this.#sending)) return this.drop();
     this.#send();
   }
 
@@ -61,9 +61,10 @@ export class Reader {
     return stuck;
   }
 
-  /** Cuts it off; a reader that is still there comes back and goes on where it was. */
+  /** Ends it before its time; a reader that is still there comes back and goes on where it was. Half an event at the end is none. */
   drop(): void {
-    this.#controller?.error(new Error("stream dropped"));
+    // Not an error: that would be logged as a fault of the hub's.
+    this.#controller?.close();
     this.#end();
   }
 
