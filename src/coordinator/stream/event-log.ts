@@ -12,11 +12,11 @@ export type JobView = { status: JobStatus; attempt: number; lease: { number: num
 /** How a job ended. `json` is the Job as REST returns it, `key` the worker whose result it is. */
 export type JobEnd = { status: JobStatus; attempt: number; json: string; key: string | null };
 
-/** A place in the stream: after the event of this id; 0 at the beginning, {@link LOST} where the log does not know what the reader has. */
+/** A place in the stream: after the event of this id; 0 at the beginning, -1 where the log does not know what the reader has. */
 export type Cursor = number;
 
 /** The place of a reader whose text cannot be continued: it has to drop it. */
-export const LOST: Cursor = -1;
+const LOST: Cursor = -1;
 
 /** What an event costs beside its text, in bytes, so that many empty ones cannot fill the memory. */
 const EVENT_BYTES = 64;
