@@ -23,6 +23,10 @@ const EVENT_BYTES = 64;
 
 type Delta = { id: number; seq: number; text: string; bytes: number };
 
+/** What stands in the place of a delta that was dropped, at most so many of them or as many as are kept. */
+const GONE: Delta = { id: 0, seq: 0, text: "", bytes: 0 };
+const SLACK = 1_024;
+
 /**
  * The events of one job, in memory: its newest status, the text of its present lease, and its end. Ids ascend from `start`, which is the time in
  * microseconds at which the log began: a log that was begun anew, after the first was lost with the hub's memory, starts above every id of the
@@ -37,6 +41,8 @@ export class EventLog {
   #lease: JobView["lease"];
   #nextSeq = 0;
   #deltas: Delta[] = [];
+  /** Index of the oldest delta that is kept. */
+  #oldest = 0;
   #textBytes = 0;
   /** The newest event that was dropped, and the attempt whose text it was. */
   #dropped: { id: number; attempt: number } | null = null;
@@ -81,22 +87,13 @@ export class EventLog {
     const delta = { id: ++this.#last, seq, text, bytes: utf8Length(text) + EVENT_BYTES };
     this.#deltas.push(delta);
     this.#textBytes += delta.bytes;
-    let over = 0;
-    for (const { id, bytes } of this.#deltas) {
-      if (this.#textBytes <= LIMITS.streamTextBytes) break;
-      this.#textBytes -= bytes;
-      this.#dropped = { id, attempt: this.#status.attempt };
-      over++;
-    }
-    if (over > 0) this.#deltas.splice(0, over);
+    while (this.#textBytes > LIMITS.streamTextBytes) this.#dropOldest();
   }
 
   /** Drops the text that is kept; whoever has read it all goes on. */
   forgetText(): void {
     const newest = this.#deltas.at(-1);
-    if (newest !== undefined) this.#dropped = { id: newest.id, attempt: this.#status.attempt };
-    this.#deltas = [];
-    this.#textBytes = 0;
+    if (newest !== undefined && newest !== GONE) this.#empty(newest.id);
   }
 
   /** The job has ended; the last two events are its terminal status and the Job. */
@@ -134,7 +131,7 @@ export class EventLog {
 
   /** Index of the first delta after `cursor`; ids ascend. */
   #firstAfter(cursor: Cursor): number {
-    let low = 0;
+    let low = this.#oldest;
     let high = this.#deltas.length;
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -145,8 +142,24 @@ export class EventLog {
   }
 
   #dropAll(): void {
-    this.#dropped = { id: ++this.#last, attempt: this.#status.attempt };
+    this.#empty(++this.#last);
+  }
+
+  #empty(id: number): void {
+    this.#dropped = { id, attempt: this.#status.attempt };
     this.#deltas = [];
+    this.#oldest = 0;
     this.#textBytes = 0;
+  }
+
+  #dropOldest(): void {
+    const { id, bytes } = this.#deltas[this.#oldest] ?? GONE;
+    this.#textBytes -= bytes;
+    this.#dropped = { id, attempt: this.#status.attempt };
+    // Moved up seldom: with thousands of small deltas it would cost more than anything else.
+    this.#deltas[this.#oldest++] = GONE;
+    if (this.#oldest < SLACK || this.#oldest * 2 < this.#deltas.length) return;
+    this.#deltas.splice(0, this.#oldest);
+    this.#oldest = 0;
   }
 }

@@ -133,9 +133,19 @@ describe("text", () => {
     ]);
   });
 
+  it("[API6] a delta that is larger than that is gone at once, and stays so", () => {
+    const log = new EventLog(START, running(1));
+    log.delta(0, "x".repeat(LIMITS.streamTextBytes + 1));
+    const told = names(log, null);
+    expect(told).toEqual(["status", "reset"]);
+    log.forgetText();
+    expect(names(log, null)).toEqual(told);
+    expect(log.bytes).toBe(0);
+  });
+
   it("[API6] empty deltas cannot fill the memory either", () => {
     const log = new EventLog(START, running(1));
-    for (let seq = 0; seq < 200_000; seq++) log.delta(seq, "");
+    for (let seq = 0; seq < 100_000; seq++) log.delta(seq, "");
     expect(read(log, null).length).toBeLessThan(20_000);
   });
 });
