@@ -45,6 +45,15 @@ export type Conn = {
 /** An attachment is written again when it is older than this, so that a hub that slept knows who was silent. */
 const SEEN_RESOLUTION = 5_000;
 
+/** Closes a socket; one that is closed on both sides already says nothing. */
+export function hangUp(ws: WebSocket, code: number, reason?: string): void {
+  try {
+    ws.close(code, reason);
+  } catch {
+    // Nothing left to close.
+  }
+}
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
   readonly #ctx: DurableObjectState;
@@ -183,11 +192,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return;
     this.forget(conn);
-    try {
-      conn.ws.close(code, reason);
-    } catch {
-      // Closed from the other side already.
-    }
+    hangUp(conn.ws, code, reason);
   }
 
   forget(conn: Conn): void {

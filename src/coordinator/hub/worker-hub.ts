@@ -20,7 +20,7 @@ import { Outbox } from "./outbox.ts";
 import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
-import { type Conn, Sockets } from "./sockets.ts";
+import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { Streams } from "./streams.ts";
 import { Tiers } from "./tiers.ts";
 import { Waits } from "./waits.ts";
@@ -245,21 +245,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
     this.#gone(ws);
-    try {
-      ws.close(code === 1005 || code === 1006 ? CLOSE.normal : code);
-    } catch {
-      // Closed on both sides already.
-    }
+    hangUp(ws, code === 1005 || code === 1006 ? CLOSE.normal : code);
   }
 
   override async webSocketError(ws: WebSocket): Promise<void> {
     this.#gone(ws);
-    try {
-      // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
-      ws.close(CLOSE.tooBig, "socket error");
-    } catch {
-      // Nothing left to close.
-    }
+    // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
+    hangUp(ws, CLOSE.tooBig, "socket error");
   }
 
   /** One alarm for everything that waits for a time. It may not throw: after six throws it would be gone for ever. */
