@@ -15,6 +15,7 @@ const LIMIT_LINES = [
   `\`user_id\`: 1 to ${LIMITS.userIdChars} characters, no control characters.`,
   `Waiting jobs: ${LIMITS.queuedJobsPerUser} per user, ${LIMITS.queuedJobs} in all.`,
   `\`wait\`: ${MAX_WAIT_SECONDS} s.`,
+  `Event streams: ${LIMITS.streams} at once; ${LIMITS.streamTextBytes / KiB} KiB of text of a job are kept for them.`,
   `A job waits ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
   `Kept after a job's end: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
 ];

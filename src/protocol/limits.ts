@@ -46,6 +46,12 @@ export const LIMITS = {
   pairedKeys: 100,
   /** Held `wait` requests of one hub; past that a wait answers the present state at once. */
   waits: 2_000,
+  /** Open event streams of one hub; past that 503 [API6]. */
+  streams: 500,
+  /** Bytes of streamed text that are kept of one job, newest first [API6]. */
+  streamTextBytes: 1 * MiB,
+  /** Bytes of streamed text and of ended jobs that one hub keeps for streams, all together. */
+  streamBytes: 16 * MiB,
   /** Attempts of one job. */
   attempts: 3,
   /** Failed or refused jobs in a row after which a worker rests until the next tick. */
@@ -107,6 +113,8 @@ export const TIMING = {
   authenticatedKey: 30 * DAY,
   /** How long a payment is reserved while it is verified [PY5]. */
   reservation: 60 * SECOND,
+  /** How often an open event stream is sent a comment [API6]. */
+  streamComment: 15 * SECOND,
   /** How long a worker is kept while a payment is settled [PY7]. */
   hold: 10 * SECOND,
   /** First and longest pause before an unknown settlement is asked for again [PY8]. */

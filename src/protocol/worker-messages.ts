@@ -61,6 +61,8 @@ export const JobAck = z.object({ type: z.literal("job_ack"), job_id: jobId, atte
 export const JobProgress = z
   .object({ type: z.literal("job_progress"), job_id: jobId, attempt, seq: z.int().min(0), delta: z.string() })
   .meta({ id: "job_progress" });
+/** Text of an attempt as it is made [WS9]. */
+export type JobProgress = z.infer<typeof JobProgress>;
 export const JobFailed = z
   .object({ type: z.literal("job_failed"), job_id: jobId, attempt, error: z.string(), message: absent(z.string()), retryable: z.boolean() })
   .meta({ id: "job_failed" });

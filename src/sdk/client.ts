@@ -6,7 +6,9 @@ import type { Receipt } from "../protocol/receipt.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/verify.ts";
 import { checkInteger, checkNames } from "./check.ts";
 import { Connection } from "./connection.ts";
+import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback/provider.ts";
+import type { JobEvent } from "./job-event.ts";
 import { checkJob, checkJobType, type JobInput } from "./job-input.ts";
 import { type Limit, untilAborted } from "./limit.ts";
 import { type ClientOptions, readOptions, type Settings } from "./options.ts";
@@ -22,10 +24,11 @@ import {
   readRunOptions,
   type RequestOptions,
   type RunOptions,
+  type StreamOptions,
   type WaitOptions,
 } from "./run-options.ts";
 import type { RouterResult, RunResult } from "./run-result.ts";
-import { isHealth } from "./shapes.ts";
+import { isHealth, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 
 /** A client of one router. Holds no connection and needs no closing. Throws InvalidOptionError for an option that cannot be used. */
@@ -84,6 +87,18 @@ export class ComputeRouter {
   /** The JSON found in a text. */
   async extractJson(text: string, options?: RunOptions): Promise<RunResult<Extraction>> {
     return withOutput(await this.run({ job_type: "TASK", task_type: "extract_json", input: text }, options), isExtraction);
+  }
+
+  /**
+   * Runs a job as `run` does, or follows one by its id, and yields what happens: the text of an LLM as it is written, and the result at the end.
+   * A connection that breaks is taken up again where it broke; where the router has no streams to give the job is polled. Never falls back.
+   * Throws as `run` does, for a failed job when its end has come.
+   */
+  stream(job: JobInput | string, options?: StreamOptions): AsyncGenerator<JobEvent, void, undefined> {
+    if (typeof job !== "string") checkJob(job);
+    else if (!isUuid(job)) throw new InvalidOptionError("jobId", "must be a UUID");
+    const plan = readRunOptions(options, OPTION_NAMES.stream, typeof job === "string" ? "LLM_INFER" : job.job_type, this.#settings);
+    return new RouterRun(this.#connection, this.#settings, plan).stream(job);
   }
 
   /** Commits a job and does not wait for its end. Never falls back. Throws as `run` does up to that point. */

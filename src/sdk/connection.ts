@@ -34,16 +34,19 @@ export class Connection {
   /** Sends once and returns whatever is answered. Throws RouterConnectionError when there is no whole answer, ProtocolError for a redirect. */
   async exchange(request: RouterRequest, limit: Limit): Promise<Answer> {
     const expired = (): Error => new RouterConnectionError(`no answer from ${this.#baseUrl} within ${request.timeout} ms`, { reason: "timeout" });
-    return within(request.timeout, limit, expired, async ({ signal }) => {
-      try {
-        return await this.#send(request, signal);
-      } catch (cause) {
-        if (cause instanceof ComputeRouterError) throw cause;
-        const unsent = errorCodes(cause).some((code) => NEVER_SENT.has(code));
-        const message = unsent ? `cannot connect to ${this.#baseUrl}` : `the connection to ${this.#baseUrl} broke`;
-        throw new RouterConnectionError(message, { reason: unsent ? "connect" : "broken", cause });
-      }
-    });
+    return within(request.timeout, limit, expired, async ({ signal }) => this.#heard(async () => wholeAnswer(await this.#send(request, signal))));
+  }
+
+  /** Sends a GET whose 2xx answer is read as it comes; `timeout` is for its beginning. Throws as `ask` does for any other answer. */
+  async open(request: RouterRequest, limit: Limit): Promise<Response> {
+    const expired = (): Error => new RouterConnectionError(`no answer from ${this.#baseUrl} within ${request.timeout} ms`, { reason: "timeout" });
+    return within(request.timeout, limit, expired, async ({ signal }) =>
+      this.#heard(async () => {
+        const response = await this.#send(request, signal, "text/event-stream");
+        if (response.ok) return response;
+        throw refusalOf(await wholeAnswer(response));
+      }),
+    );
   }
 
   /** One exchange whose answer must be 2xx and of the shape that `is` knows. Throws what `refusalOf` makes of other answers, and ProtocolError. */
@@ -56,8 +59,20 @@ export class Connection {
     return retrying(rule, limit, () => this.ask({ method: "GET", path, headers, timeout }, limit, is));
   }
 
-  async #send({ method, path, headers = new Headers(), body }: RouterRequest, signal: AbortSignal): Promise<Answer> {
-    headers.set("accept", "application/json");
+  /** What `talk` gives; the platform's own errors become RouterConnectionError. */
+  async #heard<T>(talk: () => Promise<T>): Promise<T> {
+    try {
+      return await talk();
+    } catch (cause) {
+      if (cause instanceof ComputeRouterError) throw cause;
+      const unsent = errorCodes(cause).some((code) => NEVER_SENT.has(code));
+      const message = unsent ? `cannot connect to ${this.#baseUrl}` : `the connection to ${this.#baseUrl} broke`;
+      throw new RouterConnectionError(message, { reason: unsent ? "connect" : "broken", cause });
+    }
+  }
+
+  async #send({ method, path, headers = new Headers(), body }: RouterRequest, signal: AbortSignal, accept = "application/json"): Promise<Response> {
+    headers.set("accept", accept);
     // Called without a receiver: a browser's fetch refuses any other `this`.
     const send = this.#fetch;
     // A redirect would carry job and payment to a host nobody chose; Workers do not know "error".
@@ -67,20 +82,25 @@ export class Connection {
       init.body = body;
     }
     const response = await send(this.#baseUrl + path, init);
-    const requestId = response.headers.get("x-request-id");
     if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
       await response.body?.cancel();
+      const requestId = response.headers.get("x-request-id");
       throw new ProtocolError(`the router answered ${method} ${path} with a redirect`, { status: response.status, requestId });
     }
-    const reading = await readBody(response);
-    return {
-      status: response.status,
-      headers: response.headers,
-      requestId,
-      body: reading.ok ? reading.value : undefined,
-      problem: reading.ok ? null : reading.reason,
-    };
+    return response;
   }
+}
+
+/** An answer, read to its end. */
+async function wholeAnswer(response: Response): Promise<Answer> {
+  const reading = await readBody(response);
+  return {
+    status: response.status,
+    headers: response.headers,
+    requestId: response.headers.get("x-request-id"),
+    body: reading.ok ? reading.value : undefined,
+    problem: reading.ok ? null : reading.reason,
+  };
 }
 
 /** The body of a 2xx answer of the right shape; throws the refusal or ProtocolError otherwise. */

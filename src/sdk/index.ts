@@ -9,7 +9,8 @@ export type { ClientOptions, Instance } from "./options.ts";
 
 // Jobs in, results out
 export type { JobInput, LlmJob, TaskJob } from "./job-input.ts";
-export type { CommitOptions, LlmOptions, Privacy, RequestOptions, RunOptions, WaitOptions } from "./run-options.ts";
+export type { CommitOptions, LlmOptions, Privacy, RequestOptions, RunOptions, StreamOptions, WaitOptions } from "./run-options.ts";
+export type { JobEvent } from "./job-event.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./run-result.ts";
 export type { Classification, Extraction, JobOutput, Summary } from "./output.ts";
 

@@ -26,17 +26,24 @@ export class Poll {
     this.jobId = jobId;
   }
 
-  /** Polls at once and then every `pollInterval`. An accepted job outlives an outage, so any 5xx or lost answer only delays the next poll. */
-  async untilEnd(connection: Connection, settings: Settings, limit: Limit, onUpdate: (job: Job) => void): Promise<Job> {
+  /**
+   * Polls at once and then every `pollInterval`; yields the job when its status has changed and returns it at its end. An accepted job outlives
+   * an outage, so any 5xx or lost answer only delays the next poll.
+   */
+  async *changes(connection: Connection, settings: Settings, limit: Limit): AsyncGenerator<Job, Job, undefined> {
     for (;;) {
       const job = await this.#look(connection, settings, limit);
-      if (job !== null && job.status !== this.#status) {
-        this.#status = job.status;
-        onUpdate(job);
-      }
+      if (job !== null && this.saw(job.status)) yield job;
       if (job?.status === "completed" || job?.status === "failed") return job;
       await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);
     }
+  }
+
+  /** Takes note of a status that was seen; says whether it is another one than before. */
+  saw(status: JobStatus): boolean {
+    const isNew = status !== this.#status;
+    this.#status = status;
+    return isNew;
   }
 
   /** What to say when the time is over. */

@@ -2,7 +2,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { isShallowJson } from "../protocol/text.ts";
 
 /** The most bytes read of an answer: the largest output and as much again for what is around it. */
-const MAX_BYTES = 2 * LIMITS.outputBytes;
+export const MAX_BYTES = 2 * LIMITS.outputBytes;
 /** An output of the deepest nesting stands inside `result` of a job. */
 const MAX_DEPTH = LIMITS.jsonDepth + 4;
 
@@ -20,6 +20,11 @@ export async function readBody(response: Response): Promise<BodyReading> {
   } catch {
     return { ok: false, reason: "not_utf8" };
   }
+  return readJsonText(text);
+}
+
+/** Parses a text that is JSON of a bounded depth. */
+export function readJsonText(text: string): BodyReading {
   if (!isShallowJson(text, MAX_DEPTH)) return { ok: false, reason: "too_deep" };
   try {
     return { ok: true, value: JSON.parse(text) };

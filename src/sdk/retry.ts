@@ -41,7 +41,7 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
 }
 
 /** The pause before repetition `repeated` (from 0), up to a quarter shorter by chance so that clients do not come back all at once. */
-function backoff(delay: number, repeated: number): number {
+export function backoff(delay: number, repeated: number): number {
   return delay * 2 ** Math.min(repeated, 4) * (1 - Math.random() / 4);
 }
 

@@ -3,8 +3,10 @@ import type { Quote } from "../protocol/quote.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
+import { followJob } from "./follow.ts";
+import type { JobEvent } from "./job-event.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
-import { type Limit, untilAborted, within } from "./limit.ts";
+import { type Limit, openLimit, untilAborted, within } from "./limit.ts";
 import type { Settings } from "./options.ts";
 import { Poll } from "./poll.ts";
 import { isWithin } from "./price.ts";
@@ -56,6 +58,22 @@ export class RouterRun {
     return this.#within((limit) => this.#follow(jobId, null, limit));
   }
 
+  /** The whole way, or the second half for the id of a job, told as it goes. */
+  async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
+    const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
+    try {
+      const { jobId, price } = typeof job === "string" ? { jobId: job, price: null } : await this.#send(job, limit);
+      yield { type: "job", jobId, price };
+      const poll = new Poll(jobId);
+      this.#poll = poll;
+      for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
+        yield event.type === "done" ? { type: "done", result: routerResult(event.job, price, this.#plan.requireVerified) } : event;
+      }
+    } finally {
+      release();
+    }
+  }
+
   async #send(job: JobInput, limit: Limit): Promise<Committed> {
     const { policy, privacy, idempotencyKey } = this.#plan;
     const { maxPrice, userId, userToken } = this.#settings;
@@ -70,8 +88,10 @@ export class RouterRun {
   async #follow(jobId: string, price: string | null, limit: Limit): Promise<RouterResult> {
     const poll = new Poll(jobId);
     this.#poll = poll;
-    const job = await poll.untilEnd(this.#connection, this.#settings, limit, this.#plan.onUpdate);
-    return routerResult(job, price, this.#plan.requireVerified);
+    const changes = poll.changes(this.#connection, this.#settings, limit);
+    let step = await changes.next();
+    for (; step.done !== true; step = await changes.next()) this.#plan.onUpdate(step.value);
+    return routerResult(step.value, price, this.#plan.requireVerified);
   }
 
   async #within<T>(work: (limit: Limit) => Promise<T>): Promise<T> {

@@ -39,6 +39,9 @@ export type WaitOptions = RequestOptions & {
 /** Options of `run`. With a fallback, `timeout` is for the router and again for each provider. */
 export type RunOptions = CommitOptions & WaitOptions;
 
+/** Options of `stream`. Only the first two and `signal` count for a job that was committed before. */
+export type StreamOptions = Pick<WaitOptions, "timeout" | "requireVerified"> & CommitOptions;
+
 /** Options of `llm`. */
 export type LlmOptions = RunOptions & {
   /** The most tokens of the answer, 1 to 32,768. */
@@ -61,7 +64,14 @@ const COMMIT = [...REQUEST, "policy", "privacy", "timeout", "idempotencyKey"];
 const WAIT = [...REQUEST, "timeout", "onUpdate", "requireVerified"];
 
 /** The options that each call knows. */
-export const OPTION_NAMES = { request: REQUEST, commit: COMMIT, wait: WAIT, run: [...COMMIT, ...WAIT], get: [...REQUEST, "wait"] };
+export const OPTION_NAMES = {
+  request: REQUEST,
+  commit: COMMIT,
+  wait: WAIT,
+  run: [...COMMIT, ...WAIT],
+  stream: [...COMMIT, "requireVerified"],
+  get: [...REQUEST, "wait"],
+};
 
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */
 export function readRunOptions(options: RunOptions | undefined, names: readonly string[], jobType: JobType, settings: Settings): RunPlan {

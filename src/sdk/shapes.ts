@@ -35,12 +35,17 @@ export function isCommitResponse(value: unknown): value is CommitResponse {
 
 const STATUSES: readonly unknown[] = ["pending", "assigned", "running", "completed", "failed"] satisfies Job["status"][];
 
+/** Whether `value` is a status of a job. */
+export function isStatus(value: unknown): value is Job["status"] {
+  return STATUSES.includes(value);
+}
+
 /** Shape of `GET /v1/jobs/{id}`. */
 export function isJob(value: unknown): value is Job {
   return (
     isJsonObject(value) &&
     isUuid(value.id) &&
-    STATUSES.includes(value.status) &&
+    isStatus(value.status) &&
     (value.result === null || isJsonObject(value.result)) &&
     (value.receipt === null || isReceipt(value.receipt)) &&
     hasTexts(value, "created_at") &&

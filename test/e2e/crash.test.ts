@@ -1,11 +1,10 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
 import { freePort } from "../../scripts/port.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
+import { killRuntime } from "../support/kill-runtime.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
-import { descendants } from "../support/process-tree.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 
@@ -18,21 +17,6 @@ describe("a coordinator that is killed", () => {
   });
   afterAll(() => coordinator.stop());
 
-  /** Kills the runtime that runs our code; wrangler starts another one on the same state. */
-  async function killRuntime(): Promise<void> {
-    const runtimes = descendants(coordinator.pid).filter(({ command }) => command.includes("workerd serve"));
-    const ours = runtimes.filter(({ command }) => !command.includes(`entry=127.0.0.1:${new URL(coordinator.url).port} `));
-    expect(ours).toHaveLength(1);
-    for (const { pid } of ours) process.kill(pid, "SIGKILL");
-    await delay(100);
-    await until("healthy coordinator", healthy);
-  }
-
-  async function healthy(): Promise<true | undefined> {
-    const answer = await get(`${coordinator.url}/v1/health`).catch(() => null);
-    return answer?.status === 200 ? true : undefined;
-  }
-
   it("[JB9, WS10] mid-job takes the result of the worker that comes back, and a job that waited is done too", async () => {
     const worker = new PlainWorker(coordinator.socketUrl);
     await worker.connect();
@@ -40,7 +24,7 @@ describe("a coordinator that is killed", () => {
     await worker.assigned(running);
     const waiting = await commit(coordinator.url, "cheap", task("The one that waits."));
 
-    await killRuntime();
+    await killRuntime(coordinator);
     await until("end of the socket", () => worker.closed ?? undefined);
     expect((await get(`${coordinator.url}/v1/jobs/${running}`)).body).toMatchObject({ id: running, result: null });
     expect(await worker.connect()).toMatchObject({ status: "ok" });

@@ -16,10 +16,10 @@ export type DesktopWorkerProcess = {
   note(type: string): Promise<Record<string, unknown>>;
 };
 
-/** Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` gives it the embedded runtime with the tiny model. */
-export function launchDesktopWorker(socketUrl: string, options: { llm: boolean; args?: string[] }): DesktopWorkerProcess {
+/** Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` is the embedded runtime with the tiny model, or the address of a server. */
+export function launchDesktopWorker(socketUrl: string, options: { llm: boolean | string; args?: string[] }): DesktopWorkerProcess {
   const folder = temporaryFolder("worker");
-  const runtime = options.llm ? ["--runtime", "embedded"] : ["--tasks-only"];
+  const runtime = typeof options.llm === "string" ? ["--llm-url", options.llm] : options.llm ? ["--runtime", "embedded"] : ["--tasks-only"];
   const notes: Record<string, unknown>[] = [];
   const child = startChild(
     [join(ROOT, "src", "cli", "main.ts"), "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])],

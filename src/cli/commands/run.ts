@@ -1,7 +1,8 @@
 import { command } from "../command.ts";
-import { printResult } from "../result-print.ts";
+import { printFacts, printResult } from "../result-print.ts";
 import { readCount, readRunOptions, RUN_ARGS } from "../run-option.ts";
 import { asking } from "../seeker.ts";
+import { printStream } from "../stream-print.ts";
 import { standardInput } from "../standard-input.ts";
 
 /** `compute-router run`. */
@@ -11,6 +12,11 @@ export const run = command({
   args: {
     prompt: { type: "positional", required: true, description: "The prompt; `-` reads standard input" },
     "max-tokens": { type: "string", valueHint: "n", description: "The most tokens of the answer" },
+    stream: {
+      type: "boolean",
+      description: "Print the text as it is written; the default in a terminal",
+      negativeDescription: "Print the text when it is whole",
+    },
     ...RUN_ARGS,
   },
   run: async (args) => {
@@ -18,6 +24,8 @@ export const run = command({
     const maxTokens = readCount("max-tokens", args["max-tokens"], 1, 32_768);
     const prompt = args.prompt === "-" ? await standardInput('echo "…" | compute-router run -') : args.prompt;
     const job = { job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
-    printResult(await asking(args, (client) => client.run(job, options)), args.json === true);
+    const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
+    if (isLive) printFacts(await asking(args, (client) => printStream(client.stream(job, options), process)));
+    else printResult(await asking(args, (client) => client.run(job, options)), args.json === true);
   },
 });

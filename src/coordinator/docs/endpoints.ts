@@ -1,5 +1,5 @@
 import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
-import { LIMITS, MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
 import { commitPrice } from "../pricing/index.ts";
 import { atomicAmount } from "../payment/requirement.ts";
 import { headers, json, shared } from "./answers.ts";
@@ -135,20 +135,22 @@ const commit = (policy: ResolvedPolicy): Operation => ({
   },
 });
 
+const jobIdPath: Parameter = {
+  name: "id",
+  in: "path",
+  required: true,
+  description: "The `job_id` of the commit.",
+  example: EXAMPLES.id,
+  schema: { type: "string", format: "uuid" },
+};
+
 const job: Operation = {
   operationId: "getJob",
   tags: ["Jobs"],
   summary: "The state of a job, and its result and receipt once it has ended",
   description: "Free. Knowing the id is the only access control. `result` and `receipt` are null until the job has ended; a failed job has `result.error`.",
   parameters: [
-    {
-      name: "id",
-      in: "path",
-      required: true,
-      description: "The `job_id` of the commit.",
-      example: EXAMPLES.id,
-      schema: { type: "string", format: "uuid" },
-    },
+    jobIdPath,
     {
       name: "wait",
       in: "query",
@@ -166,6 +168,38 @@ const job: Operation = {
       "X-PAYMENT-RESPONSE",
     ),
     "400": json("`wait` is not a whole number.", "Error", { wait: { error: "Invalid wait: must be a whole number of seconds" } }),
+    "404": shared("NotFound"),
+    ...faults,
+  },
+};
+
+const events: Operation = {
+  operationId: "followJob",
+  tags: ["Jobs"],
+  summary: "The state and the text of a job as they come, as server-sent events",
+  description: [
+    "Free. Knowing the id is the only access control. Each event has an `id` and JSON as `data`:",
+    "`status` `{status, attempt}`, `delta` `{attempt, seq, delta}` (text of an LLM), `reset` `{attempt}` (drop the text: another worker begins anew, or some was lost),",
+    "and at the end `done`, whose data is the Job.",
+    `A comment comes every ${TIMING.streamComment / 1_000} s. A stream that ends without \`done\` is to be opened again, with the last id; an EventSource does so by itself.`,
+  ].join(" "),
+  parameters: [
+    jobIdPath,
+    {
+      name: "Last-Event-ID",
+      in: "header",
+      description: "The id of the last event that was read: what comes after it is sent, or a `reset` and what there is.",
+      schema: { type: "string" },
+      example: "1790856001250003",
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The events, until the job has ended.",
+      headers: headers(),
+      content: { "text/event-stream": { schema: { type: "string" }, example: EXAMPLES.events } },
+    },
+    "204": { description: "`Last-Event-ID` is that of `done`: there is nothing more.", headers: headers() },
     "404": shared("NotFound"),
     ...faults,
   },
@@ -248,6 +282,7 @@ export const PATHS: OpenApiDocument["paths"] = {
   "/v1/jobs/commit/fast": { post: commit("FAST") },
   "/v1/jobs/commit/cheap": { post: commit("CHEAP") },
   "/v1/jobs/{id}": { get: job },
+  "/v1/jobs/{id}/events": { get: events },
   "/v1/trust/create": { post: create },
   "/v1/trust/claim": { post: claim },
   "/v1/trust/list": { get: list },

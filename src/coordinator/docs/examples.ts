@@ -8,6 +8,9 @@ import { signReceipt } from "../../receipt/sign.ts";
 import { type PaymentSettings, readSettings } from "../config.ts";
 import { type Offer, evmToken, paymentRequired } from "../payment/requirement.ts";
 import { endpointOf, quotePrice } from "../pricing/index.ts";
+import { endedEvents } from "../stream/ended-events.ts";
+import type { StreamEvent } from "../stream/event-log.ts";
+import { eventPieces } from "../stream/event-text.ts";
 
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const CREATED = "2026-10-01T12:00:00.000Z";
@@ -54,6 +57,13 @@ const offer = (policy: Offer["policy"], { asset, payTo }: PaymentSettings): Offe
 });
 const unpaid = (policy: Offer["policy"], error = "payment_required") => paymentRequired(offer(policy, payment), error);
 
+const events = [
+  { id: 1_790_856_000_250_001, name: "status", data: JSON.stringify({ status: "running", attempt: 1 }) },
+  { id: 1_790_856_000_250_002, name: "delta", data: JSON.stringify({ attempt: 1, seq: 0, delta: "A hash is" }) },
+  { id: 1_790_856_000_250_003, name: "delta", data: JSON.stringify({ attempt: 1, seq: 1, delta: " a fingerprint of data." }) },
+  ...endedEvents({ status: "completed", attempt: 1, json: JSON.stringify(completed) }, null),
+] satisfies StreamEvent[];
+
 /** Example values of the documentation; each is typed as what it shows. */
 export const EXAMPLES = {
   id: ID,
@@ -73,5 +83,6 @@ export const EXAMPLES = {
   claim,
   paired,
   list,
+  events: events.flatMap(eventPieces).join(""),
   unpaid,
 };

@@ -105,7 +105,7 @@ function examples(answer: Answer): [label: string, value: unknown][] {
 }
 
 function example(label: string, value: unknown): string {
-  return `<details><summary>Example: ${escapeHtml(label)}</summary>${code(JSON.stringify(value, null, 2), `Example of ${label}`)}</details>`;
+  return `<details><summary>Example: ${escapeHtml(label)}</summary>${code(typeof value === "string" ? value : JSON.stringify(value, null, 2), `Example of ${label}`)}</details>`;
 }
 
 /** A command that can be pasted into a shell: every required parameter filled in, the first example as body. */

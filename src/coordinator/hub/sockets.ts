@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { TIMING } from "../../protocol/limits.ts";
+import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -43,6 +44,15 @@ export type Conn = {
 
 /** An attachment is written again when it is older than this, so that a hub that slept knows who was silent. */
 const SEEN_RESOLUTION = 5_000;
+
+/** Closes a socket; one that is closed on both sides already says nothing. */
+export function hangUp(ws: WebSocket, code: number, reason?: string): void {
+  try {
+    ws.close(code, reason);
+  } catch {
+    // Nothing left to close.
+  }
+}
 
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
@@ -101,9 +111,18 @@ export class Sockets {
     return this.#conns.get(id);
   }
 
-  /** The unregistered socket that has been open for longest. */
-  oldestStranger(): Conn | undefined {
-    return this.#strangers.values().next().value;
+  /** When an unregistered socket has to be closed next, ms since the epoch; null for never [WS2]. */
+  get strangerDue(): number | null {
+    const oldest = this.#strangers.values().next().value;
+    return oldest === undefined ? null : oldest.attachment.openedAt + TIMING.register;
+  }
+
+  /** Closes the sockets that have not registered in time. */
+  closeStrangers(now: number): void {
+    for (const { attachment } of this.#strangers.values()) {
+      if (attachment.openedAt + TIMING.register > now) return;
+      this.close(attachment.conn, CLOSE.silent, "not registered in time");
+    }
   }
 
   /** The sockets that a worker has registered on, with their workers. */
@@ -173,11 +192,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return;
     this.forget(conn);
-    try {
-      conn.ws.close(code, reason);
-    } catch {
-      // Closed from the other side already.
-    }
+    hangUp(conn.ws, code, reason);
   }
 
   forget(conn: Conn): void {

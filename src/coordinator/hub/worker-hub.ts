@@ -10,6 +10,7 @@ import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
 import { ClaimRates } from "./claim-rates.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
+import { Deadlines } from "./deadlines.ts";
 import { Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
 import { Journal } from "./journal.ts";
@@ -19,7 +20,8 @@ import { Outbox } from "./outbox.ts";
 import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
-import { type Conn, Sockets } from "./sockets.ts";
+import { type Conn, hangUp, Sockets } from "./sockets.ts";
+import { Streams } from "./streams.ts";
 import { Tiers } from "./tiers.ts";
 import { Waits } from "./waits.ts";
 
@@ -44,7 +46,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #dispatcher: Dispatcher;
   readonly #admission: Admission;
   readonly #outbox: Outbox;
-  readonly #waits = new Waits();
+  readonly #deadlines = new Deadlines();
+  readonly #waits = new Waits(this.#deadlines);
+  readonly #streams: Streams;
   readonly #recent = new Recent();
   readonly #rates = new ClaimRates();
   readonly #tiers: Tiers;
@@ -70,10 +74,16 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         committed: ({ changed, ended, paid }) => {
-          for (const id of changed) this.#outbox.add(id);
+          for (const id of changed) {
+            this.#outbox.add(id);
+            this.#streams.changed(id);
+          }
           for (const [id, end] of ended) {
             const row = this.#journal.row(id);
-            if (row !== null && end.status === row.status) this.#recent.put(id, endedJob(row));
+            if (row !== null && end.status === row.status) {
+              this.#recent.put(id, endedJob(row));
+              this.#streams.ended(row);
+            }
             this.#waits.ended(id);
           }
           if (paid) this.#outbox.addPayments();
@@ -95,6 +105,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       job: (id, wait) => this.job(id, wait),
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
+    this.#streams = new Streams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
@@ -196,6 +207,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async wake(): Promise<void> {
     const now = this.#now();
     this.#recent.clear();
+    this.#streams.clear();
     this.#ledger.purge(now - this.#settings.retention.job);
     this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     await this.alarm();
@@ -204,6 +216,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   // ── Doors for workers ─────────────────────────────────────────────────────────────────────────
 
   override async fetch(request: Request): Promise<Response> {
+    if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
     if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
       // The router makes an answer of it.
       return new Response(null, { status: 503 });
@@ -232,21 +245,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
     this.#gone(ws);
-    try {
-      ws.close(code === 1005 || code === 1006 ? CLOSE.normal : code);
-    } catch {
-      // Closed on both sides already.
-    }
+    hangUp(ws, code === 1005 || code === 1006 ? CLOSE.normal : code);
   }
 
   override async webSocketError(ws: WebSocket): Promise<void> {
     this.#gone(ws);
-    try {
-      // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
-      ws.close(CLOSE.tooBig, "socket error");
-    } catch {
-      // Nothing left to close.
-    }
+    // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
+    hangUp(ws, CLOSE.tooBig, "socket error");
   }
 
   /** One alarm for everything that waits for a time. It may not throw: after six throws it would be gone for ever. */
@@ -254,7 +259,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#closeStrangers();
+      this.#sockets.closeStrangers(this.#now());
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
       void this.#tiers.refresh();
@@ -296,7 +301,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       case "job_ack":
         return void this.#dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });
       case "job_progress":
-        return void this.#dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+        this.#dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+        return this.#streams.progress(id, frame);
       case "job_failed":
         return void this.#dispatcher.apply({ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable });
       case "job_reject":
@@ -357,21 +363,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#now());
   }
 
-  #closeStrangers(): void {
-    const before = this.#now() - TIMING.register;
-    for (let conn = this.#sockets.oldestStranger(); conn !== undefined && conn.attachment.openedAt <= before; conn = this.#sockets.oldestStranger()) {
-      this.#sockets.close(conn.attachment.conn, CLOSE.silent, "not registered in time");
-    }
-  }
-
   /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
   #arm(): void {
     if (!this.#booted) return;
     const now = this.#now();
-    const stranger = this.#sockets.oldestStranger();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), stranger && stranger.attachment.openedAt + TIMING.register].filter(
-      (due) => typeof due === "number",
-    );
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#sockets.strangerDue].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;

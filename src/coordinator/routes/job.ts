@@ -5,15 +5,14 @@ import { findJob } from "../store/jobs.ts";
 import { jobJson } from "../store/job-view.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
+import { jobId } from "./job-id.ts";
 import { waitLeft, waitParameter } from "./prefer.ts";
 import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
 /** `GET /v1/jobs/{id}`: the hub knows what lives, D1 what has ended [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
-  const id = (c.req.param("id") ?? "").toLowerCase();
-  if (!UUID.test(id)) return refuse(c, "Job not found");
+  const id = jobId(c);
+  if (id === null) return refuse(c, "Job not found");
   const wait = waitParameter(c.req.query("wait"));
   if (wait === null) return refuseWith(c, 400, `Invalid wait: must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 

@@ -5,12 +5,13 @@ import { withDeadline } from "./d1.ts";
 import type { JobRow } from "./job-view.ts";
 import { jobs, receipts } from "./schema.ts";
 
-/** The recorded job with its receipt, or null. @throws {StoreUnavailable} */
-export async function findJob(db: D1Database, id: string): Promise<JobRow | null> {
+/** The recorded job with its receipt and the number of its attempts, or null. @throws {StoreUnavailable} */
+export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
   const query = drizzle(db)
     .select({
       id: jobs.id,
       status: jobs.status,
+      attempt: jobs.attempt,
       result: jobs.result,
       createdAt: jobs.createdAt,
       completedAt: jobs.completedAt,

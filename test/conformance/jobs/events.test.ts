@@ -3,8 +3,6 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { fullWorker } from "../support/worker.ts";
 
-/** Not built yet: CONFORMANCE_PENDING=1 runs it. */
-const built = Boolean(process.env.CONFORMANCE_PENDING);
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 let evm: Subject;
 
@@ -22,7 +20,7 @@ async function events(id: string, headers: Record<string, string> = {}): Promise
     .map((block) => ({ id: field(block, "id"), event: field(block, "event"), data: JSON.parse(field(block, "data")) as unknown }));
 }
 
-describe.runIf(built)("event stream", () => {
+describe("event stream", () => {
   beforeAll(async () => {
     evm = await start("evm");
   });

@@ -1,0 +1,48 @@
+import { OrderedPool } from "../dispatch/ordered-pool.ts";
+
+/** Times at which held requests have to be looked at, on one timer for all: an object dies at 10,000 of them [API6]. Ms since the epoch. */
+export class Deadlines {
+  readonly #order = new OrderedPool();
+  readonly #due = new Map<string, () => void>();
+  #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
+  #next = 0;
+
+  /** Has `due` called once at this time; the answer takes it back. */
+  add(at: number, due: () => void): () => void {
+    const seq = this.#next++;
+    const id = String(seq);
+    this.#due.set(id, due);
+    this.#order.add(id, at, seq);
+    this.#arm();
+    return () => {
+      this.#due.delete(id);
+      this.#order.remove(id);
+      // A timer that nobody needs keeps the object from sleeping.
+      if (this.#due.size === 0) this.#disarm();
+    };
+  }
+
+  #arm(): void {
+    const first = this.#order.first();
+    if (first === undefined || (this.#timer !== null && this.#timer.at <= first.order)) return;
+    this.#disarm();
+    this.#timer = { at: first.order, handle: setTimeout(() => this.#expire(), Math.max(0, first.order - Date.now())) };
+  }
+
+  #disarm(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer.handle);
+    this.#timer = null;
+  }
+
+  #expire(): void {
+    this.#timer = null;
+    const now = Date.now();
+    for (let first = this.#order.first(); first !== undefined && first.order <= now; first = this.#order.first()) {
+      this.#order.remove(first.id);
+      const due = this.#due.get(first.id);
+      this.#due.delete(first.id);
+      due?.();
+    }
+    this.#arm();
+  }
+}

@@ -1,0 +1,171 @@
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { JobProgress } from "../../protocol/worker-messages.ts";
+import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { endedEvents } from "../stream/ended-events.ts";
+import { EventLog, type JobView } from "../stream/event-log.ts";
+import { eventStream, readLastEventId, STREAM_HEADERS } from "../stream/event-text.ts";
+import { Reader } from "../stream/reader.ts";
+import type { Deadlines } from "./deadlines.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { endedJob } from "./ended.ts";
+import type { Journal, JournalRow } from "./journal.ts";
+
+/** All open streams are looked through for those whose readers have left at most this often, ms. */
+const PROBE_PAUSE = 1_000;
+
+/**
+ * The event streams of one hub [API6]: logs of the jobs that somebody reads or whose worker sends text, and their readers. A job that is
+ * neither costs nothing here. A log stays after the job's end for who comes back late, until others need the room.
+ */
+export class Streams {
+  readonly #dispatcher: Dispatcher;
+  readonly #journal: Journal;
+  readonly #deadlines: Deadlines;
+  readonly #clock: () => number;
+  readonly #live = new Map<string, EventLog>();
+  readonly #ended = new Map<string, EventLog>();
+  readonly #readers = new Map<string, Set<Reader>>();
+  /** Every open reader, and what takes its next comment back. */
+  readonly #open = new Map<Reader, () => void>();
+  #bytes = 0;
+  #probedAt = 0;
+
+  constructor(parts: { dispatcher: Dispatcher; journal: Journal; deadlines: Deadlines; clock: () => number }) {
+    this.#dispatcher = parts.dispatcher;
+    this.#journal = parts.journal;
+    this.#deadlines = parts.deadlines;
+    this.#clock = parts.clock;
+  }
+
+  /** `GET /v1/jobs/{id}/events`. 204: there is nothing more to tell. 404: not in the hub. 503: too many are open. */
+  async answer(request: Request): Promise<Response> {
+    const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
+    // What is not durable yet is not to be told yet.
+    while (this.#dispatcher.isDirty(jobId)) await this.#dispatcher.committed();
+    const lastId = readLastEventId(request.headers.get("Last-Event-ID"));
+    const job = this.#dispatcher.state.jobs.get(jobId);
+    const log = job === undefined ? this.#ended.get(jobId) : this.#logOf(job);
+    if (log !== undefined) return this.#follow(jobId, log, lastId);
+    const row = this.#journal.row(jobId);
+    return row === null ? new Response(null, { status: 404 }) : eventStream(endedEvents({ ...row, json: endedJob(row) }, lastId));
+  }
+
+  /** Text from a worker's socket; it counts when the job is the one that was given to this socket, in this attempt [WS9, WS12]. */
+  progress(conn: string, frame: JobProgress): void {
+    const job = this.#dispatcher.state.jobs.get(frame.job_id);
+    if (job?.phase.kind !== "leased" || job.phase.conn !== conn || job.phase.lease.attempt !== frame.attempt) return;
+    this.#change(job.id, this.#logOf(job), (log) => {
+      // That it runs is the worker's own word: it may be told before it is written.
+      log.see(viewOf(job));
+      log.delta(frame.seq, frame.delta);
+    });
+  }
+
+  /** The present state of this job is durable. */
+  changed(jobId: string): void {
+    const log = this.#live.get(jobId);
+    const job = this.#dispatcher.state.jobs.get(jobId);
+    if (log !== undefined && job !== undefined) this.#change(jobId, log, () => log.see(viewOf(job)));
+  }
+
+  /** The end of this job is durable. */
+  ended(row: JournalRow): void {
+    const log = this.#live.get(row.id);
+    if (log === undefined) return;
+    this.#live.delete(row.id);
+    this.#ended.set(row.id, log);
+    this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
+  }
+
+  /** Forgets the jobs that have ended: what retention has emptied must not be told any more [LM3]. */
+  clear(): void {
+    for (const [jobId, log] of this.#ended) this.#forget(jobId, log);
+  }
+
+  #logOf(job: LiveJob): EventLog {
+    const known = this.#live.get(job.id);
+    if (known !== undefined) return known;
+    const log = new EventLog(this.#clock() * 1_000, viewOf(job));
+    this.#live.set(job.id, log);
+    return log;
+  }
+
+  #follow(jobId: string, log: EventLog, lastId: number | null): Response {
+    const cursor = log.cursor(lastId);
+    if (log.ended && log.next(cursor) === null) return eventStream([]);
+    if (this.#open.size >= LIMITS.streams) {
+      this.#probe();
+      return new Response(null, { status: 503 });
+    }
+    const reader = new Reader(log, cursor, () => this.#left(jobId, reader));
+    const readers = this.#readers.get(jobId) ?? new Set();
+    this.#readers.set(jobId, readers.add(reader));
+    this.#beatLater(reader);
+    return new Response(reader.stream, { headers: STREAM_HEADERS });
+  }
+
+  #left(jobId: string, reader: Reader): void {
+    this.#open.get(reader)?.();
+    this.#open.delete(reader);
+    const readers = this.#readers.get(jobId);
+    readers?.delete(reader);
+    if (readers?.size === 0) this.#readers.delete(jobId);
+  }
+
+  /** A comment every 15 s. A reader that took nothing from one to the next is cut off, for it has a place that others want. */
+  #beatLater(reader: Reader): void {
+    const beat = (): void => {
+      if (reader.isStuck()) return reader.drop();
+      reader.comment();
+      this.#beatLater(reader);
+    };
+    this.#open.set(reader, this.#deadlines.add(this.#clock() + TIMING.streamComment, beat));
+  }
+
+  /** That a reader has left the platform tells only when something is sent to it. */
+  #probe(): void {
+    const now = this.#clock();
+    if (now - this.#probedAt < PROBE_PAUSE) return;
+    this.#probedAt = now;
+    for (const reader of this.#open.keys()) reader.comment();
+  }
+
+  #change(jobId: string, log: EventLog, change: (log: EventLog) => void): void {
+    const before = log.bytes;
+    change(log);
+    this.#bytes += log.bytes - before;
+    this.#wake(jobId);
+    this.#makeRoom();
+  }
+
+  #wake(jobId: string): void {
+    for (const reader of this.#readers.get(jobId) ?? []) reader.wake();
+  }
+
+  /** Lets go of what is needed least: jobs that have ended, then the text of those that have run for longest. */
+  #makeRoom(): void {
+    for (const [jobId, log] of this.#ended) {
+      if (this.#bytes <= LIMITS.streamBytes) return;
+      this.#forget(jobId, log);
+    }
+    for (const [jobId, log] of this.#live) {
+      if (this.#bytes <= LIMITS.streamBytes) return;
+      this.#bytes -= log.bytes;
+      log.forgetText();
+      this.#wake(jobId);
+    }
+  }
+
+  /** Readers that had not come to the end come back and find it in the journal or in D1. */
+  #forget(jobId: string, log: EventLog): void {
+    this.#ended.delete(jobId);
+    this.#bytes -= log.bytes;
+    for (const reader of this.#readers.get(jobId) ?? []) reader.drop();
+  }
+}
+
+/** What a stream tells of a live job. Every lease has a number of its own: after a rejection an attempt's number is used again. */
+function viewOf(job: LiveJob): JobView {
+  const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? { number: job.holders.length, key: job.phase.lease.key } : null;
+  return { status: statusOf(job), attempt: job.attempts, lease };
+}
