@@ -1,14 +1,12 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Fields, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
-import { newIdentity, outputHash, receiptFor, sha256, signText } from "../support/identity.ts";
+import { malleable, newIdentity, outputHash, receiptFor, sha256, signText } from "../support/identity.ts";
 import { fullWorker, WorkerSocket } from "../support/worker.ts";
 
 let strict: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9, 9: "nine", 10: "ten" };
 const PRIVATE = { privacy_class: "PRIVATE" };
-/** The order of ed25519's base point. */
-const L = 2n ** 252n + 27742317777372353535851937790883648493n;
 
 beforeAll(async () => {
   strict = await start("evm", { TESTNET_MODE: "true", WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });
@@ -28,19 +26,6 @@ async function holder() {
 
 const send = (worker: WorkerSocket, id: string, rest: object, output: unknown = OUTPUT) =>
   worker.ask({ type: "job_complete", job_id: id, output, ...rest }, (frame) => frame.type === "job_complete_ack" && frame.job_id === id);
-
-/** The same signature with S + L: valid to a careless verifier. */
-function malleable(signature: string): string {
-  const bytes = Buffer.from(signature, "base64");
-  let s = 0n;
-  for (let index = 63; index >= 32; index -= 1) s = (s << 8n) | BigInt(bytes[index] ?? 0);
-  s += L;
-  for (let index = 32; index < 64; index += 1) {
-    bytes[index] = Number(s & 255n);
-    s >>= 8n;
-  }
-  return bytes.toString("base64");
-}
 
 describe("WORKER_AUTH=required", () => {
   test("[WS5, WS4] an unsigned register is auth_required, close 4401, and is not counted", async () => {

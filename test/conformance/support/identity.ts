@@ -52,3 +52,19 @@ export function receiptFor(identity: Identity, jobId: string, output: unknown, c
 export function registerText(challenge: Fields, pubkey: string): string {
   return `compute-router/register/v1\n${String(challenge.network)}\n${String(challenge.host)}\n${String(challenge.nonce)}\n${pubkey}`;
 }
+
+/** The order of ed25519's base point. */
+const L = 2n ** 252n + 27742317777372353535851937790883648493n;
+
+/** The same signature with S + L: valid to a careless verifier. */
+export function malleable(signature: string): string {
+  const bytes = Buffer.from(signature, "base64");
+  let s = 0n;
+  for (let index = 63; index >= 32; index -= 1) s = (s << 8n) | BigInt(bytes[index] ?? 0);
+  s += L;
+  for (let index = 32; index < 64; index += 1) {
+    bytes[index] = Number(s & 255n);
+    s >>= 8n;
+  }
+  return bytes.toString("base64");
+}
