@@ -1,5 +1,6 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { type CommitRequest, type ResolvedPolicy, parseCommit } from "../../protocol/job.ts";
+import { memberText } from "../../protocol/member-text.ts";
 import { paidCommit } from "../payment/paid-commit.ts";
 import { trustedKeys } from "../store/trust.ts";
 import type { AppContext } from "./app-env.ts";
@@ -30,10 +31,9 @@ export const commit =
 
     const { testnetMode } = c.var.settings;
     const request = reading.commit;
-    const payload = payloadForWorker(request, reading.payload);
     const wait = preferredWait(c.req.header("Prefer"));
     // Under both names: what an idempotency key and what a payment was sent for [API5, PY6].
-    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, payload);
+    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, withJobType(request, reading.payload));
     const input = {
       id: crypto.randomUUID(),
       jobType: request.job_type,
@@ -41,7 +41,7 @@ export const commit =
       privacyClass: request.privacy_class,
       userId: request.user_id,
       trustedKeys: request.privacy_class === "PRIVATE" ? await trustedKeys(c.env.DB, request.user_id) : [],
-      payload: JSON.stringify(payload),
+      payload: payloadForWorker(request, reading.payload, body.text),
       idempotency: key === undefined ? null : { key, fingerprint: print },
     };
     const left = waitLeft(wait);
@@ -51,7 +51,14 @@ export const commit =
     return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
   };
 
-/** The client's payload as it goes to the worker: an absent `job_type` is added first, all else stays as it is [WS8]. */
-function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
+/** The client's payload as it goes to the worker: an absent `job_type` is added first, all else is the text that the client wrote [WS8]. */
+function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
+  const text = memberText(body, "payload") ?? JSON.stringify(payload);
+  if (Object.hasOwn(payload, "job_type")) return text;
+  return `{"job_type":${JSON.stringify(request.job_type)},${text.slice(1)}`;
+}
+
+/** The same as a value, for its fingerprint. */
+function withJobType(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
   return Object.hasOwn(payload, "job_type") ? payload : { job_type: request.job_type, ...payload };
 }
