@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { sentencesOf, unitsOf } from "../../../src/worker/tasks/sentences.ts";
+import { sentencesOf } from "../../../src/worker/tasks/sentences.ts";
+import { unitsOf } from "../../../src/worker/tasks/units.ts";
 import { summarize } from "../../../src/worker/tasks/summarize.ts";
 import { countWords } from "../../../src/worker/tasks/words.ts";
 

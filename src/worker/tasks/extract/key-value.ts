@@ -55,7 +55,7 @@ function recordOf(pairs: readonly Pair[]): PairRecord {
 
 /** The pairs in line `i`: one, or several side by side where every part of the line is one. */
 export function pairsOfLine(lines: readonly string[], i: number): Pair[] {
-  const line = (lines[i] ?? "").trim().replace(/^(?:[-*•‣▪] +)/, "");
+  const line = (lines[i] ?? "").trim().replace(/^(?:(?:[-*•‣▪]|\d{1,3}[.)]) +)/, "");
   if (line === "" || line.length > 4096) return [];
   const logged = loggedPairs(line, i);
   if (logged.length > 0) return logged;
