@@ -86,8 +86,10 @@ function speakersIn(lines: readonly string[]): ReadonlySet<string> {
 }
 
 const MAIL_HEADER = /^(?:from|to|cc|bcc|date|sent|reply-to|von|an|gesendet|datum|de|à|para|fecha|attending|present|apologies|anwesend) ?: /i;
-const GREETING = /^(?:hi|hello|hey|dear|good (?:morning|afternoon|evening)|hallo|liebe[rs]?|sehr geehrte[rs]?|guten tag|moin|bonjour|salut|cher|chère|hola|estimad[oa]s?|buenos días)(?: [\p{L}.'&-]+){0,4} ?[,!.]?$/iu;
-const CLOSING = /^(?:(?:many |best |kind |warm |with (?:kind|best) )?(?:thanks|regards|wishes|cheers|greetings)(?: again| in advance)?|thank you(?: very much)?|yours (?:sincerely|faithfully|truly)|sincerely|best|take care|have a (?:nice|great|good) \w+|viele grüße|mit freundlichen grüßen|liebe grüße|beste grüße|cordialement|bien à vous|merci|saludos|atentamente|un saludo|gracias)(?: [\p{L}]+)? ?[,.!]*$/iu;
+const GREETING =
+  /^(?:hi|hello|hey|dear|good (?:morning|afternoon|evening)|hallo|liebe[rs]?|sehr geehrte[rs]?|guten tag|moin|bonjour|salut|cher|chère|hola|estimad[oa]s?|buenos días)(?: [\p{L}.'&-]+){0,4} ?[,!.]?$/iu;
+const CLOSING =
+  /^(?:(?:many |best |kind |warm |with (?:kind|best) )?(?:thanks|regards|wishes|cheers|greetings)(?: again| in advance)?|thank you(?: very much)?|yours (?:sincerely|faithfully|truly)|sincerely|best|take care|have a (?:nice|great|good) \w+|viele grüße|mit freundlichen grüßen|liebe grüße|beste grüße|cordialement|bien à vous|merci|saludos|atentamente|un saludo|gracias)(?: [\p{L}]+)? ?[,.!]*$/iu;
 
 /** Whether a line only frames a message. `opens`: it begins a paragraph. */
 function isFrame(line: string, opens: boolean): boolean {

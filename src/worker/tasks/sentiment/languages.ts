@@ -25,11 +25,15 @@ const stems = (great: string, good: string, bad: string, awful: string): Readonl
     ...awful.split(/\s+/).map((stem): [string, number] => [stem, -3]),
   ]);
 
-const ENGLISH = set("the and is was of to in it that this for with my i you are on not be have at but they we very so a an as were from your has had will would what which there their our");
+const ENGLISH = set(
+  "the and is was of to in it that this for with my i you are on not be have at but they we very so a an as were from your has had will would what which there their our",
+);
 
 const LANGUAGES: readonly Language[] = [
   {
-    common: set("der die das und ist war nicht ich es ein eine mit auf für zu den dem von sehr wir sie hat auch aber im noch wie bei nach man wird sind haben aus als habe sich nur oder dass kein keine leider"),
+    common: set(
+      "der die das und ist war nicht ich es ein eine mit auf für zu den dem von sehr wir sie hat auch aber im noch wie bei nach man wird sind haben aus als habe sich nur oder dass kein keine leider",
+    ),
     negators: set("nicht kein keine keinen keinem keiner nie niemals ohne weder kaum nirgends niemand nichts"),
     boosters: set("sehr so total wirklich absolut extrem besonders richtig überaus viel zu ganz"),
     contrasts: set("aber jedoch doch trotzdem dennoch sondern leider"),
@@ -41,7 +45,9 @@ const LANGUAGES: readonly Language[] = [
     ),
   },
   {
-    common: set("le la les et est un une des de du que qui dans pour pas je nous vous il elle très avec sur mais ce cette au sont par plus mon ma mes ne se c'est j'ai était ont tout bien aussi n'est été trop"),
+    common: set(
+      "le la les et est un une des de du que qui dans pour pas je nous vous il elle très avec sur mais ce cette au sont par plus mon ma mes ne se c'est j'ai était ont tout bien aussi n'est été trop",
+    ),
     negators: set("pas jamais aucun aucune sans ni rien personne guère"),
     boosters: set("très vraiment tellement si trop extrêmement absolument particulièrement bien super"),
     contrasts: set("mais cependant pourtant toutefois malheureusement"),
@@ -53,7 +59,9 @@ const LANGUAGES: readonly Language[] = [
     ),
   },
   {
-    common: set("el la los las y es un una de que en por para no con muy me mi se lo su pero como más está fue son del al esta este ha todo nos le si ya también hay cuando sin era"),
+    common: set(
+      "el la los las y es un una de que en por para no con muy me mi se lo su pero como más está fue son del al esta este ha todo nos le si ya también hay cuando sin era",
+    ),
     negators: set("no nunca jamás ningún ninguna sin ni nada nadie tampoco"),
     boosters: set("muy realmente tan demasiado extremadamente absolutamente totalmente súper bastante"),
     contrasts: set("pero sino aunque lamentablemente desgraciadamente embargo"),

@@ -24,10 +24,10 @@ const BARE_NEGATION = -0.65;
 const BARE_FAILURE = -0.9;
 const IRONY = -3;
 
-const NEGATORS: ReadonlySet<string> = new Set("not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom".split(" "));
-const FAILURES: ReadonlySet<string> = new Set(
-  "won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't".split(" "),
+const NEGATORS: ReadonlySet<string> = new Set(
+  "not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom".split(" "),
 );
+const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't".split(" "));
 const BOOSTERS: ReadonlySet<string> = new Set(
   `very really so extremely absolutely totally completely incredibly super highly truly especially particularly deeply utterly damn fucking insanely
   such most too quite exceptionally remarkably pretty way much all freaking extra hugely seriously always every`.split(/\s+/),
@@ -41,7 +41,8 @@ const UNREAL: ReadonlySet<string> = new Set("wish wished hoped supposed wanted p
 const CONDITIONALS: ReadonlySet<string> = new Set("would could might should".split(" "));
 const LIKERS: ReadonlySet<string> = new Set("i we you they he she really do don't didn't doesn't does did also who people kids would not to".split(" "));
 
-const IRONIC_OPENER = /^["'(]?(?:oh |well |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|bravo|splendid)\s?[,.!…]+ (?:yet )?(?:another|again|now|just what|just as)\b/i;
+const IRONIC_OPENER =
+  /^["'(]?(?:oh |well |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|bravo|splendid)\s?[,.!…]+ (?:yet )?(?:another|again|now|just what|just as)\b/i;
 
 /** A word or phrase with feeling: the token where it starts, its valence, and whether it is a phrase. */
 type Finding = { readonly at: number; readonly valence: number; readonly isPhrase: boolean };

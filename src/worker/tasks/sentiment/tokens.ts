@@ -20,7 +20,8 @@ export function tokensOf(sentence: string): Token[] {
       const text = lower.replace(/(\p{L})\1{2,}/gu, "$1$1");
       const isCapital = match.length > 2 && /\p{Lu}{3}/u.test(match) && match === match.toUpperCase();
       const before = tokens.at(-1);
-      if (text === "not" && (before?.text === "can" || before?.text === "could")) tokens[tokens.length - 1] = { text: `${before.text}n't`, kind: "word", isLoud: before.isLoud };
+      if (text === "not" && (before?.text === "can" || before?.text === "could"))
+        tokens[tokens.length - 1] = { text: `${before.text}n't`, kind: "word", isLoud: before.isLoud };
       else tokens.push({ text: BARE_CONTRACTIONS.get(text) ?? text, kind: "word", isLoud: isCapital || text !== lower });
     } else tokens.push({ text: match, kind: /^[.!?…,;:()"“”—–]+$/.test(match) ? "stop" : "sign", isLoud: false });
   }

@@ -19,7 +19,8 @@ function* basesOf(word: string): Generator<string> {
   if (length < 4) return;
   if (word.endsWith("'s")) yield word.slice(0, -2);
   if (word.endsWith("ies") || word.endsWith("ied") || word.endsWith("ier")) yield `${word.slice(0, -3)}y`;
-  if (word.endsWith("iest") || word.endsWith("ness")) yield word.endsWith("iness") ? `${word.slice(0, -5)}y` : word.endsWith("iest") ? `${word.slice(0, -4)}y` : word.slice(0, -4);
+  if (word.endsWith("iest") || word.endsWith("ness"))
+    yield word.endsWith("iness") ? `${word.slice(0, -5)}y` : word.endsWith("iest") ? `${word.slice(0, -4)}y` : word.slice(0, -4);
   if (word.endsWith("ily")) yield `${word.slice(0, -3)}y`;
   for (const ending of ["s", "es", "ed", "ing", "er", "est", "ly", "d", "ings", "ers", "ingly", "edly"]) {
     if (!word.endsWith(ending)) continue;
