@@ -205,7 +205,7 @@ class LenientParser {
         if (!isKey && missed !== undefined && this.leadsTo(":=")) {
           // This closes a key: the string was over before it, its own closing quote is missing.
           this.at = missed.at;
-          return text.slice(0, missed.length).replace(/[\s,]+$/, "");
+          return withoutEnd(text.slice(0, missed.length), ",");
         }
         if (/[,\n]\s{0,40}$/.test(this.text.slice(Math.max(0, this.at - 42), this.at))) missed = { at: this.at, length: text.length };
         text += char;
@@ -216,7 +216,7 @@ class LenientParser {
       }
     }
     // Cut off, or never closed: then the closers at the end are not its own.
-    return isKey ? undefined : text.replace(/\s*[}\]]+\s*$/, "");
+    return isKey ? undefined : withoutEnd(text, "}]");
   }
 
   private endsKey(): boolean {
@@ -296,12 +296,20 @@ class LenientParser {
   }
 }
 
+/** `text` without the `marks` at its end and the blanks around them; as it is where there are none. A pattern would be quadratic in blanks. */
+function withoutEnd(text: string, marks: string): string {
+  let end = text.trimEnd().length;
+  const blank = end;
+  while (end > 0 && marks.includes(text[end - 1] ?? " ")) end--;
+  return end === blank ? text : text.slice(0, end).trimEnd();
+}
+
 /** A number of JSON, JSON5 or Python; an integer that a double cannot hold stays text. */
 function numberOf(text: string): number | string | undefined {
   const plain = text.replace(/(?<=\d)_(?=\d)/g, "").replace(/^\+/, "");
   if (!/^-?(?:0[xX][0-9a-fA-F]{1,13}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)$/.test(plain)) return undefined;
   // "007" is a code, not a number.
   if (/^-?0\d/.test(plain)) return text;
-  const value = plain.startsWith("-") ? -Number(plain.slice(1)) : Number(plain);
+  const value = plain.startsWith("-") ? 0 - Number(plain.slice(1)) : Number(plain);
   return /^-?\d+$/.test(plain) && !Number.isSafeInteger(value) ? text : value;
 }

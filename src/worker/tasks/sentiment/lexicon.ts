@@ -30,7 +30,7 @@ const POSITIVE: Readonly<Record<Grade, string>> = {
     festive flattering flavorful flavourful flourish flourishing fond foolproof forgiving fragrant fresh freshest friendliest friendly fulfil fulfill
     fulfilling fun funnier funniest funny generosity generous generously genial genius gentle gently genuine genuinely gifted glad gladly glamorous
     glow good goodness gr8 gracious grateful gratifying gratitude great greatest greatly haha hahaha handsome handy happier happiest happily happiness
-    happy harmonious harmony hassle-free heal healthy heartfelt heartily heavenly hehe helpful helpfully hilarity homely homemade honest honesty honor
+    happy harmonious harmony hassle-free heal healthy heartfelt heavenly hehe helpful helpfully hilarity homely homemade honest honesty honor
     honorable honored honour honoured hooked hopeful hospitable hospitality hug humorous ideal imaginative impress impressed impressive impressively
     improve improvement ingenious innovative insightful inspirational inspire inspired inspiring instructive intelligent intriguing intuitive
     invaluable inventive inviting jolly joyous jubilant keen kindly kindness kiss knowledgeable leak-proof lighthearted lively lmao lol lovable
@@ -60,7 +60,7 @@ const POSITIVE: Readonly<Record<Grade, string>> = {
     liked loving loyal magic mature meaningful mercy milestone moral natural neat neatly nifty nutritious ok okay open-minded paramount passable
     perfected plenty poetic portable praised pro progressive promising promote prompt protect proves provocative punchy quick quicker quickest quickly
     quiet quieter quietest quietly rare rebounded recover recovery reopened respectable reunite reunited revive reward rewards richer romance roomy
-    sane save savings secure securely selection share sharp shine silky skilled skillful slim solid solidarity solidly solution solve soul special
+    sane save secure securely selection share sharp shine silky skilled skillful slim solid solidarity solidly solution solve soul special
     spicy spiritual spontaneous stable stately steady strength strengthen strong stronger strongest strongly subtle sufficient sunny sunshine
     surprisingly tactful timely top true trust truth understand unharmed unhurt unique unspoilt untouched upside valid variety vigorous vision
     vitality warm warmer warmest wealthy well wholesome willing willingly worked works wrenching`,
@@ -131,7 +131,7 @@ const NEGATIVE: Readonly<Record<Grade, string>> = {
     crammed cramped creased creepy critique crooked crowded crushed damp dark dead deaf debt decay decline decrease deficit delays demise dent dented
     deport despair desperation difficult difficulty dilemma dim disaffected disappear disappearance disconnect disconnected disease dishearten dismiss
     dispute disturbing doubt drift drip drop dropped drought drunken dry dust dusty earthquake emergency empty enemy error evict excuse exhausted
-    exile expensive expire expired explode explosion eyeroll fade faded famished fatigue fatty fell feud fever fight filler fined flat flood forbid
+    exile expensive expire expired explode explosion eyeroll fade faded famished fatigue fatty fell feud fever fight filler flat flood forbid
     forced forget forgot fraught fray frayed friction frown funeral fuzzy gap generic gloat grave grief gritty grueling gruelling guiltily hair hairs
     hassle hateful heavy heavy-handed hide hijack hit-and-miss hole hunger hungry hurry impose incident infect infection infested inflation inmate
     insufficient interrupt interruption invade invasion isolate issue jail jammed jerky kidnap killjoy lacked lacks lament lapse late lawsuit limp
@@ -146,7 +146,7 @@ const NEGATIVE: Readonly<Record<Grade, string>> = {
     unfit unfortunately unknown unpaid unpopular unrest unsold unsure untrue unused uproot urgent vacuous vague victimised violation virus vulnerable
     wait waited waiting war warn warning wary watery weakness weird weirdly wildfire wilt withdraw withdrawn wither withhold wobble worn wrestle
     wrinkle`,
-  0.5: `assume attempts cut instead intentions less mean neither nor off only routine searching seem seems short sitting thin trying unless where's why`,
+  0.5: `assume attempts cut instead intentions less mean neither nor off routine searching seem seems short sitting thin trying unless where's why`,
 };
 
 /** Base forms with their valence, −3..3. */
