@@ -30,7 +30,7 @@ function overlap(a: readonly string[], b: readonly string[]): number {
 }
 
 function longestCommon(a: readonly string[], b: readonly string[]): number {
-  let row = new Array<number>(b.length + 1).fill(0);
+  let row = [0, ...b.map(() => 0)];
   for (const word of a) {
     const next = [0];
     b.forEach((other, j) => next.push(word === other ? (row[j] ?? 0) + 1 : Math.max(row[j + 1] ?? 0, next[j] ?? 0)));
