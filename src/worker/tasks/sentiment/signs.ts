@@ -1,6 +1,9 @@
 const GLAD = "😀😃😄😁😆😊🙂😍🥰😘🤩🥳😎🤗👍👏🎉🎊💪🙌❤💖💕💙💚💛💜🧡😂🤣😻🏆✨🔥💯😇☺🫶😋😌🤤😉😜🥇🌟⭐🎈💗💓💞💘♥🤍🖤👌✌🙏";
 const SAD = "😡😠🤬😢😞😔😟😩😫😖😣☹🙁👎💔🤮🤢😤😒🙄😱😰😨💩🖕😿😾😑😐😕🤦🙃😓😥😧😦😪🤒🤕🚫❌";
 
+/** Pattern of one emoji with a valence. Their own list, as engines differ in what they call pictographic. */
+export const EMOJI = `[${GLAD}${SAD}]`;
+
 const SIGNS: ReadonlyMap<string, number> = new Map([
   ...Array.from(GLAD, (sign): [string, number] => [sign, 2]),
   ...Array.from(SAD, (sign): [string, number] => [sign, -2]),

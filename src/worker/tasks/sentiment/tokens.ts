@@ -1,3 +1,5 @@
+import { EMOJI } from "./signs.ts";
+
 /** A word, a run of stops, an emoji or an emoticon of a sentence. */
 export type Token = {
   /** Lower case, plain apostrophes; a word drawn out (`soooo`) has at most two equal letters in a row. */
@@ -8,8 +10,14 @@ export type Token = {
 };
 
 // Order matters: emoticons before stops, ratings before words. Every alternative starts differently or is bounded.
-const TOKEN =
-  /(?<![\p{L}\p{N}])(?:[:;=]['’]?-?[)(DPp/\\|[\]3*oO]+(?![\p{L}\p{N}])|<\/?3+|[xX]D+(?![\p{L}\p{N}]))|\d{1,3}\s?\/\s?\d{1,3}(?![\d/])|[\p{L}\p{N}]+(?:['’ʼ-][\p{L}\p{N}]+)*|\p{Extended_Pictographic}|[.!?…,;:()"“”]+|[—–]/gu;
+const TOKEN = new RegExp(
+  [
+    String.raw`(?<![\p{L}\p{N}])(?:[:;=]['’]?-?[)(DPp/\\|[\]3*oO]+(?![\p{L}\p{N}])|<\/?3+|[xX]D+(?![\p{L}\p{N}]))|\d{1,3}\s?\/\s?\d{1,3}(?![\d/])|[\p{L}\p{N}]+(?:['’ʼ-][\p{L}\p{N}]+)*`,
+    EMOJI,
+    String.raw`[.!?…,;:()"“”]+|[—–]`,
+  ].join("|"),
+  "gu",
+);
 
 /** The tokens of a sentence, in order. Linear in its length. */
 export function tokensOf(sentence: string): Token[] {
@@ -18,7 +26,7 @@ export function tokensOf(sentence: string): Token[] {
     if (/^[\p{L}\p{N}]/u.test(match) && !/^[xX]D+$/.test(match)) {
       const lower = match.toLowerCase().replace(/[’ʼ]/g, "'").replace(/\s/g, "");
       const text = lower.replace(/(\p{L})\1{2,}/gu, "$1$1");
-      const isCapital = match.length > 2 && /\p{Lu}{3}/u.test(match) && match === match.toUpperCase();
+      const isCapital = match.length > 2 && /\p{Lu}{3}/u.test(match) && !/\p{Ll}/u.test(match);
       const before = tokens.at(-1);
       if (text === "not" && (before?.text === "can" || before?.text === "could"))
         tokens[tokens.length - 1] = { text: `${before.text}n't`, kind: "word", isLoud: before.isLoud };
