@@ -6,7 +6,7 @@ import { valenceOfSentence } from "./sentiment/sentence.ts";
 export type Classification = { sentiment: "positive" | "negative" | "neutral"; confidence: number };
 
 // Below this, feeling is not distinguishable from wording.
-const THRESHOLD = 0.8;
+const THRESHOLD = 0.7;
 // A line without sentences is read in pieces.
 const PIECE_WORDS = 60;
 // Up to this many sentences, feelings add up; a longer text is as warm as its sentences are on average.

@@ -45,12 +45,32 @@ export const BLAME: PhraseList = [
   ],
   [
     -2,
-    `not|hardly ?the what|quality ?was ?i|we shown|pictured|advertised|described|promised|paid|ordered|expected
+    `peeled|rubbed|wore|worn|washed|flaked|chipped|fallen off|away|out
+    so narrow|small|tiny|loud|slow|thin|dark|cold|hot|noisy|heavy|complicated|weak|bad|boring that
+    asked for ~ and|but got|received
+    when it feels like it
+    old one ~ better
+    walked|left halfway|before|early
+    imagine paying|waiting|spending
+    who approved|allowed|wrote|signed
+    don't|can't see|understand|get|know why|how anyone|people|this|they
+    behind|over schedule|budget
+    never admit*|listen*|apologi*|learn*|clean*|deliver*|answer*
+    every single morning|day|night|week
+    tough|dry|hard|cold as leather|stone|ice|rubber|wood|bone
+    ran|run|runs|running out of
+    for the wrong|worse
+    up all night
+    too long
+    on my|our nerves
+    file|filed|files for ?for bankruptcy
+    lost|lose|loses|losing my|our|his|her|their wallet|keys|phone|passport|mother|father|son|daughter|dog|cat
+    behind my|our back
+    not|hardly ?the what|quality ?was ?i|we shown|pictured|advertised|described|promised|paid|ordered|expected
     just what i|we|they needed|wanted a|an|another
     breaks|broke|rips|tears|scratches|stains easily
     sharp edges
     building|construction site
-    copy of
     sold for
     heard nothing
     nothing ?has happened|changed|worked|helped
@@ -84,7 +104,6 @@ export const BLAME: PhraseList = [
     look|looks|feel|feels|sound|sounds|smell|smells ?very|so|really|just|and cheap|bad|awful|weird|fake|old|dated|wrong|off|horrible
     as long|far|if away|you
     wasn't|isn't|weren't|aren't|not ?so|that|really|very|too|all|at ?very|all good|great|bad|fresh|fun|nice|clean|friendly|impressed|pleasant|best|tasty|easy|comfortable|sharp|clear|user|smooth|helpful
-    neither ~ nor
     should've|should have ?been
     not|isn't|wasn't user|very|all|so|that|really friendly|good|great
     regret buying|ordering|coming|going|this
@@ -158,7 +177,7 @@ export const BLAME: PhraseList = [
     mess|screw|screwed|messed|messes|messing ?me|it|this|everything up|around
     drain* ~ battery|phone
     full|lots|loads|ton|tons|plenty|riddled|packed of|with ads|bugs|errors|lies|holes|cliches|typos|mistakes|spam|hate|water
-    third|fourth|second|5th|4th|3rd|2nd replacement|attempt|time|ticket
+    third|fourth|second|5th|4th|3rd|2nd replacement|attempt|ticket
     have|had|having|make|made to|me ?me call|wait|pay|ask|beg|fight|return|buy|chase|resort|queue
     killing|kills|kill|killed me|off|us
     breaks|broke|breaking ?my heart

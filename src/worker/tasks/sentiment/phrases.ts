@@ -11,7 +11,9 @@ export type PhraseList = readonly (readonly [valence: number, lines: string])[];
 const NEUTRAL: PhraseList = [
   [
     0,
-    `would|i'd|we'd|should ?also|all like|love|be|appreciate ?to|it|a
+    `to cool
+    copy of
+    would|i'd|we'd|should ?also|all like|love|be|appreciate ?to|it|a
     look*|feel*|felt|taste*|smell*|sound*|seem*|works|just|something|things|more|nothing|anything like ?a|an|the|it
     like a|an|the|this|that|my|our|so|when|if|in|to ?lot
     best|kind|warm|warmest|kindest regards|wishes

@@ -4,7 +4,8 @@ import type { PhraseList } from "./phrases.ts";
 export const PRAISE: PhraseList = [
   [
     3,
-    `exactly|just what i|we wanted|needed|was
+    `made my|our|his|her evening|night|trip|morning|holiday
+    exactly|just what i|we wanted|needed|was
     not a|one|single bit|negative|flaw disappointed
     never tasted|eaten|felt|met anything|a|such ?as ?good until
     absolute|a|an|the must visit|try|have|see|read
@@ -50,7 +51,19 @@ export const PRAISE: PhraseList = [
   ],
   [
     2,
-    `days|hours|weeks|minutes|day|week early
+    `wouldn't|don't|won't change a|one|any thing
+    wouldn't|won't change anything
+    fixed|fixes|solved|solves|resolved|sorted|cured ~ problem*|issue*|bug*|pain
+    passed my|the|his|her ~ exam|test
+    got the|our|my keys
+    won the ~ championship|cup|award|title|medal|prize|game|match|election
+    third|fourth|second|fifth time|year in a row
+    found|rescued|safe alive|and ?and well|sound
+    earned it
+    owe you
+    saved my|our|the presentation|project|life|day|marriage
+    on the first try
+    days|hours|weeks|minutes|day|week early
     ever since
     crystal clear
     how|what did i|we ever ~ without
@@ -184,8 +197,7 @@ export const PRAISE: PhraseList = [
   ],
   [
     1,
-    `better than|now|still|again|than
-    not|isn't|wasn't|doesn't ?too|so|all expensive|heavy|loud|slow|long|difficult|complicated|hard
+    `not|isn't|wasn't|doesn't ?too|so|all expensive|heavy|loud|slow|long|difficult|complicated|hard
     at ease
     kept ~ dry|warm|cool|fresh|safe
     held|holds|holding up|together|well

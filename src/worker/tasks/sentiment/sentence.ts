@@ -9,6 +9,10 @@ import { valenceOf } from "./valence.ts";
 const NEGATION_REACH = 3;
 const NEGATED_PRAISE = -0.9;
 const NEGATED_BLAME = -0.4;
+// "Never lost", "no problem": nothing at all of it.
+const RULED_OUT = -0.7;
+// "Never happier", "won't find a better": nothing above it.
+const UNSURPASSED = 1.2;
 const BOOST = 1.7;
 const DAMPING = 0.7;
 const BEFORE_BUT = 0.6;
@@ -23,11 +27,14 @@ const LOUD = 1.1;
 const BARE_NEGATION = -0.65;
 const BARE_FAILURE = -0.9;
 const IRONY = -3;
+const IRONIC_BELOW = -1;
 
 const NEGATORS: ReadonlySet<string> = new Set(
-  "not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom".split(" "),
+  "not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom anything-but far-from nowhere-near".split(" "),
 );
 const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't".split(" "));
+const ABSOLUTE: ReadonlySet<string> = new Set("no never without none neither nor nothing".split(" "));
+const UNBEATEN: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));
 const BOOSTERS: ReadonlySet<string> = new Set(
   `very really so extremely absolutely totally completely incredibly super highly truly especially particularly deeply utterly damn fucking insanely
   such most too quite exceptionally remarkably pretty way much all freaking extra hugely seriously always every`.split(/\s+/),
@@ -37,19 +44,28 @@ const DAMPERS: ReadonlySet<string> = new Set(
 );
 const CONTRASTS: ReadonlySet<string> = new Set("but however yet nevertheless nonetheless except unfortunately sadly still".split(" "));
 const CONCESSIONS: ReadonlySet<string> = new Set("although though despite while whilst notwithstanding albeit".split(" "));
+const SUBJECTS: ReadonlySet<string> = new Set("i we you he she it they".split(" "));
 const UNREAL: ReadonlySet<string> = new Set("wish wished hoped supposed wanted promised if claimed claims thought should".split(" "));
 const CONDITIONALS: ReadonlySet<string> = new Set("would could might should".split(" "));
 const LIKERS: ReadonlySet<string> = new Set("i we you they he she really do don't didn't doesn't does did also who people kids would not to".split(" "));
 
-const IRONIC_OPENER =
-  /^["'(]?(?:oh |well |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|bravo|splendid)\s?[,.!…]+ (?:yet )?(?:another|again|now|just what|just as)\b/i;
+const CHEER =
+  /^["'(]?(?:oh |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|congrats|bravo|splendid|well done|(?:nice|good|great) (?:job|work)|sure|thanks|thank you)\s?[,.!…]+\s*/i;
+const AGAIN = /^(?:yet )?(?:another|again|now|just what|just as|because)\b/i;
 
 /** A word or phrase with feeling: the token where it starts, its valence, and whether it is a phrase. */
 type Finding = { readonly at: number; readonly valence: number; readonly isPhrase: boolean };
 
 /** Sum of the valences of an English sentence, each in its context: 0 for no feeling, about ±2 for one clear word. Linear. */
 export function valenceOfSentence(sentence: string): number {
-  if (IRONIC_OPENER.test(sentence)) return IRONY;
+  const cheer = CHEER.exec(sentence)?.[0] ?? "";
+  if (cheer !== "") {
+    const rest = sentence.slice(cheer.length);
+    if (AGAIN.test(rest)) return IRONY;
+    // "Well done, you lost my luggage."
+    const valence = CHEER.test(rest) ? 0 : valenceOfSentence(rest);
+    if (valence <= IRONIC_BELOW) return valence - 1;
+  }
   const tokens = tokensOf(sentence);
   const isFactual = isFactualForm(sentence);
   const { findings, taken } = findingsIn(tokens, isFactual);
@@ -63,7 +79,7 @@ export function valenceOfSentence(sentence: string): number {
       const negator = negatorBefore(tokens, taken, at);
       if (negator >= 0) {
         negatorsUsed.add(negator);
-        value *= value > 0 ? NEGATED_PRAISE : NEGATED_BLAME;
+        value *= negationOf(tokens[negator]?.text ?? "", tokens[at]?.text ?? "", value);
       }
       if (value > 0 && isUnreal(tokens, at)) value *= UNREAL_PRAISE;
     }
@@ -125,6 +141,12 @@ function emphasisAt(tokens: readonly Token[], at: number): number {
   return factor;
 }
 
+/** What a negator makes of a word: the factor of its valence. */
+function negationOf(negator: string, word: string, value: number): number {
+  if (value < 0) return ABSOLUTE.has(negator) ? RULED_OUT : NEGATED_BLAME;
+  return UNBEATEN.has(negator) && (word === "better" || word.endsWith("ier")) ? UNSURPASSED : NEGATED_PRAISE;
+}
+
 /** Index of the negator that governs the word at `at`, or −1: near before it, in the same clause, in no phrase. */
 function negatorBefore(tokens: readonly Token[], taken: Uint8Array, at: number): number {
   for (let i = at - 1; i >= Math.max(0, at - NEGATION_REACH); i--) {
@@ -154,12 +176,14 @@ function lastContrast(tokens: readonly Token[]): number {
   return -1;
 }
 
-/** Whether the word stands in the part after "although" or "despite", up to the next stop. */
+/** Whether the word stands in the part after "although" or "despite", up to the next stop; "despite" has no subject of its own. */
 function isConceded(tokens: readonly Token[], at: number): boolean {
+  let hasSubject = false;
   for (let i = at - 1; i >= Math.max(0, at - 12); i--) {
     const token = tokens[i];
     if (token === undefined || token.kind === "stop") return false;
-    if (CONCESSIONS.has(token.text)) return true;
+    if (SUBJECTS.has(token.text)) hasSubject = true;
+    if (CONCESSIONS.has(token.text)) return !(hasSubject && token.text === "despite");
   }
   return false;
 }

@@ -28,13 +28,22 @@ export function tokensOf(sentence: string): Token[] {
       const text = lower.replace(/(\p{L})\1{2,}/gu, "$1$1");
       const isCapital = match.length > 2 && /\p{Lu}{3}/u.test(match) && !/\p{Ll}/u.test(match);
       const before = tokens.at(-1);
-      if (text === "not" && (before?.text === "can" || before?.text === "could"))
-        tokens[tokens.length - 1] = { text: `${before.text}n't`, kind: "word", isLoud: before.isLoud };
+      const joined = before === undefined ? undefined : JOINED.get(`${before.text} ${text}`);
+      if (joined !== undefined) tokens[tokens.length - 1] = { text: joined, kind: "word", isLoud: before?.isLoud === true };
       else tokens.push({ text: BARE_CONTRACTIONS.get(text) ?? text, kind: "word", isLoud: isCapital || text !== lower });
     } else tokens.push({ text: match, kind: /^[.!?…,;:()"“”—–]+$/.test(match) ? "stop" : "sign", isLoud: false });
   }
   return tokens;
 }
+
+/** Two words that negate as one. */
+const JOINED: ReadonlyMap<string, string> = new Map([
+  ["can not", "can't"],
+  ["could not", "couldn't"],
+  ["anything but", "anything-but"],
+  ["far from", "far-from"],
+  ["nowhere near", "nowhere-near"],
+]);
 
 const BARE_CONTRACTIONS: ReadonlyMap<string, string> = new Map(
   "can't don't won't didn't doesn't isn't wasn't aren't couldn't wouldn't shouldn't haven't hasn't hadn't ain't"
