@@ -34,7 +34,8 @@ export function summarize(input: string): Summary {
     const named = Math.min(3, own.filter((term) => headings.has(term)).length);
     return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + PER_HEADING_TERM * named));
   });
-  const summary = join(choose(scores, vectors, wantedUnits(units.length)).flatMap((i) => units[i] ?? []));
+  const chosen = choose(scores, vectors, wantedUnits(units.length));
+  const summary = join(chosen.map((i) => textOf(units, i, i > 0 && !chosen.includes(i - 1))));
   return { summary, word_count: countWords(summary) };
 }
 
@@ -67,12 +68,23 @@ function choose(scores: readonly number[], vectors: SentenceVectors, wanted: num
   return chosen.sort((a, b) => a - b);
 }
 
-function join(units: readonly Unit[]): string {
+// What ties a sentence to the one before it.
+const TIE =
+  /^(?:(?:however|but|therefore|moreover|furthermore|besides|in addition|also|then|still|nevertheless|by the way|of course|meanwhile|so),|but|and|aber|doch|mais|pero) +(?=[\p{L}\p{N}])/iu;
+
+/** The text of a unit, cut to its bound; `standsAlone`: what it ties on to is not in the summary. */
+function textOf(units: readonly Unit[], i: number, standsAlone: boolean): string {
+  const text = cut(units[i]?.text ?? "");
+  if (!standsAlone || units[i]?.kind !== "sentence") return text;
+  return text.replace(TIE, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
+}
+
+function join(texts: readonly string[]): string {
   let summary = "";
-  for (const unit of units) {
-    let text = cut(unit.text);
+  for (const part of texts) {
+    let text = part;
     // List items often end bare; side by side they need a stop between them.
-    if (units.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
+    if (texts.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
     summary += summary === "" || /[。！？」』]$/.test(summary) ? text : ` ${text}`;
   }
   return summary;

@@ -23,6 +23,7 @@ export function unitsOf(text: string): Unit[] {
     paragraph = "";
   };
   let fenced = false;
+  let isClosing = false;
   const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
   const speakers = speakersIn(lines);
   for (const raw of lines) {
@@ -43,7 +44,9 @@ export function unitsOf(text: string): Unit[] {
     } else if (subject) {
       flush();
       units.push({ text: line.slice(subject[0].length), kind: "heading" });
-    } else if (isFrame(line, paragraph === "")) {
+    } else if (isFrame(line, paragraph === "") || (isClosing && /^[^.!?]{1,40}$/.test(line))) {
+      // Below "Kind regards," stand a name and an office.
+      isClosing ||= CLOSING.test(line);
       flush();
       units.push({ text: line, kind: "frame" });
     } else if (line === "" || /^[-=_*#]{3,}$/.test(line)) flush();
