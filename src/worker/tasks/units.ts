@@ -28,6 +28,7 @@ export function unitsOf(text: string): Unit[] {
   const speakers = speakersIn(lines);
   for (const raw of lines) {
     const line = raw.trim();
+    if (line.length > 41) isClosing = false;
     if (line.startsWith("```") || line.startsWith("~~~")) {
       fenced = !fenced;
       flush();
@@ -44,7 +45,7 @@ export function unitsOf(text: string): Unit[] {
     } else if (subject) {
       flush();
       units.push({ text: line.slice(subject[0].length), kind: "heading" });
-    } else if (isFrame(line, paragraph === "") || (isClosing && /^[^.!?]{1,40}$/.test(line))) {
+    } else if (isFrame(line, paragraph === "") || (isClosing && /^\p{L}[^.!?]{0,40}$/u.test(line))) {
       // Below "Kind regards," stand a name and an office.
       isClosing ||= CLOSING.test(line);
       flush();

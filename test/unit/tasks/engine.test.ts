@@ -237,14 +237,19 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
     }
   });
 
-  test("[LM2] 1 MiB of brackets, and blanks where a pattern would look back over them", () => {
+  test("[LM2] 1 MiB of brackets", () => {
     const started = performance.now();
     for (const unit of ["[", "{", "]", "[]", "{}", "[{", '{"a":[']) for (const task of TASKS) runTask(task, unit.repeat(Math.ceil(2 ** 20 / unit.length)));
-    const blanks = " ".repeat(MAX_INPUT);
+    expect(performance.now() - started).toBeLessThan(20_000);
+  });
+
+  test("[LM2] long runs of blanks, which a pattern anchored at the end reads once for each of them", () => {
+    const started = performance.now();
+    const blanks = " ".repeat(100_000);
     for (const input of [`{"a":"${blanks}x`, `{"a":"x"${blanks}"b":1}`, `{"a":"q ,${blanks}"b":1}`, `a:${blanks}x`, `Ann:${blanks}x`, `?${blanks}x`]) {
       for (const task of TASKS) runTask(task, input);
     }
-    expect(performance.now() - started).toBeLessThan(20_000);
+    expect(performance.now() - started).toBeLessThan(4_000);
   });
 
   test("output that would unfold stays below 1 MiB: long headers over many rows, short numbers that are written long, escapes", () => {

@@ -64,7 +64,7 @@ describe("context turns a word", () => {
   test.each<[string, string, string]>([
     ["negation", "It is good.", "It is not good."],
     ["negation over words between", "The staff were friendly.", "The staff were not really friendly."],
-    ["what follows but", "It is slow, but I love it.", "I love it, but it is horribly slow and boring."],
+    ["what follows but", "It is slow, but I love it.", "I love it, but it is slow."],
     ["a question asks", "The room is clean.", "Is the room clean?"],
     ["a wish", "It was a great day.", "It should have been a great day."],
     ["a damper", "It is very good.", "It is somewhat good."],

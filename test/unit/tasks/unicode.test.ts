@@ -8,7 +8,7 @@ const YOUNG = "\u{2ebf0}\u1c89\u0378";
 
 describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
   test("what is younger than Unicode 14 is no letter, and comes back as it was", () => {
-    expect(runTask("summarize", `${YOUNG}`)).toEqual({ summary: "", word_count: 0 });
+    expect(runTask("summarize", YOUNG)).toEqual({ summary: "", word_count: 0 });
     expect(runTask("summarize", `The lake ${YOUNG} is deep.`)).toEqual({ summary: `The lake ${YOUNG} is deep.`, word_count: 4 });
     expect(runTask("extract_json", `{"${YOUNG}": ["${YOUNG}", {"a": "${YOUNG}"}]}`)).toEqual({
       extracted: [{ [YOUNG]: [YOUNG, { a: YOUNG }] }],
