@@ -64,6 +64,16 @@ export const LIMITS = {
   stakesPerSweep: 600,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
+  /** Fresh pairing codes that are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
+  pairingCodeTries: 8,
+  /** Characters of an `X-User-Token` [TR2]. */
+  userTokenChars: 1_024,
+  /** Ended or changed jobs of one hub that D1 does not have yet; past that commits are 503. */
+  jobsBehind: 20_000,
+  /** Clients that one isolate counts the requests of at once, per rate; the one unheard for longest is forgotten [LM2]. */
+  countedClients: 10_000,
+  /** Keys without a signature whose last job one hub remembers. */
+  unprovenKeys: 5_000,
 } as const;
 
 /** Times in milliseconds. */
@@ -114,6 +124,14 @@ export const TIMING = {
   settleRetryMax: 5 * MINUTE,
   /** How long after its authorization has expired an unknown settlement is asked for [PY8]. */
   unknownSettlement: 24 * HOUR,
+  /** How long a socket may go on sending too much before it is closed [LM2]. */
+  flood: 5 * SECOND,
+  /** How long a socket must have kept its rate for a flood to be over. */
+  floodOver: 1 * SECOND,
+  /** How long a socket that has not registered is safe from making room for another, while there is room for none [LM1]. */
+  strangerSafe: 2 * SECOND,
+  /** How long one call of D1 may take. */
+  store: 5 * SECOND,
   /** How often a worker's stake is read again, in the sweep [ST2]. */
   stakeRefresh: 5 * MINUTE,
   /** How much earlier than that at most, at random, so that workers that came together are not read together for ever; once after a registration more. */
@@ -133,10 +151,39 @@ export const RETENTION = {
   job: 30 * DAY,
   /** Idempotency keys. */
   idempotency: 24 * HOUR,
+  /** Pairing codes that nobody claimed, after they expired: so long a late claim is told `expired`. */
+  expiredCode: 24 * HOUR,
 } as const;
 
-/** Rates of the pairing endpoints, in force while `RATE_LIMITS` is on [TR3]. */
+/** Times in milliseconds and sizes that nobody outside sees: how the coordinator does its work. */
+export const TUNING = {
+  /** An alarm that is later than this is taken for lost. */
+  alarmLost: 1 * SECOND,
+  /** How old the last sign of life in a socket's attachment may be, since writing it costs. */
+  seenSaved: 5 * SECOND,
+  /** Rows of a kind that the hub forgets at most in one cron run, and how many D1 does in one statement, with how many of these in one run. */
+  purgedRows: 10_000,
+  sweptRows: 500,
+  sweptBatches: 40,
+} as const;
+
+/** What `Retry-After` says to a refusal for a passing reason, in seconds; a rate says when it has room again. */
+export const RETRY_AFTER = { overloaded: 2, queue_full: 5, facilitator_unavailable: 5, too_many_held_payments: 5, rate_limited: 60 } as const;
+
+/** Rates, in force while `RATE_LIMITS` is on; each is a setting [LM2, TR3]. An IPv6 client counts by its /64. */
 export const RATES = {
+  /** Commits per minute and IP, whatever they are answered. */
+  commitsPerMinute: 60,
+  /** Polls of jobs per 10 s and IP. */
+  pollsPerTenSeconds: 200,
+  /** Requests to the pairing endpoints per minute and IP. */
+  trustPerMinute: 10,
+  /** Worker sockets per IP. */
+  socketsPerIp: 256,
+  /** Frames per second and socket; heartbeats that the platform answers are none. */
+  messagesPerSecond: 50,
+  /** Frames of one socket in one burst. */
+  messageBurst: 100,
   /** Claims of pairing codes per minute and IP. */
   pairingClaimsPerMinute: 10,
   /** Failed claims of pairing codes per minute, all together. */

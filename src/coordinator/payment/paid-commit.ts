@@ -1,3 +1,4 @@
+import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
@@ -5,7 +6,7 @@ import { errorFacts, logError } from "../log.ts";
 import type { AppContext } from "../routes/app-env.ts";
 import { askHub } from "../routes/ask-hub.ts";
 import { type Commit, accepted, refused } from "../routes/commit-answer.ts";
-import { RETRY_AFTER, refuse } from "../routes/refuse.ts";
+import { refuse } from "../routes/refuse.ts";
 import { verifyPayment } from "./facilitator.ts";
 import { feePayers } from "./fee-payers.ts";
 import { answer402, paymentHeaders, setSettlement } from "./headers.ts";

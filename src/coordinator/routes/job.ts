@@ -1,4 +1,4 @@
-import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { setSettlement } from "../payment/headers.ts";
 import { findJob } from "../store/jobs.ts";
@@ -6,7 +6,7 @@ import { jobJson } from "../store/job-view.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { waitLeft, waitParameter } from "./prefer.ts";
-import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+import { refuse, refuseWith } from "./refuse.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { describeIssues, UserId } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
@@ -12,7 +12,7 @@ import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { readJsonBody, refuseBody } from "./body.ts";
 import { clientIp } from "./client-ip.ts";
-import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+import { refuse, refuseWith } from "./refuse.ts";
 
 const CODE = /^[0-9A-F]{6}$/;
 
@@ -45,23 +45,23 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const { provider_pubkey: key, signature } = body.fields;
   const code = body.fields.pairing_code.toUpperCase();
   if (!isPublicKey(key)) return refuseWith(c, 400, "Invalid provider_pubkey: must be an ed25519 public key");
-  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings))))) {
-    return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
-  }
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
   // What has not the form of a code cannot hit one, so it is no guess either.
   if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
 
+  const id = crypto.randomUUID();
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id)))) {
+    return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
+  }
+
   const now = Date.now();
   const claim = await claimCode(c.env.DB, code, key, now);
-  if (!claim.ok) {
-    if (rateLimits) await askHub(c.env, (hub) => hub.codeClaimFailed());
-    return refuseWith(c, 400, claim.reason);
+  if (!claim.ok) return refuseWith(c, 400, claim.reason);
+  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker, and counts one failure less.
+  const told = [askHub(c.env, (hub) => hub.paired(claim.userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
+  for (const { status, reason } of (await Promise.allSettled(told)).filter((one) => one.status === "rejected")) {
+    logError("paired_not_told", { request_id: c.var.requestId, status, ...errorFacts(reason) });
   }
-  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker.
-  await askHub(c.env, (hub) => hub.paired(claim.userId, key)).catch((error: unknown) => {
-    logError("paired_not_told", { request_id: c.var.requestId, ...errorFacts(error) });
-  });
   const paired: Paired = { user_id: claim.userId, paired_at: isoTime(now) };
   return c.json(paired);
 }

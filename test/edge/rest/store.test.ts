@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 9, 1);
-const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY };
+const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY, expiredCode: DAY };
 
 async function insertJobs(prefix: string, count: number, endedAt: number | null): Promise<void> {
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;

@@ -1,11 +1,13 @@
+import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { RATES } from "../../../src/protocol/limits.ts";
 import { Paired, PairingCode, TrustList } from "../../../src/protocol/trust.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { keyPair, signText } from "../../../src/receipt/index.ts";
 import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";
-import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { TASK, failingAnswer, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker } from "./worker.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -14,7 +16,8 @@ beforeEach(freshInstance);
 const CREATE = "/v1/trust/create";
 const CLAIM = "/v1/trust/claim";
 const HOUR = 3_600_000;
-const LIMITED = { RATE_LIMITS: "on" };
+/** With rates; that of the endpoints themselves, which this file would use up, is high. */
+const LIMITED = { RATE_LIMITS: "on", TRUST_PER_MINUTE: "1000" };
 const network = env.INSTANCE === "evm" ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
 const keyOf = (seed: number) => keyPair(new Uint8Array(32).fill(seed));
 const [A, B] = [keyOf(1).publicKey, keyOf(2).publicKey];
@@ -193,25 +196,52 @@ describe("POST /v1/trust/claim", () => {
 
   test("[TR3] an eleventh claim in a minute is 429 with Retry-After", async () => {
     const claim = () => post(CLAIM, { pairing_code: "000000", provider_pubkey: A }, {}, LIMITED);
-    // Should a minute begin right here, the count begins again: then twenty are enough in any case.
-    const statuses = [];
-    for (let i = 0; i < 20; i++) statuses.push(await claim());
-    const limited = statuses.filter(({ status }) => status === 429);
-    expect(limited.length).toBeGreaterThan(0);
-    expect(statuses.slice(0, 10).every(({ status }) => status === 400)).toBe(true);
-    for (const answer of limited) {
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await refusal(answer, 429)).toBe("rate_limited");
-    }
+    for (let i = 0; i < RATES.pairingClaimsPerMinute; i++) expect((await claim()).status).toBe(400);
+    const answer = await claim();
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refusal(answer, 429)).toBe("rate_limited");
   });
 
-  test("[TR3] after thirty failed claims in a minute all are 429, whoever asks", async () => {
-    const claim = (ip: number) =>
-      post(CLAIM, { pairing_code: "000000", provider_pubkey: A, "": "" }, { "x-real-ip": `192.0.2.${ip}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
-    const before = Math.floor(Date.now() / 60_000);
-    for (let i = 0; i < 30; i++) expect((await claim(i)).status).toBe(400);
-    const after = (await claim(99)).status;
-    if (Math.floor(Date.now() / 60_000) === before) expect(after).toBe(429);
+  /** A claim by a client that nobody has seen. */
+  let clients = 0;
+  const strangerClaims = (pairing_code: string) =>
+    post(CLAIM, { pairing_code, provider_pubkey: A }, { "x-real-ip": `192.0.2.${++clients}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
+
+  test("[TR3] after thirty failed claims in a minute all are 429, whoever asks; claims that win are no failures", async () => {
+    const codes = [];
+    for (let i = 0; i < 5; i++) codes.push(await create("u"));
+    for (const code of codes) expect((await strangerClaims(code)).status).toBe(200);
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) expect((await strangerClaims("000000")).status).toBe(400);
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
+  });
+
+  test("[TR3] a burst gets no further, though none of it is known to have failed yet", async () => {
+    const answers = await Promise.all(Array.from({ length: 45 }, () => strangerClaims("000000")));
+    expect(answers.filter(({ status }) => status === 400)).toHaveLength(RATES.failedPairingClaimsPerMinute);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(45 - RATES.failedPairingClaimsPerMinute);
+  });
+
+  test("[TR3] a hub that loses its memory has not forgotten them", async () => {
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) expect((await strangerClaims("000000")).status).toBe(400);
+    await evictDurableObject(env.HUB.getByName("hub"));
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
+  });
+
+  test("[TR3] a claim whose answer was lost and that is asked about again counts once", async () => {
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) {
+      const hub = failingAnswer();
+      expect(
+        (
+          await post(
+            CLAIM,
+            { pairing_code: "000000", provider_pubkey: A },
+            { "x-real-ip": `198.51.100.${i}` },
+            { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip", ...hub },
+          )
+        ).status,
+      ).toBe(400);
+    }
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
   });
 
   test("[LM2] without rate limits claims are not counted", async () => {
