@@ -7,27 +7,33 @@ import { pairText } from "../../protocol/worker-messages.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { errorFacts, logError } from "../log.ts";
-import { claimCode, listPairings, storeCode } from "../store/trust.ts";
+import { claimCode, storeCode, trustOf } from "../store/trust.ts";
+import { boundToken } from "../store/users.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { readJsonBody, refuseBody } from "./body.ts";
 import { clientIp } from "./client-ip.ts";
 import { refuse, refuseWith } from "./refuse.ts";
+import { provesUser, readUserToken } from "./user-token.ts";
 
 const CODE = /^[0-9A-F]{6}$/;
 
 /** How many fresh codes are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
 const CODE_TRIES = 8;
 
-/** `POST /v1/trust/create` [SPEC, TR3]. */
+/** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
   const body = await readFields(c, PairingCreate, ["user_id"]);
   if (!body.ok) return body.answer;
+  const { user_id: userId } = body.fields;
+  const token = readUserToken(c.req.header("X-User-Token"), userId);
+  if (!token.ok) return refuseWith(c, 400, token.error);
+  if (!provesUser(token.hash, await boundToken(c.env.DB, userId, token.hash, Date.now()))) return refuse(c, "user_token_required");
   const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
   for (let tries = 0; tries < CODE_TRIES; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
-    const stored = await storeCode(c.env.DB, { code, userId: body.fields.user_id, now, openLimit });
+    const stored = await storeCode(c.env.DB, { code, userId, now, openLimit });
     if (stored.ok) {
       const created: PairingCode = { pairing_code: code, expires_at: isoTime(stored.expiresAt) };
       return c.json(created, 201);
@@ -66,13 +72,16 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   return c.json(paired);
 }
 
-/** `GET /v1/trust/list` [SPEC, API4]. */
+/** `GET /v1/trust/list` [SPEC, API4, TR2]. */
 export async function listProviders(c: AppContext): Promise<Response> {
   const given = c.req.query("user_id");
   if (given === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
   const user = UserId.safeParse(given);
   if (!user.success) return refuseWith(c, 400, `Invalid user_id: ${user.error.issues[0]?.message ?? "not readable"}`);
-  const pairings = await listPairings(c.env.DB, user.data);
+  const token = readUserToken(c.req.header("X-User-Token"), user.data);
+  if (!token.ok) return refuseWith(c, 400, token.error);
+  const { pairings, tokenHash } = await trustOf(c.env.DB, user.data, null);
+  if (!provesUser(token.hash, tokenHash)) return refuse(c, "user_token_required");
   const body: TrustList = {
     providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
   };

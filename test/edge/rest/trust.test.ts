@@ -2,12 +2,12 @@ import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { RATES } from "../../../src/protocol/limits.ts";
+import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
 import { Paired, PairingCode, TrustList } from "../../../src/protocol/trust.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { keyPair, signText } from "../../../src/receipt/index.ts";
 import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";
-import { TASK, failingAnswer, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { type Overrides, TASK, failingAnswer, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker } from "./worker.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -269,6 +269,122 @@ describe("POST /v1/trust/claim", () => {
   test("[API1] the store out of reach is 503", async () => {
     expect(await refusal(await post(CLAIM, { pairing_code: "ABCDEF", provider_pubkey: A }, {}, { DB: failingDb() }), 503)).toBe("overloaded");
   });
+});
+
+describe("X-User-Token", () => {
+  const MINE = { "x-user-token": "correct horse, battery staple" };
+  const PRIVATE = { ...TASK, user_id: "u", privacy_class: "PRIVATE" };
+  const createAs = (headers: Record<string, string>, overrides: Overrides = {}) => post(CREATE, { user_id: "u" }, headers, overrides);
+  const listAs = (headers: Record<string, string>) => rest("/v1/trust/list?user_id=u", { headers });
+  const commitAs = (headers: Record<string, string>, overrides: Overrides = {}) => post("/v1/jobs/commit/cheap", PRIVATE, headers, overrides);
+  const stored = () =>
+    env.DB.prepare("SELECT user_id, token_hash FROM users")
+      .all()
+      .then(({ results }) => results);
+
+  test("[TR2] sent with the first code ever, it is needed for codes, lists and PRIVATE jobs of that user, and for nothing else", async () => {
+    const { pairing_code } = await read(await createAs(MINE), PairingCode);
+    const wrongs = [{}, { "x-user-token": "another" }, { "x-user-token": `${MINE["x-user-token"]} ` + "x" }];
+    for (const headers of wrongs) {
+      for (const answer of [await createAs(headers), await listAs(headers), await commitAs(headers)]) {
+        expect(await refusal(answer, 401)).toBe("user_token_required");
+      }
+    }
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await listAs(MINE)).status).toBe(200);
+    expect((await commitAs(MINE)).status, "422 comes after").toBe(422);
+    expect((await post("/v1/jobs/commit/cheap", { ...TASK, user_id: "u" })).status, "PUBLIC needs none").toBe(201);
+    expect((await post(CLAIM, { pairing_code, provider_pubkey: A })).status, "nor does the worker").toBe(200);
+    expect((await post(CREATE, { user_id: "v" })).status, "nor another user").toBe(201);
+  });
+
+  test("[TR2] only a hash of it is kept, another one for another user", async () => {
+    await createAs(MINE);
+    await post(CREATE, { user_id: "v" }, MINE);
+    const rows = await stored();
+    expect(rows.map(({ token_hash }) => token_hash)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    expect(rows[0]?.token_hash).not.toBe(rows[1]?.token_hash);
+    expect(JSON.stringify(await env.DB.prepare("SELECT * FROM users").all())).not.toContain("horse");
+  });
+
+  test("[TR2] only the first code ever may bring it: a user who began without goes on without, whatever was swept since", async () => {
+    await create("u");
+    await env.DB.prepare("DELETE FROM pairings").run();
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await createAs({})).status).toBe(201);
+    expect(await stored()).toEqual([{ user_id: "u", token_hash: null }]);
+  });
+
+  test("[TR2] a user whose codes a router of before tokens made has begun without", async () => {
+    await create("u");
+    await env.DB.prepare("DELETE FROM users").run();
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await createAs({})).status).toBe(201);
+  });
+
+  test("[TR2] of many first codes with different tokens at once one token wins", async () => {
+    const tokens = Array.from({ length: 12 }, (_, i) => ({ "x-user-token": `token ${i}` }));
+    const statuses = await Promise.all(tokens.map(async (token) => (await createAs(token)).status));
+    expect(statuses.filter((status) => status === 201)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(11);
+    const winner = tokens[statuses.indexOf(201)] ?? {};
+    expect((await listAs(winner)).status).toBe(200);
+  });
+
+  test("[TR2, API2] one that cannot be a token is 400, and 400 comes first", async () => {
+    for (const token of ["", "é", "x".repeat(LIMITS.userTokenChars + 1)]) {
+      const headers = { "x-user-token": token };
+      for (const answer of [await createAs(headers), await listAs(headers), await commitAs(headers)]) {
+        expect(await refusal(answer, 400)).toContain("X-User-Token");
+      }
+    }
+    expect(await stored()).toEqual([]);
+    expect((await createAs({ "x-user-token": "x".repeat(LIMITS.userTokenChars) })).status).toBe(201);
+    expect(await refusal(await post(CREATE, {}), 400)).toContain("user_id");
+    expect(await refusal(await post("/v1/jobs/commit/cheap", { ...PRIVATE, payload: {} }), 400)).toContain("task_type");
+  });
+
+  test("[TR2, PY5] after 402 without a payment, before idempotency, payment and the hub", async () => {
+    await createAs(MINE);
+    const gated = { TESTNET_MODE: "false" };
+    expect((await commitAs({}, gated)).status).toBe(402);
+    const hub = failingHub({});
+    expect(await refusal(await commitAs({ "x-payment": "x", "idempotency-key": "k" }, { ...gated, ...hub }), 401)).toBe("user_token_required");
+    expect(hub.calls()).toBe(0);
+  });
+
+  test("[TR2] a PRIVATE commit reads D1 once", async () => {
+    await createAs(MINE);
+    let batches = 0;
+    const DB = new Proxy(env.DB, {
+      get(target, member) {
+        if (member === "batch") batches++;
+        else if (member !== "prepare") throw new Error(`D1 was asked by ${String(member)}`);
+        const method: unknown = Reflect.get(target, member);
+        return typeof method === "function" ? method.bind(target) : method;
+      },
+    });
+    expect((await commitAs(MINE, { DB })).status).toBe(422);
+    expect(batches).toBe(1);
+  });
+
+  test("[API1] the store out of reach is 503, never an open door", async () => {
+    await createAs(MINE);
+    expect(await refusal(await commitAs({}, { DB: failingDb() }), 503)).toBe("overloaded");
+  });
+});
+
+test("[TR1] a user_id, which is a secret, is in no line of ours, whatever fails", async () => {
+  const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const user = "a-secret-user-id";
+  await env.DB.prepare("DROP TABLE pairings").run();
+  const body = { ...TASK, user_id: user, privacy_class: "PRIVATE" };
+  for (const answer of [await rest(`/v1/trust/list?user_id=${user}`), await post(CREATE, { user_id: user }), await post("/v1/jobs/commit/cheap", body)]) {
+    expect(await refusal(answer, 503)).toBe("overloaded");
+  }
+  const lines = JSON.stringify(logged.mock.calls);
+  expect(lines.match(/no such table: pairings/g)).toHaveLength(3);
+  expect(lines).not.toContain(user);
 });
 
 describe("GET /v1/trust/list", () => {
