@@ -107,14 +107,15 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     savedExecuteDue: 0,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
-  if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    if (paying !== undefined) release(state, paying.key, job.id, turn);
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
-    return;
-  }
+  // Before the refusal that is stored: a hub that is full stores nothing more.
   if (isFull(state, job)) {
     if (paying !== undefined) release(state, paying.key, job.id, turn);
     turn.effects.push({ type: "refused", jobId: job.id, reason: "queue_full" });
+    return;
+  }
+  if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
+    if (paying !== undefined) release(state, paying.key, job.id, turn);
+    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return;
   }
   if (paying !== undefined) {

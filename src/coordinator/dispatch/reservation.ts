@@ -26,11 +26,12 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     // Its own job: the answer to the submit was lost.
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
+  // Before the refusal that is stored: a hub that is full stores nothing more.
+  if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
     return { state: "refused", reason: "no_trusted_worker" };
   }
-  if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, turn)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: turn.now + TIMING.reservation } };

@@ -180,4 +180,13 @@ describe("limits of the queue [LM1]", () => {
     bytes.submit("big", { payloadBytes: LIMITS.queuedPayloadBytes });
     expect(words(bytes.submit("one more", { payloadBytes: 1 }))).toBe("queue_full");
   });
+
+  test("[LM1] a PRIVATE job that nobody may run is not refused with a row while the queue is full", () => {
+    const desk = new Desk();
+    desk.submit("big", { payloadBytes: LIMITS.queuedPayloadBytes });
+    const secret = { privacyClass: "PRIVATE", payloadBytes: 1 } as const;
+    expect(words(desk.submit("secret", secret))).toBe("queue_full");
+    expect(words(desk.reserve("k", "paid", {}, secret))).toBe("queue_full");
+    expect([desk.ends.get("secret"), desk.ends.get("paid")]).toEqual([undefined, undefined]);
+  });
 });
