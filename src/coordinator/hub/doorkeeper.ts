@@ -12,10 +12,10 @@ export const CLIENT_HEADER = "x-router-client";
 export class Doorkeeper {
   readonly #settings: Settings;
   readonly #sockets: Sockets;
-  readonly #dispatcher: Dispatcher;
+  readonly #dispatcher: Pick<Dispatcher, "apply" | "send" | "close">;
   readonly #clock: () => number;
 
-  constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: Dispatcher; clock: () => number }) {
+  constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: Pick<Dispatcher, "apply" | "send" | "close">; clock: () => number }) {
     this.#settings = parts.settings;
     this.#sockets = parts.sockets;
     this.#dispatcher = parts.dispatcher;

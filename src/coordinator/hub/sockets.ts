@@ -48,9 +48,12 @@ export type Conn = {
   leaving: boolean;
 };
 
+/** What the platform does for sockets. */
+type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
-  readonly #ctx: DurableObjectState;
+  readonly #ctx: Platform;
   readonly #conns = new Map<string, Conn>();
   /** Unregistered sockets, oldest first. */
   readonly #strangers = new Map<string, Conn>();
@@ -58,7 +61,7 @@ export class Sockets {
   readonly #perClient = new Map<string, number>();
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
-  constructor(ctx: DurableObjectState) {
+  constructor(ctx: Platform) {
     this.#ctx = ctx;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(HEARTBEAT, HEARTBEAT_ACK));
   }

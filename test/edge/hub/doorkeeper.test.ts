@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { LIMITS, RATES, TIMING } from "../../../src/protocol/limits.ts";
-import { CLIENT_HEADER } from "../../../src/coordinator/hub/doorkeeper.ts";
+import { readSettings } from "../../../src/coordinator/config.ts";
+import { CLIENT_HEADER, Doorkeeper } from "../../../src/coordinator/hub/doorkeeper.ts";
+import { type Registered, Sockets } from "../../../src/coordinator/hub/sockets.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 
@@ -10,6 +12,18 @@ withSettings({ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
 function dial(hub: TestHub, address: string, headers: Record<string, string> = {}): Promise<Response> {
   return hub.fetch(new Request("http://hub.test/", { headers: { Upgrade: "websocket", "x-test-ip": address, ...headers } }));
 }
+
+const REGISTERED: Registered = {
+  key: "00".repeat(32),
+  id: "worker",
+  authenticated: false,
+  mobile: false,
+  capabilities: ["TASK"],
+  tier: "Open",
+  acks: false,
+  lastUsedAt: 0,
+  draining: false,
+};
 
 type Stranger = { status: number; closed: () => number | null };
 
@@ -31,6 +45,25 @@ function flood(hub: TestHub, worker: TestWorker, count: number, frame: object = 
 }
 
 const heard = (worker: TestWorker, type: string) => worker.texts.filter((text) => JSON.parse(text).type === type).length;
+
+describe("sockets in all", () => {
+  test("[LM1] 5,000 are held, the next is refused", () => {
+    // The platform keeps sockets for hours; here nobody does.
+    const platform = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
+    const sockets = new Sockets(platform);
+    const nobody = { apply: () => [], send: () => {}, close: () => {} };
+    const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
+    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: nobody, clock: () => Date.now() });
+    const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
+    const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
+      const { status } = doorkeeper.admit(dialling);
+      for (const stranger of [...sockets.strangers()]) sockets.identify(stranger, REGISTERED);
+      return status;
+    });
+    expect(statuses.filter((status) => status === 101)).toHaveLength(LIMITS.sockets);
+    expect(statuses.at(-1)).toBe(503);
+  });
+});
 
 describe("sockets of one client", () => {
   test("[LM2] up to the limit are let in, registered or not; the next is 429 with Retry-After, another client's is not", async () => {

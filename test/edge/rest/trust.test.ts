@@ -60,19 +60,19 @@ describe("POST /v1/trust/create", () => {
     ['{"user_id":null}', "Missing required fields: user_id"],
     ['{"user_id":""}', "user_id"],
     ['{"user_id":7}', "user_id"],
-    [`{"user_id":"${"x".repeat(129)}"}`, "user_id"],
+    [`{"user_id":"${"x".repeat(LIMITS.userIdChars + 1)}"}`, "user_id"],
     ['{"user_id":"a\\u0007"}', "user_id"],
   ])("[API4] %s is 400 naming the field", async (body, names) => {
     expect(await refusal(await post(CREATE, body), 400)).toContain(names);
   });
 
   test("[LM1] a large body is 413", async () => {
-    expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(600_000)}"}`), 413)).toBe("payload_too_large");
+    expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(LIMITS.bodyBytes)}"}`), 413)).toBe("payload_too_large");
   });
 
   test("[TR3] a sixth open code of a user is 429 with Retry-After until the first expires; others go on", async () => {
     const codes = [];
-    for (let i = 0; i < 5; i++) codes.push(await create("u"));
+    for (let i = 0; i < LIMITS.openPairingCodes; i++) codes.push(await create("u"));
     await expire(codes[0] ?? "", Date.now() + 90_000);
     const response = await post(CREATE, { user_id: "u" }, {}, LIMITED);
     expect(await refusal(response, 429)).toBe("rate_limited");
@@ -284,7 +284,7 @@ describe("X-User-Token", () => {
 
   test("[TR2] sent with the first code ever, it is needed for codes, lists and PRIVATE jobs of that user, and for nothing else", async () => {
     const { pairing_code } = await read(await createAs(MINE), PairingCode);
-    const wrongs = [{}, { "x-user-token": "another" }, { "x-user-token": `${MINE["x-user-token"]} ` + "x" }];
+    const wrongs = [{}, { "x-user-token": "another" }, { "x-user-token": `${MINE["x-user-token"]} x` }];
     for (const headers of wrongs) {
       for (const answer of [await createAs(headers), await listAs(headers), await commitAs(headers)]) {
         expect(await refusal(answer, 401)).toBe("user_token_required");
@@ -410,7 +410,10 @@ describe("GET /v1/trust/list", () => {
     expect(await list("e\u0301'; DROP TABLE pairings; --")).toEqual([]);
   });
 
-  test.each(["", "?user_id=", "?user=u", `?user_id=${"x".repeat(129)}`, "?user_id=a%00"])("[API4] /v1/trust/list%s is 400 naming user_id", async (query) => {
-    expect(await refusal(await rest(`/v1/trust/list${query}`), 400)).toContain("user_id");
-  });
+  test.each(["", "?user_id=", "?user=u", `?user_id=${"x".repeat(LIMITS.userIdChars + 1)}`, "?user_id=a%00"])(
+    "[API4] /v1/trust/list%s is 400 naming user_id",
+    async (query) => {
+      expect(await refusal(await rest(`/v1/trust/list${query}`), 400)).toContain("user_id");
+    },
+  );
 });

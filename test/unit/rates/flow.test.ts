@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RATES, TIMING } from "../../../src/protocol/limits.ts";
 import { type Flow, freshFlow, type Passage, takeFrame } from "../../../src/coordinator/rates/index.ts";
