@@ -74,6 +74,8 @@ export const LIMITS = {
   countedClients: 10_000,
   /** Keys without a signature whose last job one hub remembers. */
   unprovenKeys: 5_000,
+  /** Bytes of a facilitator's answer; a longer one is none. */
+  facilitatorAnswerBytes: 64 * KiB,
 } as const;
 
 /** Times in milliseconds. */
@@ -138,6 +140,26 @@ export const TIMING = {
   stakeSpread: 1 * MINUTE,
   /** How long a question for a stake may wait behind others. */
   stakeWait: 5 * SECOND,
+  /** How long a commit waits for its settlement: as long as the facilitator may take, and a moment. */
+  settleWait: 25 * SECOND,
+  /** How much longer than now an EVM authorization must be good: 30 s of waiting for a worker, and then its settlement on the chain [PY7]. */
+  evmMargin: 40 * SECOND,
+  /** The longest an EVM authorization counts as good: it may be so for ever, and a job may not wait for ever. */
+  evmLongest: 24 * HOUR,
+  /** How long an SVM transaction is taken to be alive: its blockhash lives for 60 to 90 s [PY8]. */
+  svmLifetime: 120 * SECOND,
+  /** How long a signed payment must stay good: `maxTimeoutSeconds` of a 402. */
+  paymentValid: 300 * SECOND,
+  /** How long before the end of an authorization an unknown outcome is asked for whatever the pause [PY8]. */
+  settleLastChance: 10 * SECOND,
+  /** What a rate "per minute" counts over. */
+  minute: 1 * MINUTE,
+  /** How long the facilitator may take to say what it supports, to verify and to settle [PY8]. */
+  supported: 5 * SECOND,
+  verify: 5 * SECOND,
+  settle: 20 * SECOND,
+  /** What a rate "per 10 s" counts over. */
+  tenSeconds: 10 * SECOND,
 } as const;
 
 /** The longest `wait` in seconds; more is read as this [API6]. */
@@ -165,6 +187,40 @@ export const TUNING = {
   purgedRows: 10_000,
   sweptRows: 500,
   sweptBatches: 40,
+  /** How long changes gather after a write of the journal failed: tried again at once, rebuilding would make the same change and go round and round. */
+  journalPause: 500,
+  /** Characters of jobs that ended lately and are still answered from memory. */
+  recentChars: 4 * MiB,
+  /** How long changes gather on their way to D1, so that they travel together. */
+  outboxLinger: 100,
+  /** First pause after D1 has refused; it doubles. */
+  outboxBackoff: 1 * SECOND,
+  /** Longest pause after D1 has refused. */
+  outboxBackoffMax: 30 * SECOND,
+  /** Refusals of D1 in a row after which it is logged. */
+  outboxReport: 10,
+  /** Payments that are copied to D1 in one write. */
+  copiedPayments: 200,
+  /** Rows larger than this travel to D1 alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past its 2 MB. */
+  aloneBytes: 256 * KiB,
+  /** Bytes of the rows that travel to D1 in one statement. */
+  batchBytes: 768 * KiB,
+  /** Rows that travel to D1 in one statement. */
+  batchRows: 500,
+  /** Longest pause before the hub is asked a second time. */
+  hubRetryPause: 100,
+  /** How long the facilitator's list of fee payers counts as fresh. */
+  feePayersFresh: 5 * MINUTE,
+  /** How long a facilitator that gave no list is not asked again: a 402 must not wait for it each time [PY12]. */
+  feePayersPause: 2 * SECOND,
+  /** Longest time that others are answered from an old list while one asks for a new one. */
+  feePayersAsking: 6 * SECOND,
+  /** How fresh the list must be before a payment is refused for not being by one of them. */
+  feePayersRefusing: 10 * SECOND,
+  /** How long a commit waits before it looks again at a payment that a request of before the hub lost its memory reserved. */
+  busyPause: 500,
+  /** How long those found silent are not looked at again at a claim. */
+  silentRechecked: 1 * SECOND,
 } as const;
 
 /** What `Retry-After` says to a refusal for a passing reason, in seconds; a rate says when it has room again. */

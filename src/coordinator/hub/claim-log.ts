@@ -1,5 +1,4 @@
-const MINUTE = 60_000;
-
+import { TIMING } from "../../protocol/limits.ts";
 /**
  * The claims of pairing codes of the last minute, in the hub's SQLite: a hub that slept has not forgotten them [TR3].
  * A claim counts as failed from its beginning until it is known to have won, so that neither a burst nor a lost answer gets past the limit.
@@ -14,7 +13,7 @@ export class ClaimLog {
   /** Begins the claim `id`; false when its client, or all failed claims together, are at their limit. The same claim asked about again is the same. */
   begin(id: string, client: string, most: { perClient: number; failed: number }, now: number): boolean {
     // What lies ahead was written before the clock was set back.
-    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ? OR began_at > ?", now - MINUTE, now);
+    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ? OR began_at > ?", now - TIMING.minute, now);
     const { known, own, failed } = this.#sql
       .exec<{ known: number; own: number; failed: number }>(
         "SELECT count(*) FILTER (WHERE id = ?1) AS known, count(*) FILTER (WHERE client = ?2) AS own, count(*) FILTER (WHERE failed = 1) AS failed FROM code_claims",
@@ -35,6 +34,6 @@ export class ClaimLog {
 
   /** Forgets whom nobody has to count any more. */
   purge(now: number): void {
-    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ?", now - MINUTE);
+    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ?", now - TIMING.minute);
   }
 }

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { SlidingCount } from "../rates/index.ts";
 import type { AppEnv } from "./app-env.ts";
@@ -8,9 +8,9 @@ import { refuse } from "./refuse.ts";
 
 /** Each rate: its setting, its period, and the platform's counter of the wrangler files that counts the same per location [LM2]. */
 const RATED = {
-  commits: { setting: "commitsPerMinute", period: 60_000, counter: "COMMIT_RATE" },
-  polls: { setting: "pollsPerTenSeconds", period: 10_000, counter: "POLL_RATE" },
-  trust: { setting: "trustPerMinute", period: 60_000, counter: "TRUST_RATE" },
+  commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
+  polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
+  trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
 } as const;
 
 /** What this isolate has counted. Shared by all requests, bounded, gone with the isolate. */

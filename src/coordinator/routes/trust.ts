@@ -18,9 +18,6 @@ import { provesUser, readUserToken } from "./user-token.ts";
 
 const CODE = /^[0-9A-F]{6}$/;
 
-/** How many fresh codes are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
-const CODE_TRIES = 8;
-
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
   const body = await readFields(c, PairingCreate, ["user_id"]);
@@ -31,7 +28,7 @@ export async function createPairing(c: AppContext): Promise<Response> {
   if (!provesUser(token.hash, await boundToken(c.env.DB, userId, token.hash, Date.now()))) return refuse(c, "user_token_required");
   const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
-  for (let tries = 0; tries < CODE_TRIES; tries++) {
+  for (let tries = 0; tries < LIMITS.pairingCodeTries; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
     const stored = await storeCode(c.env.DB, { code, userId, now, openLimit });
     if (stored.ok) {

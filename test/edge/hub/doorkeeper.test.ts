@@ -20,6 +20,7 @@ const REGISTERED: Registered = {
   mobile: false,
   capabilities: ["TASK"],
   tier: "Open",
+  tierDue: 0,
   acks: false,
   lastUsedAt: 0,
   draining: false,
