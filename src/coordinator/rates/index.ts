@@ -1,3 +1,3 @@
 export { type Flow, freshFlow, type Passage, takeFrame } from "./flow.ts";
 export { networkOf } from "./network.ts";
-export { type Pass, SlidingCount } from "./sliding-count.ts";
+export { SlidingCount } from "./sliding-count.ts";
