@@ -44,7 +44,8 @@ describe("RATE_LIMITS=on", () => {
     const worker = await specWorker(evm.socketUrl);
     for (let each = 0; each < 300; each += 1) worker.send({ type: "heartbeat", n: each });
     await worker.frame((frame) => frame.type === "error" && frame.code === "rate_limited");
-    expect(worker.frames.filter(({ type }) => type === "heartbeat_ack").length).toBeGreaterThanOrEqual(100);
+    // The registration was the first of the hundred.
+    expect(worker.frames.filter(({ type }) => type === "heartbeat_ack").length).toBeGreaterThanOrEqual(99);
     const timer = setInterval(() => {
       for (let each = 0; each < 30; each += 1) worker.send({ type: "heartbeat", n: each });
     }, 100);
