@@ -1,3 +1,4 @@
+import { TUNING } from "../../protocol/limits.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
@@ -29,9 +30,6 @@ type Idempotent = { userId: string; key: string; fingerprint: string; jobId: str
 
 /** The result of a job that was refused at commit [JB8]. */
 export const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
-
-/** What could not be written is not tried again at once: rebuilding makes the same change, and both would go round and round. */
-const PAUSE = 500;
 
 /** Everything that happened since the last commit: what to write, then what to send. */
 class Batch {
@@ -206,7 +204,7 @@ export class Dispatcher {
       this.#journal.transaction(() => this.#write(batch));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
-      this.#pause = PAUSE;
+      this.#pause = TUNING.journalPause;
       batch.done.reject(error);
       // Who was to be told that it is registered was not: without the answer it would work on what is given away.
       for (const post of batch.posts)

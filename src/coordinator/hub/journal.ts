@@ -1,5 +1,6 @@
 import type { JobStatus } from "../../protocol/job.ts";
 import { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import { LIMITS, TUNING } from "../../protocol/limits.ts";
 import { Receipt } from "../../protocol/receipt.ts";
 import * as z from "zod";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
@@ -77,6 +78,10 @@ ALTER TABLE payments ADD COLUMN rev INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE payments ADD COLUMN copied_rev INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
 `,
+  `
+CREATE TABLE IF NOT EXISTS code_claims (id TEXT PRIMARY KEY, client TEXT NOT NULL, began_at INTEGER NOT NULL, failed INTEGER NOT NULL) WITHOUT ROWID;
+DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
+`,
 ];
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
@@ -88,6 +93,8 @@ const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass:
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
+  /** When keys were last given a job that neither signed nor did wrong. In memory, bounded: anyone can make up as many as they like. */
+  readonly #unproven = new Map<string, number>();
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -204,20 +211,32 @@ export class Journal {
         key,
       )
       .toArray()[0];
-    if (row === undefined) return null;
+    if (row === undefined) {
+      const lastUsedAt = this.#unproven.get(key);
+      return lastUsedAt === undefined ? null : { record: { strikes: 0, parks: 0, parkedUntil: 0 }, authenticatedAt: null, lastUsedAt };
+    }
     const { strikes, parks } = row;
     return { record: { strikes, parks, parkedUntil: row.parked_until }, authenticatedAt: row.authenticated_at, lastUsedAt: row.last_used };
   }
 
+  /** A worker's key came or went. Kept on disk only once it has signed, or has a record. */
   keySeen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
-    this.#sql.exec(
-      `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?3, ?4)
-       ON CONFLICT (key) DO UPDATE SET last_seen = ?3, last_used = ?4, authenticated_at = coalesce(?2, authenticated_at)`,
-      key,
-      authenticated ? now : null,
-      now,
-      lastUsedAt,
-    );
+    if (authenticated) {
+      this.#sql.exec(
+        `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?2, ?3)
+         ON CONFLICT (key) DO UPDATE SET authenticated_at = ?2, last_seen = ?2, last_used = ?3`,
+        key,
+        now,
+        lastUsedAt,
+      );
+      this.#unproven.delete(key);
+      return;
+    }
+    if (this.#sql.exec("UPDATE keys SET last_seen = ?2, last_used = ?3 WHERE key = ?1", key, now, lastUsedAt).rowsWritten > 0) return;
+    this.#unproven.delete(key);
+    if (lastUsedAt > 0) this.#unproven.set(key, lastUsedAt);
+    const [oldest] = this.#unproven.keys();
+    if (this.#unproven.size > LIMITS.unprovenKeys && oldest !== undefined) this.#unproven.delete(oldest);
   }
 
   keepRecord(key: string, record: KeyRecord, now: number): void {
@@ -232,10 +251,16 @@ export class Journal {
     );
   }
 
-  /** Forgets idempotency keys and worker keys older than these times, but no key that is connected [API5, WS5]. */
+  /** Forgets idempotency keys and worker keys of before these times, but no key that is connected; a bounded number at a time [API5, WS5, LM3]. */
   purge(idempotencyBefore: number, keysBefore: number, isConnected: (key: string) => boolean): void {
-    this.#sql.exec("DELETE FROM idempotency WHERE created_at < ?", idempotencyBefore);
-    const old = this.#sql.exec<{ key: string }>("SELECT key FROM keys WHERE last_seen < ? LIMIT 1000", keysBefore).toArray();
+    this.#sql.exec(
+      "DELETE FROM idempotency WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
+      idempotencyBefore,
+      TUNING.purgedRows,
+    );
+    const old = this.#sql
+      .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", keysBefore, TUNING.purgedRows)
+      .toArray();
     for (const { key } of old) {
       if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
     }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { TUNING } from "../../protocol/limits.ts";
 import type { Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/payments.ts";
 
@@ -113,9 +114,10 @@ export class LedgerStore {
     for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
   }
 
-  /** Forgets payments that have been done since before this time. */
+  /** Forgets payments that have been done since before this time, a bounded number at a time [LM3]. */
   purge(before: number): void {
-    this.#sql.exec("DELETE FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at < ?", before);
+    const done = "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
+    this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
   }
 }
 

@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
@@ -8,10 +8,11 @@ import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
 import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
-import { ClaimRates } from "./claim-rates.ts";
+import { ClaimLog } from "./claim-log.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import { Doorkeeper } from "./doorkeeper.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
@@ -24,12 +25,6 @@ import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { Streams } from "./streams.ts";
 import { Tiers } from "./tiers.ts";
 import { Waits } from "./waits.ts";
-
-/** An alarm that is later than this, ms, is taken for lost. */
-const OVERDUE = 1_000;
-
-/** Jobs that D1 does not have yet, at most: past that commits are refused until it catches up. */
-const MOST_BEHIND = 20_000;
 
 /**
  * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.
@@ -50,7 +45,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: Streams;
   readonly #recent = new Recent();
-  readonly #rates = new ClaimRates();
+  readonly #claims: ClaimLog;
+  readonly #doorkeeper: Doorkeeper;
   readonly #tiers: Tiers;
   #booted = false;
   #alarmAt: number | null = null;
@@ -62,6 +58,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
+    this.#claims = new ClaimLog(ctx.storage.sql);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
     const clock = () => this.#now();
@@ -96,6 +93,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       },
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
+    this.#doorkeeper = new Doorkeeper({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
     this.#admission = new Admission({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
@@ -112,7 +110,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     // The alarm that woke this object must not be set anew before it has run; one that is long overdue cannot be trusted to run at all.
     void ctx.blockConcurrencyWhile(async () => {
       const alarm = await ctx.storage.getAlarm();
-      this.#alarmAt = alarm !== null && alarm > this.#now() - OVERDUE ? alarm : null;
+      this.#alarmAt = alarm !== null && alarm > this.#now() - TUNING.alarmLost ? alarm : null;
       this.#booted = true;
       this.#arm();
     });
@@ -131,7 +129,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         return this.#accepted(known.jobId, input.wait);
       }
     }
-    if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
+    if (this.#outbox.size >= LIMITS.jobsBehind) return { ok: false, reason: "queue_full" };
     // A commit whose answer was lost may come again: it is the same job.
     const known = this.#journal.row(id);
     const recent = this.#recent.get(id);
@@ -157,7 +155,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    if (this.#outbox.size > MOST_BEHIND) return { state: "refused", reason: "queue_full" };
+    if (this.#outbox.size >= LIMITS.jobsBehind) return { state: "refused", reason: "queue_full" };
     return this.#purchases.reserve(input, payment);
   }
 
@@ -195,19 +193,20 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await this.#dispatcher.committed();
   }
 
-  async mayClaimCode(ip: string): Promise<boolean> {
-    const { pairingClaimsPerMinute, failedPairingClaimsPerMinute } = this.#settings.rates;
-    return this.#rates.mayClaim(ip, pairingClaimsPerMinute, failedPairingClaimsPerMinute, this.#now());
+  async mayClaimCode(client: string, id: string): Promise<boolean> {
+    const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
+    return this.#claims.begin(id, client, { perClient, failed }, this.#now());
   }
 
-  async codeClaimFailed(): Promise<void> {
-    this.#rates.failed(this.#now());
+  async codeClaimed(id: string): Promise<void> {
+    this.#claims.won(id);
   }
 
   async wake(): Promise<void> {
     const now = this.#now();
     this.#recent.clear();
     this.#streams.clear();
+    this.#claims.purge(now);
     this.#ledger.purge(now - this.#settings.retention.job);
     this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     await this.alarm();
@@ -217,18 +216,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
-      // The router makes an answer of it.
-      return new Response(null, { status: 503 });
-    }
-    const { 0: client, 1: server } = new WebSocketPair();
-    const now = this.#now();
-    const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
-    const host = this.#settings.publicHost ?? new URL(request.url).host;
-    const conn = this.#sockets.accept(server, { conn: crypto.randomUUID(), nonce, host, openedAt: now, seenAt: now, worker: null });
-    this.#sockets.send(conn.attachment.conn, { type: "challenge", nonce, network: this.#settings.network, host });
+    const response = this.#doorkeeper.admit(request);
     this.#arm();
-    return new Response(null, { status: 101, webSocket: client });
+    return response;
   }
 
   override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
@@ -259,7 +249,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#sockets.closeStrangers(this.#now());
+      this.#doorkeeper.closeStrangers();
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
       void this.#tiers.refresh();
@@ -277,6 +267,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const id = conn.attachment.conn;
     this.#sockets.heard(conn, this.#now());
     this.#dispatcher.apply({ type: "heard", conn: id });
+    if (!this.#doorkeeper.mayRead(conn, data)) return;
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
     const reading = parseWorkerFrame(data);
@@ -367,7 +358,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #arm(): void {
     if (!this.#booted) return;
     const now = this.#now();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#sockets.strangerDue].filter((due) => typeof due === "number");
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#doorkeeper.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;

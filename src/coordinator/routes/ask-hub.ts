@@ -1,3 +1,4 @@
+import { TUNING } from "../../protocol/limits.ts";
 import type { Env } from "../config.ts";
 import type { HubRpc } from "../hub/rpc.ts";
 
@@ -6,9 +7,6 @@ export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
 
 /** The one hub of an instance. */
 const HUB_NAME = "hub";
-
-/** Longest pause before the second try, ms. */
-const RETRY_PAUSE = 100;
 
 /** The hub is overloaded or cannot be reached. */
 export class HubUnavailable extends Error {
@@ -28,7 +26,7 @@ export async function askHub<T>(env: Env, ask: (hub: Hub) => Promise<T>): Promis
     const fault = faultOf(error);
     if (fault === "overloaded" || fault === "thrown") throw known(error);
   }
-  await scheduler.wait(Math.random() * RETRY_PAUSE);
+  await scheduler.wait(Math.random() * TUNING.hubRetryPause);
   try {
     return await ask(env.HUB.getByName(HUB_NAME));
   } catch (error) {

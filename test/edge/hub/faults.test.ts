@@ -271,7 +271,7 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     await hub.sql("CREATE TRIGGER broken BEFORE INSERT ON keys BEGIN SELECT RAISE(ABORT, 'disk'); END");
     const worker = await hub.connect();
-    worker.send(worker.registration());
+    worker.send(worker.registration({ signed: true }));
     expect(await worker.closed()).toBe(1012);
     expect(errors.events()).toContain("message_failed");
     await healJournal(hub);
@@ -288,7 +288,7 @@ describe("the hub's own storage", () => {
     await hub.sql("DROP TABLE version");
     await hub.evict();
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
-    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 3 }]);
+    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 4 }]);
   });
 
   test.for([

@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
 import { toBase64, toHex, verifyReceipt } from "../../../src/receipt/index.ts";
 import { TestHub } from "../support/worker-hub.ts";
@@ -444,7 +445,7 @@ describe("outputs", () => {
     const workers = [await hub.worker(), await hub.worker(), await hub.worker()];
     const id = await hub.commit();
     // With its quotes one byte too many.
-    const output = "x".repeat(1024 * 1024 - 1);
+    const output = "x".repeat(LIMITS.outputBytes - 1);
     for (const worker of workers) {
       const job = await worker.assigned();
       expect(await worker.complete(job, output)).toMatchObject({ status: "rejected", error: "output_too_large" });

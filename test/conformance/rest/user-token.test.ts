@@ -2,11 +2,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 
-/** Not built yet: CONFORMANCE_PENDING=1 runs it. */
-const built = Boolean(process.env.CONFORMANCE_PENDING);
 let evm: Subject;
 
-describe.runIf(built)("X-User-Token", () => {
+describe("X-User-Token", () => {
   beforeAll(async () => {
     evm = await start("evm");
   });
