@@ -16,8 +16,9 @@ export default defineConfig({
     silent: "passed-only",
     // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), the black-box probe of six minutes (npm run probe).
     include: [SUITES[process.env.SUITE ?? "lab"] ?? "none"],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // Above the 45 s of `until`, which says what it saw.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     maxWorkers: 2,
   },
 });

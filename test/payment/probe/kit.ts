@@ -65,11 +65,7 @@ export class Bench {
       Array.from({ length: count }, async () => {
         const worker = new PlainWorker(this.coordinator.socketUrl);
         await worker.connect();
-        // What came with the answer to `register`, and what comes from now on.
-        if (serve) {
-          for (const { type, job_id } of worker.frames) if (type === "job_assign") worker.complete(String(job_id), { summary: "short", word_count: 1 });
-          worker.serve();
-        }
+        if (serve) worker.serve();
         this.workers.push(worker);
         return worker;
       }),

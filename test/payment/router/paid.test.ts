@@ -27,8 +27,7 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
 
   beforeAll(async () => {
     state = mkdtempSync(join(tmpdir(), `compute-router-paid-${instance}-`));
-    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
-    coordinator = await startCoordinator({ instance, port: await freePort(), stateDir: state, settings });
+    coordinator = await start();
     return async () => {
       await coordinator.stop();
       rmSync(state, { recursive: true, force: true });
@@ -39,6 +38,11 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
     await join1();
     return () => leave();
   });
+
+  async function start(): Promise<Coordinator> {
+    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
+    return startCoordinator({ instance, port: await freePort(), stateDir: state, settings });
+  }
 
   const body = (text: string) => ({ job_type: "TASK", user_id: "payer-1f", payload: { task_type: "summarize", input: text } });
 
@@ -71,11 +75,14 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
   const earned = () => balanceOf(lab[instance], lab[instance].payTo);
 
   async function ended(id: string): Promise<{ job: Job; response: Response }> {
-    return until("end of the job", async () => {
+    let last: Job | null = null;
+    const look = async () => {
       const response = await fetch(`${coordinator.url}/v1/jobs/${id}`);
       const job: Job = JSON.parse(await response.clone().text());
+      last = job;
       return ["completed", "failed"].includes(job.status) ? { job, response } : undefined;
-    });
+    };
+    return until("end of the job", look, () => JSON.stringify({ job: last, worker: worker?.frames, calls: lab.facilitator.log.calls.slice(-4) }));
   }
 
   const idOf = async (response: Response): Promise<string> => String((JSON.parse(await response.clone().text()) as { job_id: string }).job_id);
@@ -192,10 +199,9 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
     await failing.connect();
     const before = await earned();
     const paid = await payment("cheap");
-    const first = commit("cheap", "credit", paid.headers());
-    const assigned = await until("assignment", async () => failing.frames.find((frame) => frame.type === "job_assign"));
-    failing.send({ type: "job_failed", job_id: assigned.job_id, attempt: 1, error: "broken", retryable: false });
-    const id = await idOf(await first);
+    const id = await idOf(await commit("cheap", "credit", paid.headers()));
+    await failing.assigned(id);
+    failing.send({ type: "job_failed", job_id: id, attempt: 1, error: "broken", retryable: false });
     expect((await ended(id)).job).toMatchObject({ status: "failed", result: { error: "worker_error" } });
     failing.close();
     await join1();
@@ -208,20 +214,19 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
     expect((await earned()) - before).toBe(1_000n);
   });
 
-  it("[PY6] [JB9] a kill of the coordinator changes nothing: the same payment is the same job, and a held one is settled after it", async () => {
+  it("[PY6] [JB9] SIGKILL of the coordinator changes nothing: the same payment is the same job, and a held one is settled after it", async () => {
     const before = await earned();
     const paid = await payment("cheap");
     const first = await idOf(await commit("cheap", "kill", paid.headers()));
     await ended(first);
-    await coordinator.stop();
-    coordinator = await startCoordinator({
-      instance,
-      port: await freePort(),
-      stateDir: state,
-      settings: { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] },
-    });
+    await leave();
+    const held = await idOf(await commit("cheap", "held over the kill", (await payment("cheap")).headers()));
+    await coordinator.kill();
+    coordinator = await start();
     expect(await idOf(await commit("cheap", "kill", paid.headers()))).toBe(first);
     expect((await earned()) - before).toBe(1_000n);
     await join1();
+    expect((await ended(held)).job.status).toBe("completed");
+    expect((await earned()) - before).toBe(2_000n);
   });
 });
