@@ -1,4 +1,3 @@
-import { createPublicKey, verify } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { balanceOf, type Payment, type PayOptions } from "../pay/pay.ts";
+import type { Who } from "../pay/wrongs.ts";
 import type { FullLab } from "../start-lab.ts";
 
 export type Side = "evm" | "svm";
@@ -17,13 +17,11 @@ export type Tier = "fast" | "cheap";
 export type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null; signature: string };
 export type Job = { id: string; status: string; result: Record<string, unknown> | null; receipt: Receipt | null };
 
-/** How many payers a lab of the probe has: each test takes new ones, so that no credit of another test is spent. */
-export const PAYERS = 90;
-export const LAB = { evm: { payers: PAYERS }, svm: { payers: PAYERS } };
+/** A lab with so many payers that each test can take new ones: no credit of another test is spent. */
+export const LAB = { evm: { payers: 120 }, svm: { payers: 120 } };
 export const PRICE = { fast: 10_000n, cheap: 1_000n } as const;
-export const MONEY = { fast: "$0.010", cheap: "$0.001" } as const;
 
-/** One coordinator of the probe, its workers and its till. */
+/** One coordinator over a lab, its workers and its till. */
 export class Bench {
   readonly lab: FullLab;
   readonly side: Side;
@@ -35,7 +33,7 @@ export class Bench {
   constructor(lab: FullLab, side: Side) {
     this.lab = lab;
     this.side = side;
-    this.state = mkdtempSync(join(tmpdir(), `compute-router-probe-${side}-`));
+    this.state = mkdtempSync(join(tmpdir(), `compute-router-paid-${side}-`));
   }
 
   get url(): string {
@@ -54,7 +52,7 @@ export class Bench {
     rmSync(this.state, { recursive: true, force: true });
   }
 
-  /** SIGKILL for the whole tree, and a new one on the same state. */
+  /** SIGKILL for the whole tree; `start` begins a new one on the same state. */
   async kill(): Promise<void> {
     await this.coordinator.kill();
     this.workers.splice(0).forEach((worker) => worker.close());
@@ -65,11 +63,7 @@ export class Bench {
       Array.from({ length: count }, async () => {
         const worker = new PlainWorker(this.coordinator.socketUrl);
         await worker.connect();
-        // What came with the answer to `register`, and what comes from now on.
-        if (serve) {
-          for (const { type, job_id } of worker.frames) if (type === "job_assign") worker.complete(String(job_id), { summary: "short", word_count: 1 });
-          worker.serve();
-        }
+        if (serve) worker.serve();
         this.workers.push(worker);
         return worker;
       }),
@@ -98,8 +92,15 @@ export class Bench {
 
   /** The number of a payer that nobody used. */
   payer(): number {
-    if (this.#next >= PAYERS) throw new Error("the probe needs more payers");
+    if (this.#next >= this.lab[this.side].payers.length) throw new Error("the lab needs more payers");
     return this.#next++;
+  }
+
+  /** What a payer has. */
+  purse(who: Who): Promise<bigint> {
+    const chain = this.lab[this.side];
+    const owner = typeof who === "number" ? chain.payers[who] : chain[who];
+    return balanceOf(chain, owner?.address ?? "");
   }
 
   /** A payment by a new payer, if no other is named. */
@@ -121,7 +122,7 @@ export class Bench {
     for (;;) {
       const seen = await this.job(id);
       if (["completed", "failed"].includes(seen.job.status)) return seen;
-      if (Date.now() > deadline) throw new Error(`job ${id} is ${seen.job.status} after ${seconds} s`);
+      if (Date.now() > deadline) throw new Error(`job ${id} is ${seen.job.status} after ${seconds} s\n${this.#explain()}`);
       await delay(50);
     }
   }
@@ -130,11 +131,13 @@ export class Bench {
     return this.lab.facilitator.log.counts.settle;
   }
 
-  /** What the payee got during `what`. */
+  /** What the payee got during `what`, which is what all payers together have lost. */
   async earning(what: () => Promise<unknown>): Promise<bigint> {
-    const before = await this.earned();
+    const before = await this.#books();
     await what();
-    return (await this.earned()) - before;
+    const after = await this.#books();
+    expect(before.purses - after.purses, "lost by the payers, got by the payee").toBe(after.earned - before.earned);
+    return after.earned - before.earned;
   }
 
   /** A paid job that ends in a credit of its payer. */
@@ -142,13 +145,23 @@ export class Bench {
     await this.leave();
     const failing = await this.join(1, false);
     const paid = await this.pay(tier, { who });
-    const first = this.commit(tier, text, paid.headers());
-    const assigned = await failing.frame("job_assign");
-    failing.send({ type: "job_failed", job_id: assigned.job_id, attempt: 1, error: "broken", retryable: false });
-    const id = await idOf(await first);
+    const id = await idOf(await this.commit(tier, text, paid.headers()));
+    await failing.assigned(id);
+    failing.send({ type: "job_failed", job_id: id, attempt: 1, error: "broken", retryable: false });
     expect((await this.ended(id)).job).toMatchObject({ status: "failed", result: { error: "worker_error" } });
     await this.leave();
     return { id, paid };
+  }
+
+  /** What was going on, for a person. */
+  #explain(): string {
+    return JSON.stringify({ workers: this.workers.map(({ closed, frames }) => [closed, frames.slice(-6)]), calls: this.lab.facilitator.log.calls.slice(-4) });
+  }
+
+  async #books(): Promise<{ purses: bigint; earned: bigint }> {
+    const everybody = ["poor" as const, ...this.lab[this.side].payers.keys()];
+    const purses = await Promise.all(everybody.map((who) => this.purse(who)));
+    return { purses: purses.reduce((sum, purse) => sum + purse, 0n), earned: await this.earned() };
   }
 }
 
@@ -162,84 +175,3 @@ export const brief = async (response: Response): Promise<string> => {
   const { error } = JSON.parse(await response.clone().text()) as { error?: string };
   return `${response.status} ${error ?? ""}`;
 };
-
-/** The signature of a receipt as REST returns it, checked with the worker's null. */
-export function isReceiptValid({ signature, ...receipt }: Receipt): boolean {
-  const { job_id, provider_pubkey, output_hash, completed_at } = receipt;
-  const signed = JSON.stringify({ job_id, provider_pubkey, output_hash, completed_at, payment_ref: null });
-  const key = createPublicKey({
-    format: "der",
-    type: "spki",
-    key: Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(provider_pubkey, "hex")]),
-  });
-  return verify(null, Buffer.from(signed), key, Buffer.from(signature, "base64"));
-}
-
-/** Everything that PY4 says of any 402. */
-export async function check402(response: Response, { lab, side, url }: Bench, tier: Tier, label = ""): Promise<{ error: string }> {
-  const text = await response.clone().text();
-  expect(response.status, `${label}: ${text.slice(0, 300)}`).toBe(402);
-  expect(response.headers.get("content-type"), label).toMatch(/^application\/json/);
-  expect(response.headers.get("cache-control"), label).toContain("no-store");
-  expect(response.headers.get("access-control-allow-origin"), label).toBe("*");
-  expect(response.headers.get("access-control-allow-credentials"), label).toBeNull();
-  expect(response.headers.get("x-request-id"), label).toBeTruthy();
-  const exposed = (response.headers.get("access-control-expose-headers") ?? "").toLowerCase().split(/\s*,\s*/);
-  expect(exposed, label).toEqual(
-    expect.arrayContaining(["payment-required", "payment-response", "x-payment-response", "preference-applied", "retry-after", "x-request-id"]),
-  );
-
-  const raw = response.headers.get("payment-required") ?? "";
-  expect(raw, label).toMatch(/^[A-Za-z0-9+/]+={0,2}$/);
-  const header = JSON.parse(Buffer.from(raw, "base64").toString("utf8")) as Record<string, unknown> & {
-    accepts: Record<string, unknown>[];
-    resource: { url: string };
-  };
-  const body = JSON.parse(text) as Record<string, unknown> & { error: string; accepts: Record<string, unknown>[] };
-  const chain = lab[side];
-  const amount = String(PRICE[tier]);
-  expect(
-    Object.keys(header).filter((key) => !["x402Version", "error", "resource", "accepts", "extensions"].includes(key)),
-    label,
-  ).toEqual([]);
-  expect(header.x402Version, label).toBe(2);
-  expect(header.accepts, label).toHaveLength(1);
-  const [entry] = header.accepts;
-  expect(Object.keys(entry ?? {}).toSorted(), label).toEqual(["amount", "asset", "extra", "maxTimeoutSeconds", "network", "payTo", "scheme"]);
-  expect(entry, label).toMatchObject({
-    scheme: "exact",
-    network: chain.network,
-    amount,
-    asset: chain.token,
-    payTo: chain.payTo,
-    maxTimeoutSeconds: expect.any(Number),
-  });
-  if (side === "evm") expect(entry?.extra, label).toEqual({ name: "USDC", version: "2" });
-  else
-    expect(
-      lab.svm.feePayers.map(({ address }) => String(address)),
-      label,
-    ).toContain((entry?.extra as { feePayer: string }).feePayer);
-  expect(header.resource, label).toEqual({ url: `${url}/v1/jobs/commit/${tier}`, description: expect.any(String), mimeType: "application/json" });
-
-  expect(Object.keys(body), label).toEqual(["error", "accepts", "x402Version", "resource"]);
-  expect(body.error, label).toMatch(/\S/);
-  expect(body.x402Version, label).toBe(2);
-  expect(body.resource, label).toEqual(header.resource);
-  expect(body.accepts, label).toHaveLength(1);
-  expect(body.accepts[0], label).toEqual({
-    scheme: "exact",
-    price: MONEY[tier],
-    network: chain.network,
-    payTo: chain.payTo,
-    ...(side === "evm" && { asset: chain.token }),
-    amount,
-    maxTimeoutSeconds: entry?.maxTimeoutSeconds,
-    extra: entry?.extra,
-    maxAmountRequired: amount,
-    resource: header.resource.url,
-    description: expect.any(String),
-    mimeType: "application/json",
-  });
-  return body;
-}

@@ -3,7 +3,8 @@ import { encode } from "../pay/envelope.ts";
 import { balanceOf, type Payment } from "../pay/pay.ts";
 import { WRONGS } from "../pay/wrongs.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, check402, idOf, LAB, type Side } from "./kit.ts";
+import { Bench, brief, idOf, LAB } from "../support/bench.ts";
+import { check402 } from "../support/check-402.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
@@ -12,9 +13,8 @@ beforeAll(async () => {
 afterAll(() => lab.stop());
 
 type Bag = Record<string, unknown>;
-const sides = (process.env.PROBE_SIDE?.split(",") ?? ["evm", "svm"]) as Side[];
 
-describe.each(sides)("probe: wire on %s", (side) => {
+describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
     await lab.facilitator.down();
@@ -40,7 +40,6 @@ describe.each(sides)("probe: wire on %s", (side) => {
       expect(Date.now() - up, "a payable 402 after the facilitator came back").toBeLessThan(90_000);
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
-    console.log(side, "first 402", JSON.stringify(header), "payable again after", Date.now() - up, "ms");
   }, 100_000);
 
   it("[PY12] 402 with /supported hanging, garbage, 500", async () => {
@@ -221,11 +220,10 @@ describe.each(sides)("probe: wire on %s", (side) => {
           }),
         );
       }
-      console.log(`${all.length} malformed headers`);
+      expect(all.length).toBeGreaterThan(250);
     });
-    expect.soft(bad).toEqual([]);
-    expect(gained).toBe(0n);
-    expect(bench.settles()).toBe(0);
+    expect(bad).toEqual([]);
+    expect([gained, bench.settles()]).toEqual([0n, 0]);
   }, 120_000);
 
   it("[PY6] other spellings of one payment are one payment", async () => {
@@ -255,12 +253,10 @@ describe.each(sides)("probe: wire on %s", (side) => {
     spellings.push({ x402Version: 1, scheme: "exact", network: lab[side].network, payload });
     spellings.push({ ...message, extensions: {} }, { ...message, more: 1 }, message);
     await bench.join(3);
-    const statuses: string[] = [];
     const ids = new Set<string>();
     const gained = await bench.earning(async () => {
       const responses = await Promise.all(spellings.map((spelling, n) => bench.commit("cheap", `spelling ${n}`, { "X-PAYMENT": encode(spelling) })));
       for (const response of responses) {
-        statuses.push(await brief(response));
         if (response.status === 201) ids.add(await idOf(response));
         else await check402(response, bench, "cheap", "spelling");
       }
@@ -271,37 +267,29 @@ describe.each(sides)("probe: wire on %s", (side) => {
       }
       await Promise.all([...ids].map((id) => bench.ended(id)));
     });
-    console.log(side, "spellings", statuses);
     expect(ids.size).toBe(1);
     expect(gained).toBe(1_000n);
   });
 
-  it("[PY3] both headers: equal ones are one payment; unequal ones never charge twice nor fail with 5xx", async () => {
+  it("[PY3] both headers: equal ones are one payment; unequal ones are refused, and so is one of which half is garbage", async () => {
     const equal = await bench.pay("cheap");
     expect(
       await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "both", { ...equal.headers("X-PAYMENT"), ...equal.headers() })))),
     ).toBe(1_000n);
     const [one, two] = [await bench.pay("cheap"), await bench.pay("cheap")];
     const gained = await bench.earning(async () => {
-      const response = await bench.commit("cheap", "unequal", { ...one.headers("X-PAYMENT"), ...two.headers() });
-      console.log(side, "unequal:", await brief(response));
-      expect([201, 402]).toContain(response.status);
-      if (response.status === 201) await bench.ended(await idOf(response));
+      const unequal = await bench.commit("cheap", "unequal", { ...one.headers("X-PAYMENT"), ...two.headers() });
+      expect((await check402(unequal, bench, "cheap")).error).toContain("bring different payments");
+      for (const headers of [
+        { "X-PAYMENT": one.value, "PAYMENT-SIGNATURE": "garbage" },
+        { "X-PAYMENT": "garbage", "PAYMENT-SIGNATURE": one.value },
+      ])
+        expect((await check402(await bench.commit("cheap", "half", headers), bench, "cheap")).error).toContain("must be base64 of UTF-8");
     });
-    expect(gained).toBeLessThanOrEqual(1_000n);
-    for (const headers of [
-      { "X-PAYMENT": one.value, "PAYMENT-SIGNATURE": "garbage" },
-      { "X-PAYMENT": "garbage", "PAYMENT-SIGNATURE": one.value },
-      { "X-PAYMENT": one.value, "PAYMENT-SIGNATURE": "" },
-    ]) {
-      const response = await bench.commit("cheap", "half", headers);
-      console.log(
-        side,
-        Object.values(headers).map((value) => value.slice(0, 8)),
-        await brief(response),
-      );
-      expect([201, 402]).toContain(response.status);
-    }
+    expect(gained).toBe(0n);
+    // An empty header is none.
+    const half = { "X-PAYMENT": one.value, "PAYMENT-SIGNATURE": "" };
+    expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "half", half))))).toBe(1_000n);
   });
 
   it("[PY3] every wrong payment, both envelopes, both tiers: 402 in full and nothing charged", async () => {
