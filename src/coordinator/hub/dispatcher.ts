@@ -215,7 +215,7 @@ export class Dispatcher {
       return;
     }
     this.#pause = 0;
-    const lost = batch.posts.filter((post) => !this.#deliver(post, batch)).map((post) => post.conn);
+    const lost = batch.posts.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
     try {
       const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
       this.#events.committed({ changed, ended: batch.ends, paid: batch.payments.size > 0 });
@@ -341,6 +341,17 @@ export class Dispatcher {
       else this.#ledger.save(row.payment, row.cargo, now);
     }
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
+  }
+
+  /** Sends one thing, and never throws: everyone else in the batch still has to hear. A socket that was to get what cannot be read comes back for it. */
+  #isDelivered(post: Post, batch: Batch): boolean {
+    try {
+      return this.#deliver(post, batch);
+    } catch (error) {
+      logError("delivery_failed", errorFacts(error));
+      this.#sockets.close(post.conn, CLOSE.restart, "try again");
+      return false;
+    }
   }
 
   /** Sends one thing; false when its socket turned out to be gone. */

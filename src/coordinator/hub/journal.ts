@@ -144,6 +144,11 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
+  /** The result of a job that is here, null before its end; undefined for one that is not here. */
+  result(id: string): string | null | undefined {
+    return this.#sql.exec<{ result: string | null }>("SELECT result FROM jobs WHERE id = ?", id).toArray()[0]?.result;
+  }
+
   payload(id: string): string | null {
     return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
   }

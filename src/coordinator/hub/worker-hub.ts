@@ -3,15 +3,15 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
-import type { JobFacts } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
 import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
+import { Commits } from "./commits.ts";
 import { ClaimRates } from "./claim-rates.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
 import { Deadlines } from "./deadlines.ts";
-import { Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
@@ -41,6 +41,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #settings: Settings;
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
+  readonly #commits: Commits;
   readonly #purchases: Purchases;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
@@ -73,23 +74,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       rules: { stake: stake !== null, receiptPolicy: this.#settings.receiptPolicy },
       clock,
       events: {
-        committed: ({ changed, ended, paid }) => {
-          for (const id of changed) {
-            this.#outbox.add(id);
-            this.#streams.changed(id);
-          }
-          for (const [id, end] of ended) {
-            const row = this.#journal.row(id);
-            if (row !== null && end.status === row.status) {
-              this.#recent.put(id, endedJob(row));
-              this.#streams.ended(row);
-            }
-            this.#waits.ended(id);
-          }
-          if (paid) this.#outbox.addPayments();
-          this.#outbox.drainSoon();
-          this.#arm();
-        },
+        committed: (facts) => this.#committed(facts),
         completionOfUnknown: (conn, key, jobId, completion) => void this.#answerLate(conn, key, jobId, completion),
         settle: (key) => void this.#purchases.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
@@ -99,10 +84,15 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#admission = new Admission({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
-    this.#purchases = new Purchases({
-      ...{ journal: this.#journal, ledger: this.#ledger, dispatcher: this.#dispatcher, clock },
+    const commits = {
+      ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
       idempotencySince: () => this.#now() - this.#settings.retention.idempotency,
-      job: (id, wait) => this.job(id, wait),
+      job: (id: string, wait: number) => this.job(id, wait),
+    };
+    this.#commits = new Commits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size > MOST_BEHIND });
+    this.#purchases = new Purchases({
+      ...commits,
+      ledger: this.#ledger,
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
     this.#streams = new Streams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
@@ -121,35 +111,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   // ── Doors for the router ──────────────────────────────────────────────────────────────────────
 
   async commit(input: CommitInput): Promise<CommitAnswer> {
-    const { id, userId, idempotency } = input;
-    if (idempotency !== null) {
-      const known =
-        this.#dispatcher.pendingIdempotent(userId, idempotency.key) ??
-        this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
-      if (known !== null && known !== undefined) {
-        if (known.fingerprint !== idempotency.fingerprint) return { ok: false, reason: "idempotency_key_reused" };
-        return this.#accepted(known.jobId, input.wait);
-      }
-    }
-    if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
-    // A commit whose answer was lost may come again: it is the same job.
-    const known = this.#journal.row(id);
-    const recent = this.#recent.get(id);
-    if (known?.result === NO_TRUSTED_WORKER || recent?.includes(`"status":"failed","result":${NO_TRUSTED_WORKER}`))
-      return { ok: false, reason: "no_trusted_worker", jobId: id };
-    if (known !== null || this.#dispatcher.state.jobs.has(id) || recent !== undefined) return this.#accepted(id, input.wait);
-
-    const { jobType, policy, privacyClass, trustedKeys, payload } = input;
-    const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
-    for (const effect of this.#dispatcher.apply({ type: "submit", job }, { payload })) {
-      if (effect.type === "refused") return { ok: false, reason: "queue_full" };
-      if (effect.type === "ended" && effect.jobId === id) {
-        await this.#dispatcher.committed();
-        return { ok: false, reason: "no_trusted_worker", jobId: id };
-      }
-    }
-    if (idempotency !== null) this.#dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
-    return this.#accepted(id, input.wait);
+    return this.#commits.commit(input);
   }
 
   async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
@@ -158,6 +120,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
     if (this.#outbox.size > MOST_BEHIND) return { state: "refused", reason: "queue_full" };
+    try {
+      if (await this.#commits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
+    } catch {
+      // D1 does not say what became of the first delivery.
+      return { state: "refused", reason: "queue_full" };
+    }
     return this.#purchases.reserve(input, payment);
   }
 
@@ -321,14 +289,27 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
-    try {
-      await this.#dispatcher.committed();
-    } catch {
-      // What could not be written was undone, and logged.
-      return { ok: false, reason: "overloaded" };
+  #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
+    for (const id of changed) {
+      this.#outbox.add(id);
+      this.#streams.changed(id);
     }
-    return { ok: true, jobId, job: wait > 0 ? await this.job(jobId, wait) : null };
+    if (paid) this.#outbox.addPayments();
+    this.#outbox.drainSoon();
+    this.#arm();
+    for (const [id, end] of ended) {
+      try {
+        const row = this.#journal.row(id);
+        if (row !== null && end.status === row.status) {
+          this.#recent.put(id, endedJob(row));
+          this.#streams.ended(row);
+        }
+      } catch (error) {
+        // A convenience only: the journal is asked again by whoever wants to know.
+        logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
+      }
+      this.#waits.ended(id);
+    }
   }
 
   async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): Promise<void> {

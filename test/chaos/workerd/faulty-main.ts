@@ -1,0 +1,24 @@
+import main, { WorkerHub as Hub } from "../../../src/coordinator/main.ts";
+import type { Env } from "../../../src/coordinator/config.ts";
+import { faultyDatabase } from "./faulty-database.ts";
+
+/** Changed by a rewrite of this file, which reloads the coordinator as a deploy does. */
+const DEPLOY = 0;
+
+/** The coordinator as it is, with a D1 that asks the port in `FAULT_PORT` before every call what is to go wrong. */
+const faulty = (env: Env): Env => ({ ...env, DEPLOY, DB: faultyDatabase(env.DB, Number(env.FAULT_PORT)) });
+
+// One object per isolate: settings are read once per env.
+let wrapped: Env | undefined;
+
+/** The hub on the faulty D1. */
+export class WorkerHub extends Hub {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, faulty(env));
+  }
+}
+
+export default {
+  fetch: (request, env, context) => main.fetch(request, (wrapped ??= faulty(env)), context),
+  scheduled: (controller, env) => main.scheduled(controller, (wrapped ??= faulty(env))),
+} satisfies ExportedHandler<Env>;
