@@ -54,13 +54,13 @@ export class Outbox {
 
   /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
   due(now: number): number | null {
-    return this.#isDone() ? null : Math.max(this.#notBefore, now + 2 * BACKOFF);
+    return this.#isDone() ? null : Math.max(this.#restsUntil(now), now + 2 * BACKOFF);
   }
 
   /** Drains soon, so that what changes together travels together. */
   drainSoon(): void {
     if (this.#isDone() || this.#timer !== null || this.#running !== null) return;
-    const delay = Math.max(LINGER, this.#notBefore - Date.now());
+    const delay = Math.max(LINGER, this.#restsUntil(Date.now()) - Date.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
       void this.drain();
@@ -80,13 +80,18 @@ export class Outbox {
     return this.#behind.size === 0 && !this.#paymentsBehind;
   }
 
+  /** When D1 may be asked again, never further away than the longest pause: a clock that is put back must not make it so. */
+  #restsUntil(now: number): number {
+    return (this.#notBefore = Math.min(this.#notBefore, now + BACKOFF_MAX));
+  }
+
   async #run(): Promise<void> {
     await this.#copyJobs();
     await this.#copyPayments();
   }
 
   async #copyPayments(): Promise<void> {
-    while (this.#paymentsBehind && Date.now() >= this.#notBefore) {
+    while (this.#paymentsBehind && Date.now() >= this.#restsUntil(Date.now())) {
       try {
         this.#paymentsBehind = false;
         const rows = this.#ledger.uncopied(PAYMENTS);
@@ -104,7 +109,7 @@ export class Outbox {
 
   async #copyJobs(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore;) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#restsUntil(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch();

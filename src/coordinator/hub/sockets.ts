@@ -2,6 +2,7 @@ import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { CLOCK_SLACK } from "./hub-clock.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -83,14 +84,16 @@ export class Sockets {
   }
 
   /** Finds the sockets that outlived the hub's memory, in the order in which they were opened. */
-  reload(): Conn[] {
+  reload(now: number): Conn[] {
     this.#conns.clear();
     this.#strangers.clear();
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
       if (ws.readyState !== WebSocket.OPEN) continue;
-      if (attachment.success) found.push({ ws, attachment: attachment.data });
+      // A clock that has been put back since must not keep a silent one.
+      const { openedAt = now, seenAt = now } = attachment.data ?? {};
+      if (attachment.success) found.push({ ws, attachment: { ...attachment.data, openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) } });
       else ws.close(1012, "unknown socket");
     }
     // The platform lists the newest first.
@@ -166,7 +169,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
     const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
-    return Math.max(conn.seenAt, beat);
+    return beat > Date.now() + CLOCK_SLACK ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Hears nothing more from a socket that is to be closed at the end of this turn. */

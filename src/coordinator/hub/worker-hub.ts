@@ -13,6 +13,7 @@ import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
+import { HubClock } from "./hub-clock.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { liveJob } from "./live.ts";
@@ -53,9 +54,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #recent = new Recent();
   readonly #rates = new ClaimRates();
   readonly #tiers: Tiers;
+  readonly #clock = new HubClock(() => this.#beginAnew());
   #booted = false;
   #alarmAt: number | null = null;
-  #latest = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -65,7 +66,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
-    const clock = () => this.#now();
+    const clock = () => this.#clock.now();
     const stake = stakeSource(this.#settings.stake, () => this.db);
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
@@ -86,7 +87,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
-      idempotencySince: () => this.#now() - this.#settings.retention.idempotency,
+      idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number) => this.job(id, wait),
     };
     this.#commits = new Commits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size > MOST_BEHIND });
@@ -102,7 +103,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     // The alarm that woke this object must not be set anew before it has run; one that is long overdue cannot be trusted to run at all.
     void ctx.blockConcurrencyWhile(async () => {
       const alarm = await ctx.storage.getAlarm();
-      this.#alarmAt = alarm !== null && alarm > this.#now() - OVERDUE ? alarm : null;
+      this.#alarmAt = alarm !== null && alarm > this.#clock.now() - OVERDUE ? alarm : null;
       this.#booted = true;
       this.#arm();
     });
@@ -143,7 +144,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async job(id: string, wait: number): Promise<string | null> {
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
-    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#now());
+    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now());
     const live = this.#dispatcher.state.jobs.get(id);
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);
@@ -165,20 +166,23 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async mayClaimCode(ip: string): Promise<boolean> {
     const { pairingClaimsPerMinute, failedPairingClaimsPerMinute } = this.#settings.rates;
-    return this.#rates.mayClaim(ip, pairingClaimsPerMinute, failedPairingClaimsPerMinute, this.#now());
+    return this.#rates.mayClaim(ip, pairingClaimsPerMinute, failedPairingClaimsPerMinute, this.#clock.now());
   }
 
   async codeClaimFailed(): Promise<void> {
-    this.#rates.failed(this.#now());
+    this.#rates.failed(this.#clock.now());
   }
 
   async wake(): Promise<void> {
-    const now = this.#now();
+    const now = this.#clock.now();
     this.#recent.clear();
     this.#streams.clear();
-    this.#ledger.purge(now - this.#settings.retention.job);
-    this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
-    await this.alarm();
+    try {
+      this.#ledger.purge(now - this.#settings.retention.job);
+      this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
+    } finally {
+      await this.alarm();
+    }
   }
 
   // ── Doors for workers ─────────────────────────────────────────────────────────────────────────
@@ -190,7 +194,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       return new Response(null, { status: 503 });
     }
     const { 0: client, 1: server } = new WebSocketPair();
-    const now = this.#now();
+    const now = this.#clock.now();
     const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
     const host = this.#settings.publicHost ?? new URL(request.url).host;
     const conn = this.#sockets.accept(server, { conn: crypto.randomUUID(), nonce, host, openedAt: now, seenAt: now, worker: null });
@@ -227,7 +231,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#sockets.closeStrangers(this.#now());
+      this.#sockets.closeStrangers(this.#clock.now());
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
       void this.#tiers.refresh();
@@ -243,7 +247,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
     const id = conn.attachment.conn;
-    this.#sockets.heard(conn, this.#now());
+    this.#sockets.heard(conn, this.#clock.now());
     this.#dispatcher.apply({ type: "heard", conn: id });
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
@@ -280,7 +284,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         return void this.#dispatcher.apply({ type: "drain", conn: id });
       case "job_complete": {
         const key = conn.attachment.worker?.key ?? "";
-        const completion = checkCompletion(frame, key, this.#now());
+        const completion = checkCompletion(frame, key, this.#clock.now());
         const event = { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict: completion.verdict } as const;
         return void this.#dispatcher.apply(event, { completion });
       }
@@ -341,13 +345,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const { worker, conn: id } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();
-    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#now());
+    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }
 
   /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
   #arm(): void {
     if (!this.#booted) return;
-    const now = this.#now();
+    const now = this.#clock.now();
     const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#sockets.strangerDue].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
@@ -356,9 +360,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     void this.ctx.storage.setAlarm(due);
   }
 
-  /** Milliseconds since the epoch; never goes back, whatever the clock does. */
-  #now(): number {
-    this.#latest = Math.max(this.#latest, Date.now());
-    return this.#latest;
+  /** The clock was put back: no time that is remembered may last longer than one that begins now. */
+  #beginAnew(): void {
+    this.#dispatcher.rebuild();
+    this.#deadlines.passAll();
+    this.#alarmAt = null;
+    this.#arm();
   }
 }
