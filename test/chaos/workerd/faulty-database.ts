@@ -4,8 +4,9 @@ import { DatabaseFault } from "../database-fault.ts";
 const LOST = "D1_ERROR: Network connection lost.";
 const RUNS: readonly (string | symbol)[] = ["first", "run", "all", "raw"];
 
-/** A D1 in front of the real one: before each call it asks a loopback port what is to go wrong with it. */
+/** A D1 in front of the real one: before each call it asks a loopback port what is to go wrong with it. Without a port (NaN) it is the real one. */
 export function faultyDatabase(real: D1Database, port: number): D1Database {
+  if (Number.isNaN(port)) return real;
   const whole = new WeakMap<object, D1PreparedStatement>();
 
   async function call<T>(what: string, run: () => Promise<T>): Promise<T> {
