@@ -1,6 +1,6 @@
 /**
  * Nothing that was acknowledged is ever lost: real seekers and workers on a real coordinator that is killed, stalled, redeployed and robbed of
- * its disk and D1. `npm run test:chaos -- [--seconds N] [--kills N] [--seed N] [--workers N] [--seekers N]`; exits 1 on a violation.
+ * its disk and D1. `npm run test:chaos -- [--seconds N] [--kills N] [--seed N] [--workers N] [--seekers N] [--bug NAME]`; exits 1 on a violation.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ import { DatabaseSwitch } from "./database-switch.ts";
 import { whyNoDiskFaults } from "./disk-fault.ts";
 import { describe, inflict, type Outages, plan } from "./faults.ts";
 import { History } from "./history.ts";
+import { plant as plantBug } from "./planted-bugs.ts";
 import { Seeker } from "./seeker.ts";
 import { Subject } from "./subject.ts";
 import { judge, type Verdict } from "./verdict.ts";
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     workers: { type: "string", default: "22" },
     seekers: { type: "string", default: "16" },
+    bug: { type: "string" },
     keep: { type: "boolean", default: false },
   },
 });
@@ -39,6 +41,7 @@ const say = (line: string): void => console.log(`${((performance.now() - began) 
 
 const random = new Random(seed ?? 0);
 const copy = copySources("chaos", ["test/chaos", "test/edge/tsconfig.json"]);
+if (values.bug !== undefined) plantBug(copy.folder, values.bug);
 const stateDir = mkdtempSync(join(tmpdir(), "chaos-state-"));
 const database = new DatabaseSwitch(random);
 const history = new History();

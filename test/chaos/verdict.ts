@@ -62,8 +62,8 @@ async function untilEnded(subject: Subject, ids: readonly string[], violations: 
           const text = await answer?.text();
           const status = answer?.status === 200 ? (JSON.parse(text ?? "") as Ended).status : "";
           if (status === "completed" || status === "failed") ends.set(id, text ?? "");
+          else if (answer?.status === 404) violations.push(`job ${id}: lost (404)`);
           else open.push(id);
-          if (answer?.status === 404) violations.push(`job ${id}: lost (404)`);
         }),
       );
     }

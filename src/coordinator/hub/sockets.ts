@@ -55,6 +55,14 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   }
 }
 
+/** An attachment whose times are not in the future: a clock that has been put back since must not keep a silent socket, nor an old tier. */
+function asOf(now: number, attachment: Attachment): Attachment {
+  const { openedAt, seenAt, worker } = attachment;
+  const times = { openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) };
+  if (worker === null) return { ...attachment, ...times };
+  return { ...attachment, ...times, worker: { ...worker, tierDue: Math.min(worker.tierDue, now + TIMING.stakeRefresh) } };
+}
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
   readonly #ctx: DurableObjectState;
@@ -91,13 +99,11 @@ export class Sockets {
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
       if (ws.readyState !== WebSocket.OPEN) continue;
-      // A clock that has been put back since must not keep a silent one.
-      const { openedAt = now, seenAt = now } = attachment.data ?? {};
-      if (attachment.success) found.push({ ws, attachment: { ...attachment.data, openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) } });
+      if (attachment.success) found.push({ ws, attachment: attachment.data });
       else ws.close(1012, "unknown socket");
     }
     // The platform lists the newest first.
-    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, attachment));
+    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, asOf(now, attachment)));
   }
 
   of(ws: WebSocket): Conn | undefined {

@@ -1,16 +1,15 @@
-import { DatabaseFault } from "../database-fault.ts";
+import type { DatabaseFault } from "../database-fault.ts";
 
 /** The texts of D1's own passing errors. */
 const LOST = "D1_ERROR: Network connection lost.";
 const RUNS: readonly (string | symbol)[] = ["first", "run", "all", "raw"];
 
-/** A D1 in front of the real one: before each call it asks a loopback port what is to go wrong with it. Without a port (NaN) it is the real one. */
-export function faultyDatabase(real: D1Database, port: number): D1Database {
-  if (Number.isNaN(port)) return real;
+/** A D1 in front of the real one, which asks before each call (`SELECT`, `INSERT`, `UPDATE`, `DELETE`, `BATCH`) what is to go wrong with it. */
+export function faultyDatabase(real: D1Database, ask: (what: string) => Promise<DatabaseFault>): D1Database {
   const whole = new WeakMap<object, D1PreparedStatement>();
 
   async function call<T>(what: string, run: () => Promise<T>): Promise<T> {
-    const fault = await ask(port, what);
+    const fault = await ask(what);
     if (fault.kind === "fails") throw new Error(LOST);
     if (fault.kind === "slow") await scheduler.wait(fault.ms);
     const result = await run();
@@ -40,14 +39,4 @@ export function faultyDatabase(real: D1Database, port: number): D1Database {
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-}
-
-async function ask(port: number, what: string): Promise<DatabaseFault> {
-  try {
-    const answer = await fetch(`http://127.0.0.1:${port}/?${what}`);
-    return DatabaseFault.parse(await answer.json());
-  } catch {
-    // Nobody there to make trouble.
-    return { kind: "none" };
-  }
 }
