@@ -1,6 +1,7 @@
 /**
  * Nothing that was acknowledged is ever lost: real seekers and workers on a real coordinator that is killed, stalled, redeployed and robbed of
  * its disk and D1. `npm run test:chaos -- [--seconds N] [--kills N] [--seed N] [--workers N] [--seekers N] [--bug NAME]`; exits 1 on a violation.
+ * `--rest` is how many seconds everything may take to end once the faults stop: a job's whole life, its grace time and the last drain [JB4, JB9].
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     workers: { type: "string", default: "22" },
     seekers: { type: "string", default: "16" },
+    rest: { type: "string", default: "200" },
     bug: { type: "string" },
     keep: { type: "boolean", default: false },
   },
@@ -92,7 +94,7 @@ async function run(): Promise<Verdict> {
   for (const worker of workers) if (worker.kind.plain) worker.restart();
   await Promise.all(seekers);
   await reunion();
-  const verdict = await judge(subject, history);
+  const verdict = await judge(subject, history, Number(values.rest) * 1_000);
   verdict.violations.push(...(await idleFaults()));
   return verdict;
 }

@@ -8,8 +8,6 @@ import type { Subject } from "./subject.ts";
 
 hashes.sha512 = sha512;
 
-/** A job's whole life, its grace time and the last drain: nobody may wait longer [JB4, JB9]. */
-const REST_MS = 200_000;
 const POLL_MS = 100;
 
 type Row = { id: string; status: string; result: string | null; marker: string; signature: string | null; key: string | null };
@@ -17,11 +15,11 @@ type Row = { id: string; status: string; result: string | null; marker: string; 
 /** What came of all jobs. */
 export type Verdict = { violations: string[]; completed: number; failures: Map<string, number>; ranAfter503: number; restMs: number };
 
-/** Waits until everything that was acknowledged has ended, then compares every acknowledgement with what is stored. */
-export async function judge(subject: Subject, history: History): Promise<Verdict> {
+/** Waits until everything that was acknowledged has ended, `mostMs` at most, then compares every acknowledgement with what is stored. */
+export async function judge(subject: Subject, history: History, mostMs: number): Promise<Verdict> {
   const violations = [...history.violations];
   const began = performance.now();
-  const ends = await untilEnded(subject, [...history.accepted.keys(), ...history.refused], violations);
+  const ends = await untilEnded(subject, [...history.accepted.keys(), ...history.refused], mostMs, violations);
   await untilDrained(subject, violations);
   const restMs = performance.now() - began;
 
@@ -49,9 +47,9 @@ type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; c
 type Ended = { status: string; result: Record<string, unknown> | null; receipt: Receipt | null };
 
 /** The last answer of each job, once it is an end. */
-async function untilEnded(subject: Subject, ids: readonly string[], violations: string[]): Promise<Map<string, string>> {
+async function untilEnded(subject: Subject, ids: readonly string[], mostMs: number, violations: string[]): Promise<Map<string, string>> {
   const ends = new Map<string, string>();
-  const deadline = performance.now() + REST_MS;
+  const deadline = performance.now() + mostMs;
   let left = [...ids];
   while (left.length > 0) {
     const open: string[] = [];
@@ -69,7 +67,7 @@ async function untilEnded(subject: Subject, ids: readonly string[], violations: 
     }
     left = open;
     if (performance.now() > deadline) {
-      for (const id of left) violations.push(`job ${id}: was acknowledged and has not ended after ${REST_MS / 1_000} s`);
+      for (const id of left) violations.push(`job ${id}: was acknowledged and has not ended after ${mostMs / 1_000} s`);
       break;
     }
     if (left.length > 0) await delay(POLL_MS);

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { PairingCode } from "../../../src/protocol/trust.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import type { DatabaseFault } from "../../chaos/database-fault.ts";
@@ -7,7 +7,8 @@ import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
 import { TASK, freshInstance, post, read, refusal, rest } from "./rest.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
-beforeEach(freshInstance);
+// Once: most of these tests wait, and so run side by side.
+beforeAll(freshInstance);
 
 const KEY = keyPair(new Uint8Array(32).fill(7)).publicKey;
 const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
@@ -58,7 +59,7 @@ test("[API4] a claim whose answer was lost stands, and is the worker's", async (
   const pairing_code = await code();
   const claim = (overrides: { DB?: D1Database } = {}) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, overrides);
   expect(await refusal(await claim(broken("UPDATE", { kind: "loses" })), 503)).toBe("overloaded");
-  expect(await rows(`pairings WHERE claimed = 1 AND provider_pubkey = '${KEY}'`)).toBe(1);
+  expect(await rows(`pairings WHERE claimed = 1 AND pairing_code = '${pairing_code}' AND provider_pubkey = '${KEY}'`)).toBe(1);
   expect(await refusal(await claim(), 400)).toBe("already_claimed");
 });
 
