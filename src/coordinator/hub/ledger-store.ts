@@ -70,7 +70,7 @@ export class LedgerStore {
     const row = this.#sql.exec<Row>("SELECT * FROM payments WHERE key = ?", key).toArray()[0];
     if (row === undefined) return null;
     // One that cannot be read is like no payment that may come, and so is never taken for a new one.
-    return read(row) ?? { ...UNREADABLE, key, jobId: String(row.job_id) };
+    return read(row) ?? { ...UNREADABLE, key, jobId: row.job_id };
   }
 
   /** Payments that are not done, and the job ids of rows that cannot be read: those stay as they are, for the operator. */
@@ -79,7 +79,7 @@ export class LedgerStore {
     const damaged: string[] = [];
     for (const row of this.#sql.exec<Row>("SELECT * FROM payments WHERE kind NOT IN ('spent', 'void')")) {
       const payment = read(row);
-      if (payment === null) damaged.push(String(row.job_id));
+      if (payment === null) damaged.push(row.job_id);
       else payments.push(payment);
     }
     return { payments, damaged };
@@ -140,7 +140,7 @@ const UNREADABLE = {
 
 /** A row as a payment; null when it cannot be read. */
 function read(row: Row): Payment | null {
-  const json = readJson(String(row.phase));
+  const json = readJson(row.phase);
   const phase = json.ok ? Phase.safeParse(json.value).data : undefined;
   const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, job_id: jobId, own_job_id: own, doubts } = row;
   if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;

@@ -147,6 +147,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     ["a phase that is no JSON", "'{'", "1"],
     ["a phase of something else", `'{"kind":"dance"}'`, "1"],
     ["a time that is none", `'{"kind":"held"}'`, "'x'"],
+    ["a phase of bytes", "x'00'", "1"],
   ])("[PY6] payments: %s is left for the operator and told", async ([, phase, expires]) => {
     const hub = new TestHub();
     await hub.stub.workersOnline();

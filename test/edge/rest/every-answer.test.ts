@@ -148,7 +148,10 @@ describe("faults", () => {
       [{}, { overloaded: true }],
     ]) {
       const errors = [first, second].map((marks) => Object.assign(new Error("internal error; reference = x"), marks));
-      const HUB = { getByName: () => ({ workersOnline: () => Promise.reject(errors.shift()) }) };
+      const ask = async () => {
+        throw errors.shift() ?? new Error("asked a third time");
+      };
+      const HUB = { getByName: () => ({ workersOnline: ask }) };
       expect(await refusal(await rest("/v1/health", {}, { HUB }), 503)).toBe("overloaded");
       expect(errors).toEqual([]);
     }
