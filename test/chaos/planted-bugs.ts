@@ -5,7 +5,7 @@ import { join } from "node:path";
 type Bug = { file: string; from: string; to: string };
 
 /** What the chaos must find: `npm run test:chaos -- --bug NAME` runs a coordinator that has it, and has to fail. */
-const PLANTED_BUGS: Record<string, Bug> = {
+export const PLANTED_BUGS: Record<string, Bug> = {
   "answers before the write": {
     file: "src/coordinator/hub/dispatcher.ts",
     from: "      this.#journal.transaction(() => this.#write(batch));\n",
