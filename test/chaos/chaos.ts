@@ -1,6 +1,7 @@
 /**
  * Nothing that was acknowledged is ever lost: real seekers and workers on a real coordinator that is killed, stalled, redeployed and robbed of
- * its disk and D1. `npm run test:chaos -- [--seconds N] [--kills N] [--seed N] [--workers N] [--seekers N] [--bug NAME]`; exits 1 on a violation.
+ * its disk and D1. `npm run test:chaos -- [--seconds N] [--kills N] [--seed N] [--workers N] [--seekers N] [--bug NAME] [--verbose] [--keep]`; exits 1 on a
+ * violation.
  * `--rest` is how many seconds everything may take to end once the faults stop: a job's whole life, its grace time and the last drain [JB4, JB9].
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     seekers: { type: "string", default: "16" },
     rest: { type: "string", default: "200" },
     bug: { type: "string" },
+    verbose: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
   },
 });
@@ -56,7 +58,10 @@ const subject = await Subject.launch(copy.folder, {
   port: await freePort(),
   stateDir,
   settings: { ...SETTINGS, FAULT_PORT: String(await database.listen()) },
-  onLine: (line) => (log.push(line), process.env.CHAOS_LOG && console.error(line)),
+  onLine: (line) => {
+    log.push(line);
+    if (values.verbose) console.error(line);
+  },
 });
 const scene: Scene = { url: `${subject.url.replace("http", "ws")}/`, history, calm: () => calm, gate: new Gate() };
 const workers = Array.from({ length: workerCount ?? 0 }, (_, index) => new ChaosWorker(scene, index, new Random(random.between(0, 1e9))));
