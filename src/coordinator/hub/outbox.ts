@@ -48,13 +48,13 @@ export class Outbox {
 
   /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
   due(now: number): number | null {
-    return this.#isDone() ? null : Math.max(this.#notBefore, now + 2 * TUNING.outboxBackoff);
+    return this.#isDone() ? null : Math.max(this.#restsUntil(now), now + 2 * TUNING.outboxBackoff);
   }
 
   /** Drains soon, so that what changes together travels together. */
   drainSoon(): void {
     if (this.#isDone() || this.#timer !== null || this.#running !== null) return;
-    const delay = Math.max(TUNING.outboxLinger, this.#notBefore - Date.now());
+    const delay = Math.max(TUNING.outboxLinger, this.#restsUntil(Date.now()) - Date.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
       void this.drain();
@@ -74,13 +74,18 @@ export class Outbox {
     return this.#behind.size === 0 && !this.#paymentsBehind;
   }
 
+  /** When D1 may be asked again, never further away than the longest pause: a clock that is put back must not make it so. */
+  #restsUntil(now: number): number {
+    return (this.#notBefore = Math.min(this.#notBefore, now + TUNING.outboxBackoffMax));
+  }
+
   async #run(): Promise<void> {
     await this.#copyJobs();
     await this.#copyPayments();
   }
 
   async #copyPayments(): Promise<void> {
-    while (this.#paymentsBehind && Date.now() >= this.#notBefore) {
+    while (this.#paymentsBehind && Date.now() >= this.#restsUntil(Date.now())) {
       try {
         this.#paymentsBehind = false;
         const rows = this.#ledger.uncopied(TUNING.copiedPayments);
@@ -98,7 +103,7 @@ export class Outbox {
 
   async #copyJobs(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore;) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#restsUntil(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch();

@@ -16,6 +16,8 @@ export type CommitInput = {
   idempotency: { key: string; fingerprint: string } | null;
   /** Seconds to hold the answer for the job's end, 0 for none [API6]. */
   wait: number;
+  /** A second delivery: the first was lost on the way, and the job may have ended and left for D1 since. */
+  again?: boolean;
 };
 
 /** The hub's answer to a commit. `job` is JSON text of the Job, there when a wait was asked for. */

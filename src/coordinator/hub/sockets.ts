@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { TUNING } from "../../protocol/limits.ts";
+import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
-
 import type { Flow } from "../rates/index.ts";
+import { CLOCK_SLACK } from "./hub-clock.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -60,6 +60,14 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   }
 }
 
+/** An attachment whose times are not in the future: a clock that has been put back since must not keep a silent socket, nor an old tier. */
+function asOf(now: number, attachment: Attachment): Attachment {
+  const { openedAt, seenAt, worker } = attachment;
+  const times = { openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) };
+  if (worker === null) return { ...attachment, ...times };
+  return { ...attachment, ...times, worker: { ...worker, tierDue: Math.min(worker.tierDue, now + TIMING.stakeRefresh) } };
+}
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
   readonly #ctx: Platform;
@@ -96,7 +104,7 @@ export class Sockets {
   }
 
   /** Finds the sockets that outlived the hub's memory, in the order in which they were opened. */
-  reload(): Conn[] {
+  reload(now: number): Conn[] {
     this.#conns.clear();
     this.#strangers.clear();
     this.#perClient.clear();
@@ -108,7 +116,7 @@ export class Sockets {
       else ws.close(1012, "unknown socket");
     }
     // The platform lists the newest first.
-    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, attachment));
+    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, asOf(now, attachment)));
   }
 
   of(ws: WebSocket): Conn | undefined {
@@ -172,7 +180,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
     const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
-    return Math.max(conn.seenAt, beat);
+    return beat > Date.now() + CLOCK_SLACK ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Hears nothing more from a socket that is to be closed at the end of this turn. */

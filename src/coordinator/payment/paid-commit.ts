@@ -36,7 +36,7 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
   }
 
   const input = inputOf(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub) => hub.reserve(commit.now(), input));
+  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.now(), again }, input));
   switch (reservation.state) {
     case "known":
       return await alreadyDone(c, reservation, commit.wait);

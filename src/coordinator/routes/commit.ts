@@ -50,7 +50,7 @@ export const commit =
     const left = waitLeft(wait);
     const commit: Commit = { wait, now: () => ({ ...input, wait: left() }) };
     if (!testnetMode) return await paidCommit(c, commit, policy, print);
-    const answer = await askHub(c.env, (hub) => hub.commit(commit.now()));
+    const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.now(), again }));
     return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
   };
 
