@@ -108,7 +108,7 @@ export class DesktopWorker {
       shelf: new ResultFile(join(folder, `worker-${workerId(url, key.publicKey)}.results.json`)),
       onNote: (note) => {
         if (note.type === "job_started" && note.job_type === "LLM_INFER") this.#share.taken(session);
-        this.#options.onNote({ coordinator, ...note });
+        this.#options.onNote({ ...note, coordinator });
       },
       onRunEnd: () => this.#share.freed(session),
       ...(network !== undefined && { network }),

@@ -15,11 +15,31 @@ export class FakeCoordinator {
   /** Off: heartbeats are not answered. */
   heartbeats = true;
 
+  readonly #port: number;
+  #server: WebSocketServer;
+
   private constructor(server: WebSocketServer, port: number, network: string) {
+    this.#server = this.#listenOn(server);
+    this.#port = port;
     this.host = `127.0.0.1:${port}`;
     this.url = `ws://${this.host}/`;
     this.network = network;
-    server.on("connection", (socket) => this.#dialled.put(new Connection(socket, this)));
+  }
+
+  #listenOn(server: WebSocketServer): WebSocketServer {
+    return server.on("connection", (socket) => this.#dialled.put(new Connection(socket, this)));
+  }
+
+  /** Dies: every socket breaks without a close frame, and nobody listens any more. */
+  async stop(): Promise<void> {
+    for (const client of this.#server.clients) client.terminate();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Comes back at the same address. */
+  async restart(): Promise<void> {
+    this.#server = this.#listenOn(new WebSocketServer({ port: this.#port, host: "127.0.0.1" }));
+    await once(this.#server, "listening");
   }
 
   static async start(network = "eip155:10143"): Promise<FakeCoordinator> {
@@ -27,11 +47,9 @@ export class FakeCoordinator {
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
-    onTestFinished(() => {
-      for (const client of server.clients) client.terminate();
-      server.close();
-    });
-    return new FakeCoordinator(server, address.port, network);
+    const coordinator = new FakeCoordinator(server, address.port, network);
+    onTestFinished(() => coordinator.stop());
+    return coordinator;
   }
 
   /** The next worker that dials; none has said a word yet. */
