@@ -19,7 +19,8 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
   return [
     metric("info", "gauge", "Always 1; the labels say who this is", one(1, { provider_pubkey: about.publicKey, version: about.version })),
     metric("start_time_seconds", "gauge", "When the worker started, in seconds since the epoch", one(about.startedAt / 1000)),
-    metric("llm_ready", "gauge", "1 while an LLM answers", one(llm === null ? 0 : 1, llm === null ? {} : { runtime: llm.runtime, model: llm.model })),
+    metric("llm_ready", "gauge", "1 while an LLM answers", one(llm === null ? 0 : 1)),
+    metric("llm_info", "gauge", "1; the labels say which LLM answers", llm === null ? [] : one(1, llm)),
     metric(
       "socket_state",
       "gauge",

@@ -87,7 +87,7 @@ function sentence(note: WorkerNote): string | null {
     case "result_dropped":
       return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
     case "draining":
-      return "finishing the present job; once more to leave at once";
+      return "no more jobs: leaving when the present one is done; once more to leave at once";
     case "woke":
       return `the machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
     case "warning":
