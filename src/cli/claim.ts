@@ -3,6 +3,7 @@ import { type KeyPair, signText } from "../receipt/ed25519.ts";
 import { ComputeRouterError } from "../sdk/index.ts";
 import { coordinatorName } from "../worker/node/desktop-worker.ts";
 import { CliError } from "./cli-error.ts";
+import { EXIT } from "./exit-code.ts";
 import { asking } from "./seeker.ts";
 import { coordinatorUrls } from "./url-option.ts";
 
@@ -12,20 +13,20 @@ export type Claimed = { coordinator: string; pairedAt: string };
 /** Claims a pairing code for a worker's key, at the first of these coordinators that knows it. Throws CliError. */
 export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
   const code = text.trim().toUpperCase();
-  const failures: CliError[] = [];
+  let failure = new CliError(EXIT.usage, "no coordinator to claim the code at");
   for (const url of urls) {
     try {
       const { paired_at } = await claimAt(url, key, code);
       return { coordinator: coordinatorName(coordinatorUrls(url).socket), pairedAt: paired_at };
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
-      // The code may be another coordinator's: codes are made by one of them.
-      if (error.cause instanceof ComputeRouterError && error.cause.reason !== "invalid_code" && error.cause.reason !== null) throw error;
-      failures.push(error);
+      const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
+      // The code may be another coordinator's, and one that could not be asked may be the one that knows it.
+      if (reason !== "invalid_code" && error.exit !== EXIT.unreachable) throw error;
+      if (failure.exit !== EXIT.unreachable) failure = error;
     }
   }
-  // One that could not be asked may be the one that knows it.
-  throw failures.find(({ cause }) => cause instanceof ComputeRouterError && cause.reason === null) ?? failures[0];
+  throw failure;
 }
 
 function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {

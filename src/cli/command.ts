@@ -28,7 +28,8 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
         if (value === "" && definition.type === "string") throw usage(`--${option} needs a value`, name);
       }
       for (const [option, { type }] of Object.entries(args))
-        if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1) throw usage(`--${option} was said more than once`, name);
+        if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1)
+          throw usage(`--${option} was said more than once`, name);
       if (context.args._.length > words) throw usage(`unexpected "${context.args._[words]}"`, name);
       await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },

@@ -20,12 +20,26 @@ export async function checkCoordinator({ url, network }: CoordinatorPlace): Prom
   const name = coordinatorName(url);
   const answer = await askHealth(url);
   if (typeof answer === "string") {
-    return [{ name, state: "fail", message: answer, fix: "is the address right, and does the coordinator run? On this machine: npm run dev -- evm", exit: EXIT.unreachable }];
+    return [
+      {
+        name,
+        state: "fail",
+        message: answer,
+        fix: "is the address right, and does the coordinator run? On this machine: npm run dev -- evm",
+        exit: EXIT.unreachable,
+      },
+    ];
   }
   const plural = answer.workersOnline === 1 ? "worker" : "workers";
   const reached: Check =
     network !== undefined && network !== answer.network
-      ? { name, state: "fail", message: `serves ${answer.network}, but ${network} is wanted`, fix: "mend --network, or `network` in the configuration", exit: EXIT.refused }
+      ? {
+          name,
+          state: "fail",
+          message: `serves ${answer.network}, but ${network} is wanted`,
+          fix: "mend --network, or `network` in the configuration",
+          exit: EXIT.refused,
+        }
       : { name, state: "ok", message: `${answer.network}, ${answer.workersOnline} ${plural} online, answered in ${answer.ms} ms` };
   return [reached, clock(answer.skewMs), await checkSocket(url)];
 }
@@ -75,11 +89,23 @@ async function checkSocket(url: string): Promise<Check> {
   clearTimeout(timer);
   socket.close();
   if (text === null) {
-    return { name: "socket", state: "fail", message: "the coordinator takes no WebSocket there", fix: "a proxy in between has to pass the Upgrade header on", exit: EXIT.unreachable };
+    return {
+      name: "socket",
+      state: "fail",
+      message: "the coordinator takes no WebSocket there",
+      fix: "a proxy in between has to pass the Upgrade header on",
+      exit: EXIT.unreachable,
+    };
   }
   const challenge = Challenge.safeParse(readJson(text));
   if (!challenge.success) return { name: "socket", state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" };
   if (challenge.data.host.toLowerCase() === host) return { name: "socket", state: "ok", message: "opens, and asks for a signature for the right host" };
   const fix = `dial ${challenge.data.host}, or set PUBLIC_HOST=${host} at the coordinator`;
-  return { name: "socket", state: "fail", message: `the coordinator calls itself ${challenge.data.host}, ${host} was dialled: no signature is given`, fix, exit: EXIT.refused };
+  return {
+    name: "socket",
+    state: "fail",
+    message: `the coordinator calls itself ${challenge.data.host}, ${host} was dialled: no signature is given`,
+    fix,
+    exit: EXIT.refused,
+  };
 }

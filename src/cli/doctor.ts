@@ -19,7 +19,8 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   yield configuration(plan);
   const reading = readKeyFile(plan.keyFile);
   if (reading.ok) yield { name: "key", state: "ok", message: `${shortKey(reading.key.publicKey)} in ${plan.keyFile}` };
-  else if (reading.reason === "missing") yield { name: "key", state: "warn", message: `none at ${plan.keyFile} yet`, fix: "compute-router worker init (or the first start) makes one" };
+  else if (reading.reason === "missing")
+    yield { name: "key", state: "warn", message: `none at ${plan.keyFile} yet`, fix: "compute-router worker init (or the first start) makes one" };
   else yield { name: "key", state: "fail", message: reading.message, fix: "or name another key file: --key FILE", exit: EXIT.key };
   for (const coordinator of plan.coordinators) yield* await checkCoordinator(coordinator);
   // Any key will do to see whether this machine can sign.
@@ -34,7 +35,8 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    if (!isMissing) return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "say another folder: --config-dir DIR", exit: EXIT.key };
+    if (!isMissing)
+      return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "say another folder: --config-dir DIR", exit: EXIT.key };
   }
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };
   return { name: "configuration", state: "warn", message: "none: options and what is usual are taken", fix: "to keep them: compute-router worker init" };
@@ -43,14 +45,24 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
 async function task(key: KeyPair): Promise<Check> {
   const run = await dryRun(key, null, AbortSignal.timeout(LLM_TIMEOUT_MS));
   if (run.ok) return { name: "task", state: "ok", message: `a trial job took ${run.ms} ms, its receipt holds` };
-  return { name: "task", state: "fail", message: `a trial job failed: ${run.message}`, fix: "install compute-router again; if that does not help, report it", exit: EXIT.error };
+  return {
+    name: "task",
+    state: "fail",
+    message: `a trial job failed: ${run.message}`,
+    fix: "install compute-router again; if that does not help, report it",
+    exit: EXIT.error,
+  };
 }
 
 async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, void, undefined> {
   if (wish === null) return yield { name: "LLM", state: "ok", message: "none is wanted: tasks only" };
   if (needsInstall(wish)) return yield { name: "LLM", state: "warn", message: "the embedded runtime is not installed yet", fix: "the first start installs it" };
   const signal = AbortSignal.timeout(LLM_TIMEOUT_MS);
-  const found = await llmFinder(wish, () => {})(signal).catch((error: unknown) => ({ ok: false as const, tried: [], hint: error instanceof Error ? error.message : "unexpected error" }));
+  const found = await llmFinder(wish, () => {})(signal).catch((error: unknown) => ({
+    ok: false as const,
+    tried: [],
+    hint: error instanceof Error ? error.message : "unexpected error",
+  }));
   if (!found.ok) {
     const tried = found.tried.map(({ name, url, why }) => `${name} at ${url} ${why}`).filter((line) => !line.endsWith("not running"));
     return yield { name: "LLM", state: "warn", message: `none answers: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`, fix: found.hint };
@@ -60,7 +72,13 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
     const others = runtime.models.length - 1;
     yield { name: "LLM", state: "ok", message: `${runtime.model} by ${runtime.name}${others > 0 ? `, and ${others} more` : ""}` };
     const run = await dryRun(key, runtime, signal);
-    if (!run.ok) return yield { name: "answer", state: "warn", message: `a trial prompt failed: ${run.message}`, fix: "does the runtime's own log say why? Another model: --model NAME" };
+    if (!run.ok)
+      return yield {
+        name: "answer",
+        state: "warn",
+        message: `a trial prompt failed: ${run.message}`,
+        fix: "does the runtime's own log say why? Another model: --model NAME",
+      };
     const speed = run.tokens === null || run.ms === 0 ? "" : `, ${Math.round((1000 * run.tokens) / run.ms)} tok/s`;
     yield { name: "answer", state: "ok", message: `a trial prompt took ${run.ms} ms${speed}, its receipt holds` };
   } finally {

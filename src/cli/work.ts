@@ -28,12 +28,12 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const release = lockAll(plan, key);
   const startedAt = Date.now();
   let status = firstStatus(coordinators.map(({ url }) => coordinatorName(url)));
-  const metrics = await metricsServer(plan, () => metricsText(status, { publicKey: key.publicKey, version: packageVersion(), startedAt, now: Date.now() })).catch(
-    (error: unknown) => {
-      release();
-      throw error;
-    },
-  );
+  const metrics = await metricsServer(plan, () =>
+    metricsText(status, { publicKey: key.publicKey, version: packageVersion(), startedAt, now: Date.now() }),
+  ).catch((error: unknown) => {
+    release();
+    throw error;
+  });
   const file = new StatusFile(folder);
   const report = () =>
     file.write(

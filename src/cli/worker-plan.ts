@@ -64,10 +64,15 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
 /** The coordinators that were said, else those of the environment, the configuration, this machine. */
 function coordinatorPlaces(urls: readonly string[], network: string | undefined, config: WorkerConfig | null): CoordinatorPlace[] {
   const said = urls.length > 0 || process.env["ROUTER_BASE_URL"] ? (urls.length > 0 ? urls : [undefined]) : null;
-  const configured = config?.coordinators.map((place): CoordinatorPlace => ({ url: place.url, ...(place.network !== undefined && { network: place.network }) }));
-  const places = said === null && configured !== undefined ? configured : (said ?? [undefined]).map((url): CoordinatorPlace => ({ url: coordinatorUrls(url).socket }));
+  const configured = config?.coordinators.map((place): CoordinatorPlace => ({
+    url: place.url,
+    ...(place.network !== undefined && { network: place.network }),
+  }));
+  const places =
+    said === null && configured !== undefined ? configured : (said ?? [undefined]).map((url): CoordinatorPlace => ({ url: coordinatorUrls(url).socket }));
   if (network !== undefined) {
-    if (places.length > 1) throw new CliError(EXIT.usage, "--network is for one coordinator; with several, write `network` beside each `url` in the configuration");
+    if (places.length > 1)
+      throw new CliError(EXIT.usage, "--network is for one coordinator; with several, write `network` beside each `url` in the configuration");
     return places.map(({ url }) => ({ url, network }));
   }
   const names = places.map(({ url }) => coordinatorName(url));

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
+import type { CoordinatorPlace } from "../worker/node/desktop-worker.ts";
 import { llmFinder, type LlmWish } from "../worker/node/llm-finder.ts";
 import { checkLines } from "./check.ts";
 import { checkCoordinator } from "./coordinator-check.ts";
@@ -34,14 +34,18 @@ async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean)
     }
     const checks = (await Promise.all(places.map((place) => checkCoordinator(place)))).flat();
     for (const check of checks) print(`  ${checkLines(check, { color, width: WIDTH }).replaceAll("\n", "\n  ")}`);
-    if (checks.every(({ state }) => state !== "fail") || (await prompt.confirm("Take it all the same? The worker tries until it gets through", true))) return places;
+    if (checks.every(({ state }) => state !== "fail") || (await prompt.confirm("Take it all the same? The worker tries until it gets through", true)))
+      return places;
     usual = answer;
   }
 }
 
 function readPlaces(text: string, known: readonly CoordinatorPlace[]): CoordinatorPlace[] | string {
   try {
-    const urls = text.split(/[\s,]+/).filter((word) => word !== "").map((word) => coordinatorUrls(word).socket);
+    const urls = text
+      .split(/[\s,]+/)
+      .filter((word) => word !== "")
+      .map((word) => coordinatorUrls(word).socket);
     return [...new Set(urls)].map((url) => known.find((place) => place.url === url) ?? { url });
   } catch (error) {
     return error instanceof Error ? error.message : "that is no URL";

@@ -20,8 +20,16 @@ describe("a desktop worker for both instances", () => {
     expect(doctor.stdout).not.toContain("✗");
 
     const worker = startProgram(["worker", "start", "--metrics", "0", "--json", ...place]);
-    await until("both registrations", () => (worker.notes("online").length === 2 ? true : undefined), worker.text);
-    await until("an LLM", () => worker.notes("runtime_ready")[0], worker.text);
+    await until(
+      "both registrations",
+      () => (worker.notes("online").length === 2 ? true : undefined),
+      () => worker.text(),
+    );
+    await until(
+      "an LLM",
+      () => worker.notes("runtime_ready")[0],
+      () => worker.text(),
+    );
     const metrics = /http:\S+/.exec(String((await until("metrics", () => worker.notes("info")[0]))["message"]))?.[0] ?? "";
 
     // All at once: what the one LLM cannot do at once is done in turn.
@@ -37,7 +45,9 @@ describe("a desktop worker for both instances", () => {
       const { host } = new URL(url);
       for (const type of ["LLM_INFER", "TASK"]) expect(page).toContain(`jobs_total{coordinator="${host}",type="${type}",outcome="completed"} 1\n`);
     }
-    await expect.poll(async () => (await runProgram(["worker", "status", ...place])).stdout.match(/jobs 2 done, 0 failed/g)?.length, { timeout: 10_000 }).toBe(2);
+    await expect
+      .poll(async () => (await runProgram(["worker", "status", ...place])).stdout.match(/jobs 2 done, 0 failed/g)?.length, { timeout: 10_000 })
+      .toBe(2);
 
     // The code is one instance's: the worker finds out whose.
     const owner = clients[1];

@@ -20,7 +20,15 @@ export const workerDoctor = command({
     for await (const check of examine(plan)) {
       if (check.state === "fail") failed.push(check);
       if (args.json !== true) print(checkLines(check, { color, width }));
-      else print(JSON.stringify({ name: check.name, state: check.state, message: check.message, ...(check.state !== "ok" && check.fix !== undefined && { fix: check.fix }) }));
+      else
+        print(
+          JSON.stringify({
+            name: check.name,
+            state: check.state,
+            message: check.message,
+            ...(check.state !== "ok" && check.fix !== undefined && { fix: check.fix }),
+          }),
+        );
     }
     const [first] = failed;
     if (first !== undefined) throw new CliError(first.exit, failed.length === 1 ? "one thing is wrong" : `${failed.length} things are wrong`);

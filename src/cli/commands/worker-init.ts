@@ -40,7 +40,13 @@ export const workerInit = command({
     const { publicKey } = reading.key;
     if (args.json === true) {
       return print(
-        JSON.stringify({ config_file: plan.configFile, key_file: plan.keyFile, provider_pubkey: publicKey, key_made: reading.made, paired_at: claimed?.pairedAt ?? null }),
+        JSON.stringify({
+          config_file: plan.configFile,
+          key_file: plan.keyFile,
+          provider_pubkey: publicKey,
+          key_made: reading.made,
+          paired_at: claimed?.pairedAt ?? null,
+        }),
       );
     }
     print(`${asks ? "\n" : ""}key            ${shortKey(publicKey)} ${reading.made ? "made: keep a copy of" : "in"} ${plan.keyFile}`);

@@ -67,8 +67,11 @@ const rotate = command({
       throw new CliError(EXIT.key, "finished results are still to be handed in with this key: start the worker once more, or give them up with --force");
     if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");
     const { key, oldFile } = rotateKeyFile(plan.keyFile, old);
-    if (args.json === true) return print(JSON.stringify({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile }));
-    print(`new key ${shortKey(key.publicKey)} in ${plan.keyFile}\nold key ${shortKey(old.publicKey)} in ${oldFile}\nUsers who were paired with the old key have to pair again.`);
+    if (args.json === true)
+      return print(JSON.stringify({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile }));
+    print(
+      `new key ${shortKey(key.publicKey)} in ${plan.keyFile}\nold key ${shortKey(old.publicKey)} in ${oldFile}\nUsers who were paired with the old key have to pair again.`,
+    );
   },
 });
 

@@ -27,8 +27,18 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
       "1 for the state that the socket is in",
       each(({ link }) => STATES.map((state) => ({ labels: { state }, value: link === state ? 1 : 0 }))),
     ),
-    metric("reconnects_total", "counter", "Registrations after the first", each(({ reconnects }) => one(reconnects))),
-    metric("job_running", "gauge", "1 while a job runs", each(({ job }) => one(job === null ? 0 : 1))),
+    metric(
+      "reconnects_total",
+      "counter",
+      "Registrations after the first",
+      each(({ reconnects }) => one(reconnects)),
+    ),
+    metric(
+      "job_running",
+      "gauge",
+      "1 while a job runs",
+      each(({ job }) => one(job === null ? 0 : 1)),
+    ),
     metric(
       "jobs_total",
       "counter",
@@ -43,7 +53,12 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
         TYPES.map((type) => ({ labels: { type }, value: (jobs[type].ms + (job?.type === type ? Math.max(0, about.now - job.since) : 0)) / 1000 })),
       ),
     ),
-    metric("tokens_total", "counter", "Tokens that the LLM generated", each(({ tokens }) => one(tokens))),
+    metric(
+      "tokens_total",
+      "counter",
+      "Tokens that the LLM generated",
+      each(({ tokens }) => one(tokens)),
+    ),
     metric(
       "rejections_total",
       "counter",

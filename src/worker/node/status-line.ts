@@ -10,12 +10,24 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
   const model = llm?.model ?? "tasks only";
   const [only] = links;
   if (links.length === 1 && only !== undefined) {
-    return [marked(only, status, [stateOf(only, status), nameOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)], frame)];
+    return [
+      marked(
+        only,
+        status,
+        [stateOf(only, status), nameOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)],
+        frame,
+      ),
+    ];
   }
   const state = Math.max(...links.map((link) => stateOf(link, status).length));
   const name = Math.max(...links.map((link) => nameOf(link).length));
   const lines = links.map((link) =>
-    marked(link, status, [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)], frame),
+    marked(
+      link,
+      status,
+      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
+      frame,
+    ),
   );
   return [...lines, cut(`  ${[key, model, ...speedOf(links)].join("  ")}`, frame.columns)];
 }

@@ -50,7 +50,10 @@ export function readConfig(file: string): ConfigReading {
   if (parsed.success) return { ok: true, config: parsed.data };
   const issue = parsed.error.issues[0];
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-  return { ok: false, message: `${file} is not understood: ${where}${issue?.message ?? "unknown error"}; mend it, or write it anew with: compute-router worker init` };
+  return {
+    ok: false,
+    message: `${file} is not understood: ${where}${issue?.message ?? "unknown error"}; mend it, or write it anew with: compute-router worker init`,
+  };
 }
 
 /** Writes it in one step. Throws the system's error. */

@@ -20,7 +20,10 @@ describe("the systemd unit", () => {
   it.runIf(hasSystemd)("is what systemd understands, every line of it", () => {
     const runtime = mkdtempSync(join(tmpdir(), "compute-router-unit-"));
     onTestFinished(() => rmSync(runtime, { recursive: true, force: true }));
-    const { stdout, stderr, status } = spawnSync("systemd-analyze", ["--user", "verify", UNIT], { encoding: "utf8", env: { ...process.env, XDG_RUNTIME_DIR: runtime } });
+    const { stdout, stderr, status } = spawnSync("systemd-analyze", ["--user", "verify", UNIT], {
+      encoding: "utf8",
+      env: { ...process.env, XDG_RUNTIME_DIR: runtime },
+    });
     // Of an unknown key systemd says a word and goes on.
     expect({ said: (stdout + stderr).trim(), status }).toEqual({ said: "", status: 0 });
   });

@@ -22,7 +22,9 @@ function withKey(): { folder: string; seed: string; publicKey: string } {
 }
 
 /** The checks that `worker doctor --json` prints, by name. */
-async function examine(...args: string[]): Promise<{ code: number | null; stderr: string; checks: Map<string, { state: string; message: string; fix?: string }> }> {
+async function examine(
+  ...args: string[]
+): Promise<{ code: number | null; stderr: string; checks: Map<string, { state: string; message: string; fix?: string }> }> {
   const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...args]);
   const lines = stdout.trimEnd().split("\n");
   return { code, stderr, checks: new Map(lines.map((line) => JSON.parse(line)).map((check) => [check.name, check])) };
@@ -110,7 +112,11 @@ describe("worker doctor", () => {
     coordinator.clockAhead = 400_000;
     const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
     expect(code).toBe(5);
-    expect(checks.get("clock")).toMatchObject({ state: "fail", message: "400 s behind the coordinator's: its receipts are not valid", fix: expect.stringContaining("NTP") });
+    expect(checks.get("clock")).toMatchObject({
+      state: "fail",
+      message: "400 s behind the coordinator's: its receipts are not valid",
+      fix: expect.stringContaining("NTP"),
+    });
   });
 
   it("[WS3] says which host to dial", async () => {
@@ -156,7 +162,12 @@ describe("worker status", () => {
     await worker.says("online");
     await expect.poll(async () => (await status()).code, { timeout: 10_000 }).toBe(0);
     const [report] = JSON.parse((await status("--json")).stdout);
-    expect(report).toMatchObject({ pid, provider_pubkey: publicKey, llm: null, coordinators: [{ coordinator: coordinator.host, state: "online", network: "eip155:10143" }] });
+    expect(report).toMatchObject({
+      pid,
+      provider_pubkey: publicKey,
+      llm: null,
+      coordinators: [{ coordinator: coordinator.host, state: "online", network: "eip155:10143" }],
+    });
     expect((await status()).stdout).toContain("● online");
     worker.kill("SIGKILL");
     await worker.exited;
@@ -173,7 +184,10 @@ describe("worker key", () => {
     expect({ code: exported.code, leaks: exported.stdout.includes(seed) }).toEqual({ code: 0, leaks: false });
     expect(readFileSync(file, "utf8")).toBe(`${seed}\n`);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await runCli(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({ code: 2, stderr: expect.stringContaining("is there already") });
+    expect(await runCli(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is there already"),
+    });
     expect((await runCli(["worker", "key", "export", "-", "--config-dir", folder])).stdout).toBe(`${seed}\n`);
   });
 

@@ -16,12 +16,21 @@ function series(notes: readonly (readonly [number, WorkerNote])[], about = ABOUT
     .trimEnd()
     .split("\n")
     .filter((line) => !line.startsWith("#"));
-  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")).replace("compute_router_worker_", ""), Number(line.slice(line.lastIndexOf(" ") + 1))]));
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")).replace("compute_router_worker_", ""), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+  );
 }
 
 const online: WorkerNote = { type: "online", coordinator: EVM, worker_id: "w", authenticated: true, proof: "signed", tier: "Open", network: "eip155:1" };
 const started = (job_id: string, job_type: "LLM_INFER" | "TASK"): WorkerNote => ({ type: "job_started", coordinator: EVM, job_id, attempt: 1, job_type });
-const finished = (job_id: string, ms: number, tokens: number | null): WorkerNote => ({ type: "job_finished", coordinator: EVM, job_id, attempt: 1, ms, tokens });
+const finished = (job_id: string, ms: number, tokens: number | null): WorkerNote => ({
+  type: "job_finished",
+  coordinator: EVM,
+  job_id,
+  attempt: 1,
+  ms,
+  tokens,
+});
 
 describe("the metrics of a worker", () => {
   it("count jobs by type and outcome, tokens and busy seconds", () => {

@@ -8,7 +8,15 @@ const KEY = `8551${"0".repeat(56)}b537`;
 const FRAME = { publicKey: KEY, color: false, columns: 200, now: 0 };
 const EVM = "127.0.0.1:4010";
 const SVM = "127.0.0.1:4020";
-const ONLINE: WorkerNote = { type: "online", coordinator: EVM, worker_id: "w", authenticated: true, proof: "signed", tier: "Verified", network: "eip155:10143" };
+const ONLINE: WorkerNote = {
+  type: "online",
+  coordinator: EVM,
+  worker_id: "w",
+  authenticated: true,
+  proof: "signed",
+  tier: "Verified",
+  network: "eip155:10143",
+};
 const ONLINE_SVM: WorkerNote = { ...ONLINE, coordinator: SVM, tier: "Open", network: "solana:x" };
 const READY: WorkerNote = { type: "runtime_ready", runtime: "ollama", model: "tiny-chat" };
 
@@ -70,7 +78,13 @@ describe("the status line", () => {
   });
 
   it("has a line for each of several coordinators, and one for what they share", () => {
-    const status = afterBoth(ONLINE, ONLINE_SVM, READY, ...ran(41, 1_000), ...ran(39, 1_000, SVM), { type: "offline", coordinator: SVM, code: 1006, cause: "c", retry_in_ms: 1 });
+    const status = afterBoth(ONLINE, ONLINE_SVM, READY, ...ran(41, 1_000), ...ran(39, 1_000, SVM), {
+      type: "offline",
+      coordinator: SVM,
+      code: 1006,
+      cause: "c",
+      retry_in_ms: 1,
+    });
     expect(statusLines(status, FRAME)).toEqual([
       "● online   evm 127.0.0.1:4010  Verified  jobs 1  ok 100%",
       "○ offline  svm 127.0.0.1:4020  jobs 1  ok 100%",

@@ -36,7 +36,11 @@ export class WorkerProcess {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly stderr: Promise<string>;
 
-  constructor(args: string[], env: NodeJS.ProcessEnv = {}, child = launch(["worker", "--json", ...args], env) as ChildProcessByStdio<null, Readable, Readable>) {
+  constructor(
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+    child = launch(["worker", "--json", ...args], env) as ChildProcessByStdio<null, Readable, Readable>,
+  ) {
     this.#child = child;
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     this.exited = once(child, "exit").then(([code, signal]) => ({ code, signal }));

@@ -37,7 +37,7 @@ export class SlowLlm {
   /** Comes (back) up, at the same address. */
   async listen(): Promise<void> {
     this.#server = createServer((request, response) => {
-      if (request.url === "/v1/models") return void answerJson(response, { object: "list", data: this.models.map((id) => ({ id })) });
+      if (request.url === "/v1/models") return answerJson(response, { object: "list", data: this.models.map((id) => ({ id })) });
       void text(request).then((body) => this.#answer(String(JSON.parse(body).messages[0].content), response));
     });
     this.#server.listen(this.#port, "127.0.0.1");
