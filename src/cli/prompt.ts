@@ -20,7 +20,7 @@ export async function prompting<T>(dialogue: (prompt: Prompt) => Promise<T>): Pr
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const gone = Promise.withResolvers<never>();
   gone.promise.catch(() => {});
-  const leave = () => gone.reject(new CliError(EXIT.usage, "\nleft without an answer"));
+  const leave = () => gone.reject(new CliError(EXIT.usage, "\nnothing was changed"));
   lines.once("close", leave);
   const ask = async (question: string, usual: string): Promise<string> => {
     const answer = await Promise.race([lines.question(`${question}${usual === "" ? "" : ` [${usual}]`}: `), gone.promise]);

@@ -24,7 +24,7 @@ export async function askSetup(plan: WorkerPlan, prompt: Prompt, color: boolean)
 }
 
 async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean): Promise<readonly CoordinatorPlace[]> {
-  let usual = plan.coordinators.map(({ url }) => url).join(" ");
+  const usual = plan.coordinators.map(({ url }) => url).join(" ");
   for (;;) {
     const answer = await prompt.ask("Coordinator, or several with spaces between", usual);
     const places = readPlaces(answer, plan.coordinators);
@@ -36,7 +36,6 @@ async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean)
     for (const check of checks) print(`  ${checkLines(check, { color, width: WIDTH }).replaceAll("\n", "\n  ")}`);
     if (checks.every(({ state }) => state !== "fail") || (await prompt.confirm("Take it all the same? The worker tries until it gets through", true)))
       return places;
-    usual = answer;
   }
 }
 
