@@ -15,8 +15,10 @@ import { EXIT } from "./exit-code.ts";
 import { packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
-/** How often the seconds on the screen are counted on, and the status file is brought up to date. */
+/** How often the seconds on the screen are counted on, and the status file is brought up to date if anything has changed. */
 const TICK_MS = 1_000;
+/** The status file is written this often in any case: an older one shows that the process stands still. */
+const REPORT_MS = 10_000;
 
 /** Works until a signal or the coordinators end it, then ends the process. */
 export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
@@ -35,10 +37,14 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     throw error;
   });
   const file = new StatusFile(folder);
-  const report = () =>
+  let reported: { status: WorkerStatus; at: number } | undefined;
+  const report = () => {
+    if (reported?.status === status && Date.now() - reported.at < REPORT_MS) return;
+    reported = { status, at: Date.now() };
     file.write(
       statusReport(status, { pid: process.pid, startedAt, now: Date.now(), publicKey: key.publicKey, name: name ?? null, metrics: metrics?.url ?? null }),
     );
+  };
 
   const view = viewFor(json, status, key.publicKey);
   if (reading.made) view.say(`made a new key for this worker: ${keyFile}`);

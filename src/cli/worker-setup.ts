@@ -14,12 +14,12 @@ export type Setup = { coordinators: readonly CoordinatorPlace[]; name: string; w
 const WIDTH = 14;
 
 /** The first run's questions. What was said as an option, or is configured already, is the answer to an empty line. */
-export async function askSetup(plan: WorkerPlan, prompt: Prompt, color: boolean): Promise<Setup> {
+export async function askSetup(plan: WorkerPlan, saidCode: string, prompt: Prompt, color: boolean): Promise<Setup> {
   print("Empty lines take what is in brackets; Ctrl-C leaves everything as it is.\n");
   const coordinators = await askCoordinators(plan, prompt, color);
   const name = await prompt.ask("Name to show for this worker", plan.name ?? hostname());
   const wish = await askLlm(plan.wish, prompt);
-  const code = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (none: empty)", "");
+  const code = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (none: empty)", saidCode);
   return { coordinators, name, wish, code };
 }
 

@@ -29,28 +29,22 @@ export const workerInit = command({
     if (!asks && plan.config !== null && args.force !== true) throw new CliError(EXIT.usage, `${plan.configFile} is there already; to replace it, say --force`);
     const color = (process.env["NO_COLOR"] ?? "") === "";
     const setup: Setup = asks
-      ? await prompting((prompt) => askSetup(plan, prompt, color))
-      : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: "" };
+      ? await prompting((prompt) => askSetup(plan, args.pair ?? "", prompt, color))
+      : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: args.pair ?? "" };
     const reading = keyOf(plan);
     const config = configOf(setup, plan, args);
     writeConfig(plan.configFile, config);
-    const code = setup.code === "" ? (args.pair ?? "") : setup.code;
-    const urls = setup.coordinators.map(({ url }) => url);
-    const claimed = code === "" ? null : await claimPairing(urls, reading.key, code);
-    const { publicKey } = reading.key;
-    if (args.json === true) {
-      return print(
-        JSON.stringify({
-          config_file: plan.configFile,
-          key_file: plan.keyFile,
-          provider_pubkey: publicKey,
-          key_made: reading.made,
-          paired_at: claimed?.pairedAt ?? null,
-        }),
-      );
+    const { key, made } = reading;
+    if (args.json !== true) {
+      print(`${asks ? "\n" : ""}key            ${shortKey(key.publicKey)} ${made ? "made: keep a copy of" : "in"} ${plan.keyFile}`);
+      print(`configuration  ${plan.configFile}`);
     }
-    print(`${asks ? "\n" : ""}key            ${shortKey(publicKey)} ${reading.made ? "made: keep a copy of" : "in"} ${plan.keyFile}`);
-    print(`configuration  ${plan.configFile}`);
+    const urls = setup.coordinators.map(({ url }) => url);
+    const claimed = setup.code === "" ? null : await claimPairing(urls, key, setup.code);
+    if (args.json === true) {
+      const paired = claimed === null ? null : { coordinator: claimed.coordinator, paired_at: claimed.pairedAt };
+      return print(JSON.stringify({ config_file: plan.configFile, key_file: plan.keyFile, provider_pubkey: key.publicKey, key_made: made, paired }));
+    }
     if (claimed !== null) print(`paired         at ${claimed.coordinator}`);
     print("\nTo look whether all is well: compute-router worker doctor\nTo work: compute-router worker start");
   },
@@ -62,8 +56,13 @@ function keyOf({ keyFile }: WorkerPlan): Extract<KeyReading, { ok: true }> {
   return reading;
 }
 
-function configOf({ coordinators, name, wish }: Setup, { config }: WorkerPlan, args: { key?: string | undefined; metrics?: string | undefined }): WorkerConfig {
-  const key = args.key ?? config?.key;
+function configOf(
+  { coordinators, name, wish }: Setup,
+  { config, keyFile }: WorkerPlan,
+  args: { key?: string | undefined; metrics?: string | undefined },
+): WorkerConfig {
+  // Whole, because the worker may be started from another folder.
+  const key = args.key === undefined ? config?.key : keyFile;
   const metrics = args.metrics ?? config?.metrics;
   return {
     version: 1,

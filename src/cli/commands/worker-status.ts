@@ -7,6 +7,9 @@ import { EXIT } from "../exit-code.ts";
 import { KEY_ARGS } from "../key-option.ts";
 import { print } from "../print.ts";
 
+/** A worker writes its status every 10 s at least. */
+const STALE_MS = 30_000;
+
 /** `compute-router worker status`. */
 export const workerStatus = command({
   name: "worker status",
@@ -34,6 +37,7 @@ function reportText(report: StatusReport, now: number): string {
     llm === null ? "tasks only" : `${llm.model} by ${llm.runtime}`,
     ...(metrics === null ? [] : [metrics]),
     ...(draining ? ["finishing"] : []),
+    ...(now - Date.parse(report.updated_at) > STALE_MS ? [`stands still: it last said something ${duration(now - Date.parse(report.updated_at))} ago`] : []),
   ];
   return [about.join("  "), ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`)].join("\n");
 }

@@ -53,13 +53,14 @@ export class DesktopWorker {
   readonly #watch: RuntimeWatch | undefined;
   readonly #share = new RuntimeShare();
   readonly #links: readonly Link[];
-  #running = 0;
+  /** LLM jobs that run. */
+  #answering = 0;
 
   constructor(options: DesktopOptions) {
     this.#options = options;
     const { findRuntime } = options;
     if (findRuntime !== undefined) {
-      this.#watch = new RuntimeWatch({ find: findRuntime, isBusy: () => this.#running > 0, onNote: (note) => this.#runtimeChanged(note) });
+      this.#watch = new RuntimeWatch({ find: findRuntime, isBusy: () => this.#answering > 0, onNote: (note) => this.#runtimeChanged(note) });
     }
     this.#links = options.coordinators.map((place) => this.#link(place));
     this.#share.among(this.#links.map(({ session }) => session));
@@ -114,11 +115,12 @@ export class DesktopWorker {
       ...(network !== undefined && { network }),
       ...(timing !== undefined && { timing }),
       execute: async (run, hooks) => {
-        this.#running++;
+        if (run.jobType === "TASK") return execute(run, hooks);
+        this.#answering++;
         try {
           return await execute(run, hooks);
         } finally {
-          this.#running--;
+          this.#answering--;
         }
       },
     });
