@@ -1,4 +1,4 @@
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 
@@ -15,23 +15,38 @@ export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stdout.isTTY;
 }
 
-/** Asks on the terminal. Ctrl-C and Ctrl-D end it with CliError; nothing was changed by then that was not said. */
+/** Asks on the terminal. Ctrl-C and Ctrl-D end it with CliError. What is typed ahead of a question answers it. */
 export async function prompting<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
-  const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => {});
-  const leave = () => gone.reject(new CliError(EXIT.usage, "\nnothing was changed"));
-  lines.once("close", leave);
-  const ask = async (question: string, usual: string): Promise<string> => {
-    const answer = await Promise.race([lines.question(`${question}${usual === "" ? "" : ` [${usual}]`}: `), gone.promise]);
-    return answer.trim() === "" ? usual : answer.trim();
+  const ahead: string[] = [];
+  const keep = (line: string): void => void ahead.push(line);
+  let take = keep;
+  let leave = (): void => {};
+  const left = new Promise<never>((_, reject) => (leave = () => reject(new CliError(EXIT.usage, "\nnothing was changed"))));
+  left.catch(() => {});
+  lines.on("line", (line) => take(line)).once("close", leave);
+
+  const answer = async (question: string): Promise<string> => {
+    lines.setPrompt(question);
+    lines.prompt();
+    const typed = ahead.shift();
+    if (typed !== undefined) return typed.trim();
+    const next = new Promise<string>((resolve) => {
+      take = (line) => {
+        // At once: the lines of a paste come in one turn.
+        take = keep;
+        resolve(line);
+      };
+    });
+    return (await Promise.race([next, left])).trim();
   };
-  const confirm = async (question: string, usual: boolean): Promise<boolean> => {
+  const ask: Prompt["ask"] = async (question, usual) => (await answer(`${question}${usual === "" ? "" : ` [${usual}]`}: `)) || usual;
+  const confirm: Prompt["confirm"] = async (question, usual) => {
     for (;;) {
-      const answer = await Promise.race([lines.question(`${question} [${usual ? "Y/n" : "y/N"}]: `), gone.promise]);
-      if (answer.trim() === "") return usual;
-      if (/^y(es)?$/i.test(answer.trim())) return true;
-      if (/^no?$/i.test(answer.trim())) return false;
+      const said = await answer(`${question} [${usual ? "Y/n" : "y/N"}]: `);
+      if (said === "") return usual;
+      if (/^y(es)?$/i.test(said)) return true;
+      if (/^no?$/i.test(said)) return false;
     }
   };
   try {

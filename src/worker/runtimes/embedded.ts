@@ -77,8 +77,9 @@ export class Embedded implements Runtime {
     try {
       return await this.#server.generate(prompt, options);
     } catch (error) {
+      if (error instanceof RuntimeError && error.code === "aborted") throw error;
       // Its socket breaks a moment before its end is known.
-      if (!options.signal.aborted && !hasEnded(this.#child)) await once(this.#child, "exit", { signal: AbortSignal.timeout(EXIT_GRACE_MS) }).catch(() => {});
+      if (!hasEnded(this.#child)) await once(this.#child, "exit", { signal: AbortSignal.timeout(EXIT_GRACE_MS) }).catch(() => {});
       this.#checkAlive();
       throw error;
     }
