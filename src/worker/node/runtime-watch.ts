@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Found } from "../runtimes/probe.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 
@@ -5,8 +6,8 @@ import { type GenerateOptions, type Generation, type Runtime, RuntimeError } fro
 const INTERVAL_MS = 30_000;
 /** One that is gone may be on its way back: the first look comes after this, the next ones after twice as long each time. */
 const COMEBACK_MS = 2_000;
-/** A job failed: whether the runtime is still there is asked after this. */
-const SUSPICION_MS = 250;
+/** A job failed: so long it waits to be told, until it is known whether the runtime is still there. */
+const SUSPICION_MS = 500;
 /** The first answer of a model that has to be loaded from a slow disk. */
 const WARM_UP_MS = 180_000;
 /** Misses in a row after which a runtime counts as gone; a busy one may be late once. */
@@ -65,7 +66,7 @@ export class RuntimeWatch {
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
         if (error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
-        else if (error.code === "runtime_error") this.#suspect();
+        else if (error.code === "runtime_error") await this.#suspect();
       }
       throw error;
     }
@@ -78,10 +79,10 @@ export class RuntimeWatch {
     this.#runtime = undefined;
   }
 
-  #plan(afterMs = this.#pause()): void {
+  #plan(): void {
     clearTimeout(this.#timer);
     if (this.#over.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.start(), afterMs);
+    this.#timer = setTimeout(() => void this.start(), this.#pause());
     this.#timer.unref();
   }
 
@@ -93,10 +94,10 @@ export class RuntimeWatch {
     return pause;
   }
 
-  /** The runtime may have died in the middle of an answer: better asked now than found out by the next job. */
-  #suspect(): void {
+  /** The runtime may have died in the middle of an answer: whoever has failed is free for the next job, so its loss is told before the failure. */
+  async #suspect(): Promise<void> {
     this.#suspected = true;
-    this.#plan(SUSPICION_MS);
+    await Promise.race([this.start(), delay(SUSPICION_MS, undefined, { ref: false })]);
   }
 
   /** A runtime that works is left in peace. */
@@ -154,7 +155,8 @@ export class RuntimeWatch {
     this.#runtime = undefined;
     this.#suspected = false;
     this.#comeback = this.#options.comebackMs ?? COMEBACK_MS;
-    this.#plan();
+    // Whoever looks plans the next look.
+    if (!this.#looking) this.#plan();
     this.#options.onNote({ type: "runtime_lost", runtime: runtime.name, model: runtime.model });
     await runtime.close();
   }

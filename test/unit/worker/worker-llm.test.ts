@@ -86,12 +86,13 @@ describe("an LLM job of the worker process", () => {
     worker.assign(PROMPT);
     await worker.receive("job_progress", "job_ack");
     llm.kill();
-    expect(await worker.receive("job_failed", "job_progress")).toMatchObject({ error: "runtime_error", retryable: true });
-    const withdrawn = await worker.receive("register");
+    // First of all no more of them: whoever has failed is free for the next job.
+    const withdrawn = await worker.receive("register", "job_progress");
     expect(withdrawn).toMatchObject({ capabilities: ["TASK"], models: [] });
     // It says nothing of leases and needs no new proof: the registration stands.
     expect(withdrawn).not.toHaveProperty("resume");
     expect(withdrawn).not.toHaveProperty("signature");
+    expect(await worker.receive("job_failed")).toMatchObject({ error: "runtime_error", retryable: true });
     llm.models = ["slow", "other"];
     await llm.listen();
     expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], models: ["slow", "other"] });
