@@ -64,7 +64,7 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
     await found.runtime.close();
     print(`  found ${name} with ${models.length > 6 ? `${models.slice(0, 6).join(", ")} and ${models.length - 6} more` : models.join(", ")}`);
     if (!(await prompt.confirm("Use it for LLM jobs?", true))) return null;
-    const chosen = models.length > 1 ? await prompt.ask("Model", model) : model;
+    const chosen = models.length > 1 ? await askModel(models, model, prompt) : model;
     // The usual one is not written down: another may be the first tomorrow.
     return chosen === model && wish.model === undefined ? wish : { ...wish, model: chosen };
   }
@@ -72,4 +72,12 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
   const choice = await prompt.ask("LLM: `find` one whenever it is there, `embedded` (a very small model, to try it out), or `none`", "find");
   if (/^e/i.test(choice)) return { kind: "embedded" };
   return /^n/i.test(choice) ? null : wish;
+}
+
+async function askModel(models: readonly string[], usual: string, prompt: Prompt): Promise<string> {
+  for (;;) {
+    const chosen = await prompt.ask("Model", usual);
+    if (models.includes(chosen)) return chosen;
+    print("  there is no such model; one of those above, please");
+  }
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { until } from "../../support/until.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
+import { SlowLlm } from "../worker/support/slow-llm.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "..", "src", "cli", "main.ts");
@@ -62,6 +63,24 @@ describe.runIf(hasScript)("on a terminal", () => {
       name: "den",
       llm: { kind: "none" },
     });
+  });
+
+  it("worker init shows the LLM that it finds, and takes a model of it only", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    const llm = await SlowLlm.start();
+    llm.models = ["small", "large"];
+    const folder = join(temporaryFolder(), "new");
+    const { says, type, exited } = terminal(["worker", "init", "--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", folder]);
+    await says("Coordinator, or several");
+    type("\r\r");
+    await says("with small, large");
+    type("yes\rhuge\r");
+    await says("there is no such model");
+    type("large\r\r");
+    expect(await exited).toBe(0);
+    const { llm: kept } = JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"));
+    expect(kept).toEqual({ kind: "find", url: llm.baseUrl, model: "large" });
   });
 
   it("worker init left by Ctrl-C changes nothing", async () => {
