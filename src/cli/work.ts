@@ -20,6 +20,9 @@ const TICK_MS = 1_000;
 /** The status file is written this often in any case: an older one shows that the process stands still. */
 const REPORT_MS = 10_000;
 
+/** A terminal that does not tell its width, as `docker run -t` has at first. */
+const UNKNOWN_WIDTH = 80;
+
 /** Works until a signal or the coordinators end it, then ends the process. */
 export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const { coordinators, folder, keyFile, name, wish } = plan;
@@ -122,7 +125,7 @@ function viewFor(json: boolean, status: WorkerStatus, publicKey: string): Worker
     return jsonView(stdout, () => isoTime(Date.now()));
   }
   const color = (process.env["NO_COLOR"] ?? "") === "";
-  return lineView(stdout, status, () => ({ publicKey, color, columns: stdout.columns, now: Date.now() }));
+  return lineView(stdout, status, () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() }));
 }
 
 /** The first signal drains, the second ends at once. Returns what takes the listeners away. */
