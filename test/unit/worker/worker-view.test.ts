@@ -125,7 +125,7 @@ describe("views", () => {
     view.note(ONLINE, after(ONLINE));
     view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] }, after(ONLINE));
     expect(out.split("\n")).toHaveLength(2);
-expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n● online");
+    expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n● online");
     view.note({ type: "tier", coordinator: EVM, tier: "Open" }, after(ONLINE));
     view.note({ type: "tier", coordinator: EVM, tier: "Verified" }, after(ONLINE));
     expect(out).toContain("tier: Open; FAST jobs go to others\n");
