@@ -24,6 +24,9 @@ const FATAL = /Build failed|ERR_RUNTIME_FAILURE|runtime failed to start|Uncaught
 const NOISE =
   /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
 
+/** The cron triggers of the wrangler files, which no local emulation fires: this often. */
+const CRON_MS = 60_000;
+
 /** What one coordinator runs with. */
 export type CoordinatorOptions = {
   instance: Instance;
@@ -34,6 +37,8 @@ export type CoordinatorOptions = {
   settings?: Readonly<Record<string, string>>;
   /** A warning or an error of the coordinator or of wrangler, for a person. */
   onLine?: (line: string) => void;
+  /** How often its cron runs, ms; default a minute. */
+  cronMs?: number;
   /** Something slow begins. */
   onStep?: (step: "migrating" | "starting" | "restarting") => void;
 };
@@ -103,6 +108,7 @@ class Supervised implements Coordinator {
   #stopping = false;
   #restarting = false;
   readonly #release: () => void;
+  readonly #cron: NodeJS.Timeout;
 
   constructor(options: CoordinatorOptions, url: string, stateDir: string, release: () => void) {
     this.instance = options.instance;
@@ -113,6 +119,7 @@ class Supervised implements Coordinator {
     this.#release = release;
     this.failed = new Promise((resolve) => (this.#fail = resolve));
     this.#child = this.#launch();
+    this.#cron = setInterval(() => void runCron(url), options.cronMs ?? CRON_MS).unref();
   }
 
   get pid(): number {
@@ -133,12 +140,14 @@ class Supervised implements Coordinator {
 
   async stop(): Promise<void> {
     this.#stopping = true;
+    clearInterval(this.#cron);
     await this.#child.stop();
     this.#release();
   }
 
   async kill(): Promise<void> {
     this.#stopping = true;
+    clearInterval(this.#cron);
     await this.#child.kill();
     this.#release();
   }
@@ -191,6 +200,13 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     await delay(POLL_MS);
   }
   return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s${coordinator.reason}`;
+}
+
+/** Fires the cron trigger. One that fails has been logged by the coordinator, and the next makes up for it. */
+async function runCron(url: string): Promise<void> {
+  await fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(CRON_MS) })
+    .then((answer) => answer.text())
+    .catch(() => {});
 }
 
 /** `well`, `silent`, or the status and text of another answer. */

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
-import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, TIMING } from "../src/protocol/limits.ts";
+import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/limits.ts";
 import { COORDINATOR_FRAMES, WORKER_FRAMES } from "../src/protocol/worker-messages.ts";
 
 const FILE = new URL("../docs/protocol.md", import.meta.url);
@@ -76,15 +76,37 @@ function quantity(name: string, value: number): string {
   return value >= 1024 * 1024 ? `${value / 1024 / 1024} MiB` : `${value / 1024} KiB`;
 }
 
+/** What the module says of its members, by group and name; one without words of its own shares those of the member before it. */
+function meanings(): Map<string, string> {
+  const said = new Map<string, string>();
+  let group = "";
+  let words = "";
+  for (const line of readFileSync(new URL("../src/protocol/limits.ts", import.meta.url), "utf8").split("\n")) {
+    group = /^export const (\w+)/.exec(line)?.[1] ?? group;
+    words = /^ *\/\*\* (.*?)\.? \*\/$/.exec(line)?.[1] ?? words;
+    const name = /^ {2}(\w+):/.exec(line)?.[1] ?? /^export const (MAX_WAIT_SECONDS)/.exec(line)?.[1];
+    if (name !== undefined) said.set(`${group}.${name}`, words.replaceAll(/\{@link ([^}]*)\}/g, "$1").replaceAll("|", "\\|"));
+  }
+  return said;
+}
+
 function limits(): string {
+  const said = meanings();
+  const table = (group: string, members: Record<string, number>, written: (name: string, value: number) => string) =>
+    Object.entries(members).map(([name, value]) => {
+      const meaning = said.get(`${group}.${name}`);
+      if (meaning === undefined) throw new Error(`src/protocol/limits.ts says nothing about ${group}.${name}`);
+      return `| \`${group}.${name}\` | ${written(name, value)} | ${meaning} |`;
+    });
   return [
-    "| Limit | Value |",
-    "| --- | --- |",
-    ...Object.entries(LIMITS).map(([name, value]) => `| \`LIMITS.${name}\` | ${quantity(name, value)} |`),
-    ...Object.entries(TIMING).map(([name, value]) => `| \`TIMING.${name}\` | ${duration(value)} |`),
-    `| \`MAX_WAIT_SECONDS\` | ${MAX_WAIT_SECONDS} s |`,
-    ...Object.entries(RATES).map(([name, value]) => `| \`RATES.${name}\` (setting) | ${value} |`),
-    ...Object.entries(RETENTION).map(([name, value]) => `| \`RETENTION.${name}\` (setting) | ${duration(value)} |`),
+    "| Limit | Value | Meaning |",
+    "| --- | --- | --- |",
+    ...table("LIMITS", LIMITS, quantity),
+    ...table("RATES", RATES, (_, value) => `${value} (setting)`),
+    ...table("TIMING", TIMING, (_, value) => duration(value)),
+    `| \`MAX_WAIT_SECONDS\` | ${MAX_WAIT_SECONDS} s | ${said.get("MAX_WAIT_SECONDS.MAX_WAIT_SECONDS")} |`,
+    ...table("RETENTION", RETENTION, (_, value) => `${duration(value)} (setting)`),
+    ...Object.entries(RETRY_AFTER).map(([name, value]) => `| \`RETRY_AFTER.${name}\` | ${value} s | \`Retry-After\` of \`${name}\` |`),
   ].join("\n");
 }
 

@@ -8,11 +8,14 @@ type Definition<T extends ArgsDef> = {
   name: string;
   description: string;
   args: T;
-  run: (args: CommandContext<T>["args"]) => Promise<void> | void;
+  /** `all` gives every value of an option that may be said more than once. */
+  run: (args: CommandContext<T>["args"], all: (option: string) => string[]) => Promise<void> | void;
+  /** Options that may be said more than once. */
+  many?: readonly string[];
 };
 
 /** A command that refuses options and words it does not know: citty takes them silently, and a typing error would change the meaning. */
-export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false }: Definition<T>): CommandDef<T> {
+export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [] }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
     meta: { name: `compute-router ${name}`, description, hidden },
@@ -24,9 +27,22 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
         if (definition === undefined) throw usage(`unknown option --${option}`, name);
         if (value === "" && definition.type === "string") throw usage(`--${option} needs a value`, name);
       }
+      for (const [option, { type }] of Object.entries(args))
+        if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1)
+          throw usage(`--${option} was said more than once`, name);
       if (context.args._.length > words) throw usage(`unexpected "${context.args._[words]}"`, name);
-      await run(context.args);
+      await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },
+  });
+}
+
+/** Every value of an option on a command line; the parser keeps the last one only. */
+function valuesOf(rawArgs: readonly string[], option: string): string[] {
+  const end = rawArgs.indexOf("--");
+  const args = end === -1 ? rawArgs : rawArgs.slice(0, end);
+  return args.flatMap((arg, i) => {
+    if (arg === `--${option}`) return args[i + 1] ?? [];
+    return arg.startsWith(`--${option}=`) ? arg.slice(option.length + 3) : [];
   });
 }
 

@@ -17,8 +17,10 @@ export const EXIT = {
   job: 7,
   /** A receipt does not verify. */
   receipt: 8,
+  /** `worker status`: no worker runs here. */
+  notRunning: 9,
 } as const;
 
 /** The meanings, one a line, for the help. */
 export const EXIT_HELP =
-  "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 130/143 second signal";
+  "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 130/143 second signal";

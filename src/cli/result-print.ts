@@ -1,5 +1,5 @@
 import type { RunResult } from "../sdk/index.ts";
-import { shortKey } from "../worker/node/worker-status.ts";
+import { shortKey } from "../worker/node/status-line.ts";
 import { print, remark } from "./print.ts";
 
 /** Prints a result: the output on standard output, what is known about it on standard error, so that a pipe gets the output only. */

@@ -24,6 +24,11 @@ import { keptUserId } from "./user-id.ts";
 export const SEEKER_ARGS = {
   url: URL_ARG,
   user: { type: "string", valueHint: "id", description: "Whose jobs and pairings; default: a random one, kept in the configuration folder. A secret" },
+  "user-token": {
+    type: "string",
+    valueHint: "secret",
+    description: "Proof of the user, bound to it by its first `pair create`; default $ROUTER_USER_TOKEN, which other users of this machine cannot see",
+  },
   "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
   json: { type: "boolean", description: "Print JSON" },
 } as const;
@@ -31,16 +36,17 @@ export const SEEKER_ARGS = {
 type SeekerOptions = {
   url?: string | undefined;
   user?: string | undefined;
+  "user-token"?: string | undefined;
   "config-dir"?: string | undefined;
   payer?: string | undefined;
   "max-price"?: string | undefined;
 };
 
-/** A client for the coordinator and the user that the options name. `$ROUTER_USER_TOKEN` is the proof of the user, if one was set. */
+/** A client for the coordinator and the user that the options name. */
 async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
   const { base } = coordinatorUrls(args.url);
   const configDir = args["config-dir"];
-  const userToken = process.env["ROUTER_USER_TOKEN"] || undefined;
+  const userToken = args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
   return new ComputeRouter({
     baseUrl: base,
     userId: args.user ?? keptUserId(configFolder(configDir === undefined ? {} : { configDir })),
@@ -83,6 +89,12 @@ function advice(error: ComputeRouterError, base: string): CliError {
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
+  if (error.reason === "user_token_required") {
+    return because(
+      EXIT.refused,
+      "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN",
+    );
+  }
   const ofCode = CODE_ADVICE[error.reason ?? ""];
   if (ofCode !== undefined) return because(EXIT.refused, ofCode);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);

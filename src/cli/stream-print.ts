@@ -1,7 +1,8 @@
 import { type JobEvent, ProtocolError, type RouterResult } from "../sdk/index.ts";
+import { type Out, print, printForeign } from "./print.ts";
 
 /** Where a stream is printed. */
-export type Streams = { stdout: { write(text: string): unknown }; stderr: { write(text: string): unknown } };
+export type Streams = { stdout: Out; stderr: Out };
 
 /**
  * Prints a job's text as it comes, on standard output; resolves with the result. What was printed cannot be taken back: after a reset, and where
@@ -21,7 +22,7 @@ export async function printStream(events: AsyncIterable<JobEvent>, { stdout, std
       // Text whose beginning was lost is not worth reading: the result has all of it.
       hasBeginning ||= event.seq === 0;
       if (!hasBeginning) continue;
-      stdout.write(event.delta);
+      printForeign(event.delta, stdout);
       printed += event.delta;
     }
     if (event.type === "reset") {
@@ -32,7 +33,7 @@ export async function printStream(events: AsyncIterable<JobEvent>, { stdout, std
     const { output } = event.result;
     const text = typeof output === "string" ? output : JSON.stringify(output, null, 2);
     if (!text.startsWith(printed)) beginAnew("the result is another");
-    stdout.write(`${text.slice(printed.length)}\n`);
+    print(text.slice(printed.length), stdout);
     return event.result;
   }
   throw new ProtocolError("the stream ended without a result");

@@ -1,98 +1,131 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { isoTime } from "../protocol/text.ts";
+import type { KeyPair } from "../receipt/ed25519.ts";
 import { makeFolder } from "../worker/node/config-folder.ts";
-import { DesktopWorker } from "../worker/node/desktop-worker.ts";
+import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
-import { llmFinder, type LlmWish } from "../worker/node/llm-finder.ts";
+import { llmFinder } from "../worker/node/llm-finder.ts";
+import { type MetricsServer, serveMetrics } from "../worker/node/metrics-server.ts";
+import { metricsText } from "../worker/node/metrics-text.ts";
+import { StatusFile, statusReport } from "../worker/node/status-file.ts";
 import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
+import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
-import { keyPlace } from "./key-option.ts";
-import { coordinatorUrls } from "./url-option.ts";
 import { packageVersion } from "./version.ts";
+import type { WorkerPlan } from "./worker-plan.ts";
 
-/** The options of `compute-router worker`, as they were said. */
-export type WorkOptions = {
-  url?: string | undefined;
-  "llm-url"?: string | undefined;
-  model?: string | undefined;
-  runtime?: string | undefined;
-  "model-file"?: string | undefined;
-  "tasks-only"?: boolean | undefined;
-  name?: string | undefined;
-  network?: string | undefined;
-  key?: string | undefined;
-  "config-dir"?: string | undefined;
-  json?: boolean | undefined;
-};
+/** How often the seconds on the screen are counted on, and the status file is brought up to date if anything has changed. */
+const TICK_MS = 1_000;
+/** The status file is written this often in any case: an older one shows that the process stands still. */
+const REPORT_MS = 10_000;
 
-/** Works until a signal or the coordinator ends it, then ends the process. */
-export async function work(args: WorkOptions): Promise<void> {
-  const { socket } = coordinatorUrls(args.url);
-  const wish = wishOf(args);
-  const { folder, keyFile } = keyPlace(args);
+/** A terminal that does not tell its width, as `docker run -t` has at first. */
+const UNKNOWN_WIDTH = 80;
+
+/** Works until a signal or the coordinators end it, then ends the process. */
+export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
+  const { coordinators, folder, keyFile, name, wish } = plan;
   const reading = readOrMakeKeyFile(keyFile);
   if (!reading.ok) throw new CliError(EXIT.key, reading.message);
   const { key } = reading;
   makeFolder(folder);
-  const locking = lockWorker(folder, workerId(socket, key.publicKey));
-  if (!locking.ok) throw new CliError(EXIT.key, locking.message);
+  const release = lockAll(plan, key);
+  const startedAt = Date.now();
+  let status = firstStatus(coordinators.map(({ url }) => coordinatorName(url)));
+  const metrics = await metricsServer(plan, () =>
+    metricsText(status, { publicKey: key.publicKey, version: packageVersion(), startedAt, now: Date.now() }),
+  ).catch((error: unknown) => {
+    release();
+    throw error;
+  });
+  const file = new StatusFile(folder);
+  let reported: { status: WorkerStatus; at: number } | undefined;
+  const report = () => {
+    if (reported?.status === status && Date.now() - reported.at < REPORT_MS) return;
+    reported = { status, at: Date.now() };
+    file.write(
+      statusReport(status, { pid: process.pid, startedAt, now: Date.now(), publicKey: key.publicKey, name: name ?? null, metrics: metrics?.url ?? null }),
+    );
+  };
 
-  const view = viewFor(args.json === true, new URL(socket).host, key.publicKey);
+  const view = viewFor(json, status, key.publicKey);
   if (reading.made) view.say(`made a new key for this worker: ${keyFile}`);
+  if (metrics !== undefined) view.say(`metrics at ${metrics.url}`);
   const desktop = new DesktopWorker({
-    url: socket,
+    coordinators,
     key,
     folder,
     version: packageVersion(),
-    onNote: (note) => view.note(note),
+    onNote: (note: WorkerNote) => {
+      status = nextStatus(status, note, Date.now());
+      view.note(note, status);
+    },
     ...(wish !== null && { findRuntime: llmFinder(wish, (line) => view.say(line)) }),
-    ...(args.name !== undefined && { name: args.name }),
-    ...(args.network !== undefined && { network: args.network }),
+    ...(name !== undefined && { name }),
   });
-  const release = onSignals(desktop, () => {
+  const ticking = setInterval(() => {
+    view.tick();
+    report();
+  }, TICK_MS);
+  const tidy = () => {
+    clearInterval(ticking);
+    metrics?.close();
+    file.remove();
     view.close();
-    locking.release();
-  });
+    release();
+  };
+  const deafen = onSignals(desktop, tidy);
+  report();
   desktop.start();
-  const stop = await desktop.ended;
-  release();
+  const stops = await desktop.ended;
+  deafen();
   await desktop.close();
-  view.close();
-  locking.release();
+  tidy();
+  const has = (...reasons: string[]) => stops.some(({ reason }) => reasons.includes(reason));
   // A socket that the other side never closes would hold the process.
-  process.exit(stop.reason === "replaced" ? EXIT.replaced : stop.reason === "refused" || stop.reason === "other_network" ? EXIT.refused : EXIT.ok);
+  process.exit(has("replaced") ? EXIT.replaced : has("refused", "other_network") ? EXIT.refused : EXIT.ok);
 }
 
-/** The LLM that is wanted; null for none. */
-function wishOf(args: WorkOptions): LlmWish | null {
-  const { runtime, model, "llm-url": llmUrl, "model-file": modelFile } = args;
-  if (runtime !== undefined && runtime !== "embedded") throw new CliError(EXIT.usage, `--runtime: the only one is "embedded"; for a server say --llm-url`);
-  if (modelFile !== undefined && runtime === undefined) throw new CliError(EXIT.usage, "--model-file is for --runtime embedded");
-  if (modelFile !== undefined && !existsSync(modelFile)) throw new CliError(EXIT.usage, `--model-file: there is no file ${modelFile}`);
-  if (runtime !== undefined && llmUrl !== undefined) throw new CliError(EXIT.usage, "say --runtime embedded or --llm-url, not both");
-  if (args["tasks-only"] === true) {
-    if (runtime !== undefined || llmUrl !== undefined || model !== undefined)
-      throw new CliError(EXIT.usage, "--tasks-only leaves no use for --llm-url, --model or --runtime");
-    return null;
+/** Takes the lock of every coordinator, or none. */
+function lockAll({ coordinators, folder }: WorkerPlan, key: KeyPair): () => void {
+  const releases: (() => void)[] = [];
+  const release = () => {
+    for (const one of releases) one();
+  };
+  for (const { url } of coordinators) {
+    const locking = lockWorker(folder, workerId(url, key.publicKey));
+    if (locking.ok) {
+      releases.push(locking.release);
+      continue;
+    }
+    release();
+    throw new CliError(EXIT.key, locking.message);
   }
-  if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };
-  return { kind: "found", ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) };
+  return release;
 }
 
-function viewFor(json: boolean, host: string, publicKey: string): WorkerView {
+async function metricsServer({ metrics }: WorkerPlan, page: () => string): Promise<MetricsServer | undefined> {
+  if (metrics === undefined) return undefined;
+  try {
+    return await serveMetrics(metrics, page);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : "unknown error";
+    throw new CliError(EXIT.usage, `--metrics: cannot listen there (${why})`, { cause: error });
+  }
+}
+
+function viewFor(json: boolean, status: WorkerStatus, publicKey: string): WorkerView {
   const { stdout } = process;
   // Whoever read the lines has gone: the work goes on.
   stdout.on("error", () => {});
   if (json || !stdout.isTTY) {
-    const view = jsonView(stdout, () => isoTime(Date.now()));
-    stdout.write(`${JSON.stringify({ time: isoTime(Date.now()), type: "starting", host, provider_pubkey: publicKey, pid: process.pid })}\n`);
-    return view;
+    const coordinators = status.links.map(({ coordinator }) => coordinator);
+    stdout.write(`${JSON.stringify({ time: isoTime(Date.now()), type: "starting", coordinators, provider_pubkey: publicKey, pid: process.pid })}\n`);
+    return jsonView(stdout, () => isoTime(Date.now()));
   }
-  const color = process.env["NO_COLOR"] === undefined;
-  return lineView(stdout, () => ({ host, publicKey, color, columns: stdout.columns }));
+  const color = (process.env["NO_COLOR"] ?? "") === "";
+  return lineView(stdout, status, () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() }));
 }
 
 /** The first signal drains, the second ends at once. Returns what takes the listeners away. */

@@ -11,6 +11,7 @@ import { events } from "./routes/events.ts";
 import { health } from "./routes/health.ts";
 import { job } from "./routes/job.ts";
 import { quote } from "./routes/quote.ts";
+import { rated } from "./routes/rate.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** The whole REST surface of an instance [SPEC "Endpoints"]. */
@@ -21,13 +22,13 @@ app.onError(answerError);
 
 app.get("/v1/health", health);
 app.get("/v1/quote", quote);
-app.post("/v1/jobs/commit/fast", gate("FAST"), commit("FAST"));
-app.post("/v1/jobs/commit/cheap", gate("CHEAP"), commit("CHEAP"));
-app.get("/v1/jobs/:id", job);
-app.get("/v1/jobs/:id/events", events);
-app.post("/v1/trust/create", createPairing);
-app.post("/v1/trust/claim", claimPairing);
-app.get("/v1/trust/list", listProviders);
+app.post("/v1/jobs/commit/fast", rated("commits"), gate("FAST"), commit("FAST"));
+app.post("/v1/jobs/commit/cheap", rated("commits"), gate("CHEAP"), commit("CHEAP"));
+app.get("/v1/jobs/:id", rated("polls"), job);
+app.get("/v1/jobs/:id/events", rated("polls"), events);
+app.post("/v1/trust/create", rated("trust"), createPairing);
+app.post("/v1/trust/claim", rated("trust"), claimPairing);
+app.get("/v1/trust/list", rated("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
 app.get("/docs", docsPage);
 

@@ -81,6 +81,13 @@ const Variables = z.object({
   RETENTION_RESULT_DAYS: duration(DAY, RETENTION.result),
   RETENTION_JOB_DAYS: duration(DAY, RETENTION.job),
   IDEMPOTENCY_HOURS: duration(HOUR, RETENTION.idempotency),
+  EXPIRED_CODE_HOURS: duration(HOUR, RETENTION.expiredCode),
+  COMMITS_PER_MINUTE: count(RATES.commitsPerMinute),
+  POLLS_PER_TEN_SECONDS: count(RATES.pollsPerTenSeconds),
+  TRUST_PER_MINUTE: count(RATES.trustPerMinute),
+  SOCKETS_PER_IP: count(RATES.socketsPerIp),
+  MESSAGES_PER_SECOND: count(RATES.messagesPerSecond),
+  MESSAGE_BURST: count(RATES.messageBurst),
   PAIRING_CLAIMS_PER_MINUTE: count(RATES.pairingClaimsPerMinute),
   FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
 });
@@ -114,8 +121,8 @@ export type Settings = {
   trustedIpHeader: string | null;
   stake: StakeSettings;
   payment: PaymentSettings;
-  retention: { result: number; job: number; idempotency: number };
-  rates: { pairingClaimsPerMinute: number; failedPairingClaimsPerMinute: number };
+  retention: Record<keyof typeof RETENTION, number>;
+  rates: Record<keyof typeof RATES, number>;
 };
 
 /** A variable that cannot be read; the message names it, never its value. */
@@ -149,8 +156,17 @@ export function readSettings(env: Record<string, unknown>): Settings {
           asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION },
         }
       : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null, asset: null },
-    retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS },
-    rates: { pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE, failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE },
+    retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS, expiredCode: v.EXPIRED_CODE_HOURS },
+    rates: {
+      commitsPerMinute: v.COMMITS_PER_MINUTE,
+      pollsPerTenSeconds: v.POLLS_PER_TEN_SECONDS,
+      trustPerMinute: v.TRUST_PER_MINUTE,
+      socketsPerIp: v.SOCKETS_PER_IP,
+      messagesPerSecond: v.MESSAGES_PER_SECOND,
+      messageBurst: v.MESSAGE_BURST,
+      pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE,
+      failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE,
+    },
   };
 }
 

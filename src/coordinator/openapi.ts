@@ -1,4 +1,4 @@
-import { LIMITS, MAX_WAIT_SECONDS, RETENTION, TIMING } from "../protocol/limits.ts";
+import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, TIMING } from "../protocol/limits.ts";
 import { HEADERS, SHARED } from "./docs/answers.ts";
 import type { OpenApiDocument } from "./docs/document.ts";
 import { PATHS } from "./docs/endpoints.ts";
@@ -17,6 +17,7 @@ const LIMIT_LINES = [
   `\`wait\`: ${MAX_WAIT_SECONDS} s.`,
   `Event streams: ${LIMITS.streams} at once; ${LIMITS.streamTextBytes / KiB} KiB of text of a job are kept for them.`,
   `A job waits ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
+  `Requests of one IP (an IPv6 /64), unless the operator set others: ${RATES.commitsPerMinute} commits a minute, ${RATES.pollsPerTenSeconds} polls in 10 s, ${RATES.trustPerMinute} pairing requests a minute.`,
   `Kept after a job's end: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
 ];
 

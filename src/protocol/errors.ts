@@ -12,6 +12,7 @@ export type NoTrustedWorker = z.infer<typeof NoTrustedWorker>;
 
 /** Expected refusals and the HTTP status each is answered with [API1]. */
 export const REFUSALS = {
+  user_token_required: 401,
   not_found: 404,
   "Job not found": 404,
   method_not_allowed: 405,

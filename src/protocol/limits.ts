@@ -70,6 +70,18 @@ export const LIMITS = {
   stakesPerSweep: 600,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
+  /** Fresh pairing codes that are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
+  pairingCodeTries: 8,
+  /** Characters of an `X-User-Token` [TR2]. */
+  userTokenChars: 1_024,
+  /** Ended or changed jobs of one hub that D1 does not have yet; past that commits are 503. */
+  jobsBehind: 20_000,
+  /** Clients that one isolate counts the requests of at once, per rate; the one unheard for longest is forgotten [LM2]. */
+  countedClients: 10_000,
+  /** Keys without a signature whose last job one hub remembers. */
+  unprovenKeys: 5_000,
+  /** Bytes of a facilitator's answer; a longer one is none. */
+  facilitatorAnswerBytes: 64 * KiB,
 } as const;
 
 /** Times in milliseconds. */
@@ -122,12 +134,40 @@ export const TIMING = {
   settleRetryMax: 5 * MINUTE,
   /** How long after its authorization has expired an unknown settlement is asked for [PY8]. */
   unknownSettlement: 24 * HOUR,
+  /** How long a socket may go on sending too much before it is closed [LM2]. */
+  flood: 5 * SECOND,
+  /** How long a socket must have kept its rate for a flood to be over. */
+  floodOver: 1 * SECOND,
+  /** How long a socket that has not registered is safe from making room for another, while there is room for none [LM1]. */
+  strangerSafe: 2 * SECOND,
+  /** How long one call of D1 may take. */
+  store: 5 * SECOND,
   /** How often a worker's stake is read again, in the sweep [ST2]. */
   stakeRefresh: 5 * MINUTE,
   /** How much earlier than that at most, at random, so that workers that came together are not read together for ever; once after a registration more. */
   stakeSpread: 1 * MINUTE,
   /** How long a question for a stake may wait behind others. */
   stakeWait: 5 * SECOND,
+  /** How long a commit waits for its settlement: as long as the facilitator may take, and a moment. */
+  settleWait: 25 * SECOND,
+  /** How much longer than now an EVM authorization must be good: 30 s of waiting for a worker, and then its settlement on the chain [PY7]. */
+  evmMargin: 40 * SECOND,
+  /** The longest an EVM authorization counts as good: it may be so for ever, and a job may not wait for ever. */
+  evmLongest: 24 * HOUR,
+  /** How long an SVM transaction is taken to be alive: its blockhash lives for 60 to 90 s [PY8]. */
+  svmLifetime: 120 * SECOND,
+  /** How long a signed payment must stay good: `maxTimeoutSeconds` of a 402. */
+  paymentValid: 300 * SECOND,
+  /** How long before the end of an authorization an unknown outcome is asked for whatever the pause [PY8]. */
+  settleLastChance: 10 * SECOND,
+  /** What a rate "per minute" counts over. */
+  minute: 1 * MINUTE,
+  /** How long the facilitator may take to say what it supports, to verify and to settle [PY8]. */
+  supported: 5 * SECOND,
+  verify: 5 * SECOND,
+  settle: 20 * SECOND,
+  /** What a rate "per 10 s" counts over. */
+  tenSeconds: 10 * SECOND,
 } as const;
 
 /** The longest `wait` in seconds; more is read as this [API6]. */
@@ -141,10 +181,73 @@ export const RETENTION = {
   job: 30 * DAY,
   /** Idempotency keys. */
   idempotency: 24 * HOUR,
+  /** Pairing codes that nobody claimed, after they expired: so long a late claim is told `expired`. */
+  expiredCode: 24 * HOUR,
 } as const;
 
-/** Rates of the pairing endpoints, in force while `RATE_LIMITS` is on [TR3]. */
+/** Times in milliseconds and sizes that nobody outside sees: how the coordinator does its work. */
+export const TUNING = {
+  /** An alarm that is later than this is taken for lost. */
+  alarmLost: 1 * SECOND,
+  /** How old the last sign of life in a socket's attachment may be, since writing it costs. */
+  seenSaved: 5 * SECOND,
+  /** Rows of a kind that the hub forgets at most in one cron run, and how many D1 does in one statement, with how many of these in one run. */
+  purgedRows: 10_000,
+  sweptRows: 500,
+  sweptBatches: 40,
+  /** How long changes gather after a write of the journal failed: tried again at once, rebuilding would make the same change and go round and round. */
+  journalPause: 500,
+  /** Characters of jobs that ended lately and are still answered from memory. */
+  recentChars: 4 * MiB,
+  /** How long changes gather on their way to D1, so that they travel together. */
+  outboxLinger: 100,
+  /** First pause after D1 has refused; it doubles. */
+  outboxBackoff: 1 * SECOND,
+  /** Longest pause after D1 has refused. */
+  outboxBackoffMax: 30 * SECOND,
+  /** Refusals of D1 in a row after which it is logged. */
+  outboxReport: 10,
+  /** Payments that are copied to D1 in one write. */
+  copiedPayments: 200,
+  /** Rows larger than this travel to D1 alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past its 2 MB. */
+  aloneBytes: 256 * KiB,
+  /** Bytes of the rows that travel to D1 in one statement. */
+  batchBytes: 768 * KiB,
+  /** Rows that travel to D1 in one statement. */
+  batchRows: 500,
+  /** Longest pause before the hub is asked a second time. */
+  hubRetryPause: 100,
+  /** How long the facilitator's list of fee payers counts as fresh. */
+  feePayersFresh: 5 * MINUTE,
+  /** How long a facilitator that gave no list is not asked again: a 402 must not wait for it each time [PY12]. */
+  feePayersPause: 2 * SECOND,
+  /** Longest time that others are answered from an old list while one asks for a new one. */
+  feePayersAsking: 6 * SECOND,
+  /** How fresh the list must be before a payment is refused for not being by one of them. */
+  feePayersRefusing: 10 * SECOND,
+  /** How long a commit waits before it looks again at a payment that a request of before the hub lost its memory reserved. */
+  busyPause: 500,
+  /** How long those found silent are not looked at again at a claim. */
+  silentRechecked: 1 * SECOND,
+} as const;
+
+/** What `Retry-After` says to a refusal for a passing reason, in seconds; a rate says when it has room again. */
+export const RETRY_AFTER = { overloaded: 2, queue_full: 5, facilitator_unavailable: 5, too_many_held_payments: 5, rate_limited: 60 } as const;
+
+/** Rates, in force while `RATE_LIMITS` is on; each is a setting [LM2, TR3]. An IPv6 client counts by its /64. */
 export const RATES = {
+  /** Commits per minute and IP, whatever they are answered. */
+  commitsPerMinute: 60,
+  /** Polls of jobs per 10 s and IP. */
+  pollsPerTenSeconds: 200,
+  /** Requests to the pairing endpoints per minute and IP. */
+  trustPerMinute: 10,
+  /** Worker sockets per IP. */
+  socketsPerIp: 256,
+  /** Frames per second and socket; heartbeats that the platform answers are none. */
+  messagesPerSecond: 50,
+  /** Frames of one socket in one burst. */
+  messageBurst: 100,
   /** Claims of pairing codes per minute and IP. */
   pairingClaimsPerMinute: 10,
   /** Failed claims of pairing codes per minute, all together. */

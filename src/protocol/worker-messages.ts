@@ -116,6 +116,11 @@ export function parseWorkerFrame(text: string): FrameReading {
   return { ok: false, reason: "bad_message", message: known ? describeIssues(frame.error) : "unknown type" };
 }
 
+/** Whether a text frame looks like `job_progress`, by its text alone: it is asked of frames that are too many to be parsed. */
+export function isProgress(data: string | ArrayBuffer): boolean {
+  return typeof data === "string" && /"type"\s*:\s*"job_progress"/.test(data);
+}
+
 /** Whether a frame means to be a registration, a broken one included. */
 export function isRegistration(reading: FrameReading): boolean {
   return reading.ok ? reading.frame.type === "register" : reading.reason !== "bad_message";

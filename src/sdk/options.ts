@@ -92,7 +92,7 @@ export function readOptions(options: ClientOptions = {}): Settings {
   return {
     baseUrl: readBaseUrl(options),
     userId: readUserId(options.userId),
-    userToken: checkHeaderText("userToken", options.userToken, 1_024),
+    userToken: checkHeaderText("userToken", options.userToken, LIMITS.userTokenChars),
     fetch: options.fetch ?? globalThis.fetch,
     pollInterval: checkInteger("pollInterval", options.pollInterval, 1) ?? CLIENT.pollInterval,
     timeout: { LLM_INFER: timeout ?? CLIENT.timeoutLlm, TASK: timeout ?? CLIENT.timeoutTask },

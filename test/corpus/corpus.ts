@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { runTask } from "../../src/worker/tasks/index.ts";
 import type { TaskOutput } from "../../src/worker/tasks/index.ts";
 
-/** `dev` was tuned on; `held-out` was written before any rule; `blind` was written after the rules were frozen. Only `dev` may be looked at. */
+/** `dev` was tuned on; `held-out` was written before the first rules and read since; of `blind` only totals were looked at. */
 export type Split = "dev" | "held-out" | "blind";
 export type Sentiment = "positive" | "negative" | "neutral";
 export type SentimentCase = { split: Split; label: Sentiment; tag: string; text: string };
-/** `keys`: the sentences a reader marked as the ones to keep. */
-export type SummaryCase = { split: Split; id: string; text: string; keys: string[] };
+/** `reference`: the summary that a reader wrote, or the sentences that one marked; `facts`: words of the text that a summary should have. */
+export type SummaryCase = { split: Split; id: string; text: string; reference: string; facts: string[] };
 /** `expect`: objects whose members must all occur, equal, in one extracted object each; `count`: how many are extracted. */
 export type ExtractionCase = { split: Split; id: string; input: string; expect: Record<string, unknown>[]; count: number };
 
@@ -25,14 +25,16 @@ export function sentimentCases(): SentimentCase[] {
   );
 }
 
-/** Texts with marked key sentences. */
+/** Texts with reference summaries. */
 export function summaryCases(): SummaryCase[] {
-  return JSON.parse(read("summaries.json")) as SummaryCase[];
+  const marked = JSON.parse(read("summaries.json")) as { split: Split; id: string; text: string; keys: string[] }[];
+  const written = ["summaries.dev.json", "summaries.blind.json"].flatMap((name) => JSON.parse(read(name)) as SummaryCase[]);
+  return [...marked.map(({ split, id, text, keys }) => ({ split, id, text, reference: keys.join(" "), facts: [] })), ...written];
 }
 
 /** Texts with the objects that are in them. */
 export function extractionCases(): ExtractionCase[] {
-  return JSON.parse(read("extraction.json")) as ExtractionCase[];
+  return ["extraction.json", "extraction.dev.json", "extraction.blind.json"].flatMap((name) => JSON.parse(read(name)) as ExtractionCase[]);
 }
 
 /** Least share of hits by "task split measure"; `scripts/score-tasks.ts` exits 1 below one. */

@@ -19,9 +19,9 @@ afterAll(async () => {
   await lab.stop();
 });
 
-describe.each(Object.entries(CLIENTS))("@x402/fetch %s", (version, client) => {
+describe.each(Object.entries(CLIENTS))("%s", (name, client) => {
   it.each(["evm", "svm"] as const)("[PY2] pays on the %s: the price moves from the payer to the payee", async (side) => {
-    const who = Object.keys(CLIENTS).indexOf(version);
+    const who = Object.keys(CLIENTS).indexOf(name);
     const chain = lab[side];
     const payer = chain.payers[who]?.address ?? "";
     const before = [await balanceOf(chain, payer), await balanceOf(chain, chain.payTo)] as const;

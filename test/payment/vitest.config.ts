@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
+const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
   lab: "{clients,payments,faults,token,svm,process}.test.ts",
   paid: "{start,router/*,sdk/*}.test.ts",
@@ -14,10 +16,15 @@ export default defineConfig({
     name: "payment",
     // x402's SVM scheme logs each failure that it reports.
     silent: "passed-only",
-    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), the black-box probe of six minutes (npm run probe).
-    include: [SUITES[process.env.SUITE ?? "lab"] ?? "none"],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    reporters: process.env.CI
+      ? ["default", ["json", { outputFile: join(import.meta.dirname, "..", "..", ".state", `test-results-${SUITE}.json`) }]]
+      : ["default"],
+    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), and what takes
+    // minutes, the rules' own times and more faults and kills (npm run probe).
+    include: [SUITES[SUITE] ?? "none"],
+    // Above the 45 s of `until`, which says what it saw.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     maxWorkers: 2,
   },
 });

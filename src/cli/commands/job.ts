@@ -1,5 +1,5 @@
 import { type Job, verifyReceipt } from "../../sdk/index.ts";
-import { shortKey } from "../../worker/node/worker-status.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
 import { command } from "../command.ts";
 import { print } from "../print.ts";
 import { readCount } from "../run-option.ts";

@@ -1,8 +1,7 @@
 import { defineCommand } from "citty";
-import { pairText } from "../../protocol/worker-messages.ts";
-import { signText } from "../../receipt/ed25519.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { shortKey } from "../../worker/node/worker-status.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
+import { claimPairing } from "../claim.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
@@ -33,18 +32,12 @@ const claim = command({
   run: async (args) => {
     const reading = readKeyFile(keyPlace(args).keyFile);
     if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-    const { publicKey, secret } = reading.key;
-    const code = args.code.toUpperCase();
-    const paired = await asking({ url: args.url, user: "claim" }, async (client) => {
-      // The network is signed too: the same code may exist on the other instance [TR4].
-      const { network } = await client.health();
-      const signature = signText(pairText({ network, code, pubkey: publicKey }), secret);
-      return client.trust.claim({ pairing_code: code, provider_pubkey: publicKey, signature });
-    });
+    const { publicKey } = reading.key;
+    const paired = await claimPairing([args.url], reading.key, args.code);
     // The user id is a secret of the other side: it is not shown.
     print(
       args.json === true
-        ? JSON.stringify({ provider_pubkey: publicKey, paired_at: paired.paired_at })
+        ? JSON.stringify({ provider_pubkey: publicKey, paired_at: paired.pairedAt })
         : `paired: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`,
     );
   },

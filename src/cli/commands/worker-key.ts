@@ -1,29 +1,105 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { defineCommand } from "citty";
-import { readKeyFile } from "../../worker/node/key-file.ts";
+import { toHex } from "../../receipt/bytes.ts";
+import type { KeyPair } from "../../receipt/ed25519.ts";
+import { placeOnce, readKeyFile } from "../../worker/node/key-file.ts";
+import { rotateKeyFile } from "../../worker/node/key-rotation.ts";
+import { runningWorkers } from "../../worker/node/status-file.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
+import { workerId } from "../../worker/node/worker-lock.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
-import { KEY_ARGS, keyPlace } from "../key-option.ts";
+import { KEY_ARGS } from "../key-option.ts";
 import { print } from "../print.ts";
+import { isInteractive, prompting } from "../prompt.ts";
+import { type WorkerPlan, workerPlan } from "../worker-plan.ts";
+
+const JSON_ARG = { type: "boolean", description: "Print JSON" } as const;
 
 const path = command({
   name: "worker key path",
   description: "Print where the worker's key file is",
   args: KEY_ARGS,
-  run: (args) => print(keyPlace(args).keyFile),
+  run: (args) => print(workerPlan(args, []).keyFile),
 });
 
 const show = command({
   name: "worker key show",
   description: "Print the worker's public key (never the secret)",
-  args: { ...KEY_ARGS, json: { type: "boolean", description: "Print JSON" } },
+  args: { ...KEY_ARGS, json: JSON_ARG },
   run: (args) => {
-    const { keyFile } = keyPlace(args);
-    const reading = readKeyFile(keyFile);
-    if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-    print(args.json === true ? JSON.stringify({ provider_pubkey: reading.key.publicKey, key_file: keyFile }) : reading.key.publicKey);
+    const { keyFile } = workerPlan(args, []);
+    const { publicKey } = keyIn(keyFile);
+    print(args.json === true ? JSON.stringify({ provider_pubkey: publicKey, key_file: keyFile }) : publicKey);
   },
 });
 
-/** `compute-router worker key path|show`. */
-export const workerKey = defineCommand({ meta: { name: "compute-router worker key", description: "The worker's key" }, subCommands: { path, show } });
+const exportKey = command({
+  name: "worker key export",
+  description: "Copy the secret key into a new file, or with `-` to standard output; who has it is this worker",
+  args: { file: { type: "positional", required: true, description: "A file that is not there yet, or -" }, ...KEY_ARGS },
+  run: (args) => {
+    const key = keyIn(workerPlan(args, []).keyFile);
+    const text = toHex(key.secret);
+    if (args.file === "-") return print(text);
+    if (!placed(args.file, `${text}\n`)) throw new CliError(EXIT.usage, `${args.file} is there already; a key never replaces a file`);
+    print(`${shortKey(key.publicKey)} copied to ${args.file}, readable by you alone; to use it there: --key ${args.file}`);
+  },
+});
+
+const rotate = command({
+  name: "worker key rotate",
+  description: "Give the worker a new key, and keep the old one beside it; pairings and stake stay with the old one",
+  args: {
+    ...KEY_ARGS,
+    yes: { type: "boolean", description: "Do not ask" },
+    force: { type: "boolean", description: "Even if finished results of the old key are not handed in yet" },
+    json: JSON_ARG,
+  },
+  run: async (args) => {
+    const plan = workerPlan(args, []);
+    const old = keyIn(plan.keyFile);
+    const user = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === old.publicKey);
+    if (user !== undefined) throw new CliError(EXIT.key, `process ${user.pid} works with this key; end it first`);
+    if (args.force !== true && hasResults(plan, old))
+      throw new CliError(EXIT.key, "finished results are still to be handed in with this key: start the worker once more, or give them up with --force");
+    if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");
+    const { key, oldFile } = rotateKeyFile(plan.keyFile, old);
+    if (args.json === true)
+      return print(JSON.stringify({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile }));
+    print(
+      `new key ${shortKey(key.publicKey)} in ${plan.keyFile}\nold key ${shortKey(old.publicKey)} in ${oldFile}\nUsers who were paired with the old key have to pair again.`,
+    );
+  },
+});
+
+async function agreed({ publicKey }: KeyPair): Promise<boolean> {
+  if (!isInteractive()) throw new CliError(EXIT.usage, "a new key ends all pairings and the stake of the old one; to do it without being asked, say --yes");
+  return prompting(({ confirm }) => confirm(`The new key starts without the pairings and the stake of ${shortKey(publicKey)}. Go on?`, false));
+}
+
+function hasResults({ coordinators, folder }: WorkerPlan, { publicKey }: KeyPair): boolean {
+  return coordinators.some(({ url }) => existsSync(join(folder, `worker-${workerId(url, publicKey)}.results.json`)));
+}
+
+function keyIn(file: string): KeyPair {
+  const reading = readKeyFile(file);
+  if (!reading.ok) throw new CliError(EXIT.key, reading.message);
+  return reading.key;
+}
+
+function placed(file: string, content: string): boolean {
+  try {
+    return placeOnce(file, content);
+  } catch (error) {
+    throw new CliError(EXIT.usage, `cannot write ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
+  }
+}
+
+/** `compute-router worker key path|show|export|rotate`. */
+export const workerKey = defineCommand({
+  meta: { name: "compute-router worker key", description: "The worker's key" },
+  subCommands: { path, show, export: exportKey, rotate },
+});

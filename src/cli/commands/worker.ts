@@ -1,41 +1,31 @@
 import { defineCommand } from "citty";
-import { command } from "../command.ts";
-import { KEY_ARGS } from "../key-option.ts";
-import { URL_ARG } from "../url-option.ts";
+import { CliError } from "../cli-error.ts";
+import { EXIT } from "../exit-code.ts";
+import { WORKER_ARGS } from "../worker-args.ts";
 import { workerKey } from "./worker-key.ts";
+import { workerStart } from "./worker-start.ts";
 
-const DESCRIPTION = "Work for a coordinator until stopped (Ctrl-C finishes the present job first, twice leaves at once)";
+const subCommands = {
+  init: async () => (await import("./worker-init.ts")).workerInit,
+  start: workerStart,
+  pair: async () => (await import("./worker-pair.ts")).workerPair,
+  doctor: async () => (await import("./worker-doctor.ts")).workerDoctor,
+  status: async () => (await import("./worker-status.ts")).workerStatus,
+  key: workerKey,
+};
 
-const ARGS = {
-  url: URL_ARG,
-  "llm-url": { type: "string", valueHint: "url", description: "LLM server with an OpenAI-compatible API; default: search this machine" },
-  model: { type: "string", valueHint: "name", description: "Model to answer with; default: the server's first" },
-  runtime: { type: "string", valueHint: "embedded", description: "`embedded`: run llama.cpp in a child process" },
-  "model-file": { type: "string", valueHint: "file", description: "GGUF file for the embedded runtime" },
-  "tasks-only": { type: "boolean", description: "Take no LLM_INFER jobs" },
-  name: { type: "string", description: "Name to show for this worker" },
-  network: { type: "string", valueHint: "id", description: "Work for this network (CAIP-2) only, and sign for no other" },
-  ...KEY_ARGS,
-  json: { type: "boolean", description: "One JSON object a line, as without a terminal" },
-} as const;
-
-const start = command({
-  hidden: true,
-  name: "worker",
-  description: DESCRIPTION,
-  args: ARGS,
-  run: async (args) => {
-    // Loaded only to work: the built-in tasks bring a dictionary.
-    const { work } = await import("../work.ts");
-    await work(args);
-  },
-});
-
-/** `compute-router worker [key path|show]`. */
+/** `compute-router worker [init|start|pair|doctor|status|key]`; without a word it starts. */
 export const worker = defineCommand({
-  meta: { name: "compute-router worker", description: DESCRIPTION },
+  meta: { name: "compute-router worker", description: "Work for one coordinator or several; without a command: start" },
   // citty has to know which options take a value to find the sub-command.
-  args: ARGS,
+  args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object a line, as without a terminal" } },
   default: "start",
-  subCommands: { start, key: workerKey },
+  setup: ({ rawArgs }) => {
+    // citty would drop what comes before the sub-command, and the worker would start elsewhere than it was told to.
+    const at = rawArgs.findIndex((arg) => Object.hasOwn(subCommands, arg));
+    const before = rawArgs[at - 1] ?? "";
+    const isValue = before.startsWith("--") && !before.includes("=") && before !== "--tasks-only" && before !== "--json";
+    if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: compute-router worker ${rawArgs[at]} …`);
+  },
+  subCommands,
 });

@@ -1,3 +1,4 @@
+import { TUNING } from "../../protocol/limits.ts";
 import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
 import { lease } from "./lease.ts";
@@ -70,7 +71,7 @@ function findWorker(state: DispatchState, job: JobFacts, turn: Turn, accept: (ke
 
 function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worker | undefined {
   // Once a second at most, so that a flood of jobs over many silent workers stays cheap.
-  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < 1_000) return undefined;
+  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < TUNING.silentRechecked) return undefined;
   recheckSilent(state, turn);
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, turn, (key) => !job.tried.has(key));

@@ -9,9 +9,6 @@ import { forget, move, startSettling } from "./settling.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { setTimer } from "./timers.ts";
 
-/** How long before the end of an authorization an unknown outcome is asked for whatever the pause, ms. */
-const LAST_CHANCE = 10_000;
-
 /** A settle call has ended; everything is looked at anew, because much can have happened meanwhile [PY7, PY8]. */
 export function settled(state: DispatchState, key: string, settlement: Settlement, turn: Turn): void {
   state.ledger.inFlight.delete(key);
@@ -118,7 +115,7 @@ function nextTry(payment: Payment, now: number): number {
   const pause = now < payment.expiresAt ? Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax) : TIMING.settleRetryMax;
   const next = now + pause;
   // Facilitators say "expired" a few seconds early, and then never again whether it was used.
-  const lastChance = payment.expiresAt - LAST_CHANCE;
+  const lastChance = payment.expiresAt - TIMING.settleLastChance;
   if (now < lastChance) return Math.min(next, lastChance);
   // The end of the authorization is looked at when it comes: it ends the job.
   return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;

@@ -104,6 +104,9 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
     if (payment.phase.kind === "settling") {
       payment.phase = { kind: "unknown", retryDue: now };
       payment.doubts++;
+    } else if (payment.phase.kind === "unknown") {
+      // Set by a clock that has been put back since, the next try could be hours away.
+      payment.phase = { kind: "unknown", retryDue: Math.min(payment.phase.retryDue, now + TIMING.settleRetryMax) };
     }
     indexPayment(state.ledger, payment);
   }

@@ -69,13 +69,16 @@ export type SavedJob = { facts: JobFacts; rev: number; snapshot: Snapshot };
  * Rebuilds jobs after the hub's memory was lost, before the live sockets register again with `resume` left out.
  * A lease starts as orphaned: the sockets that are still there take theirs back at once, the others have the grace time.
  * A lease that contradicts another row is dropped, and its job waits again: no job that was answered 201 may be lost.
+ * No saved time lasts longer than one that began now would: the clock that set it may have been put back since.
  */
 export function restore(state: DispatchState, saved: readonly SavedJob[], now: number): void {
   for (const { facts, rev, snapshot } of saved) {
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
-    const claimDue = snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now);
-    const { attempts, holders, payment, cause, trustedKeys, totalDue } = snapshot;
+    const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
+    const { attempts, holders, payment, cause, trustedKeys } = snapshot;
+    // That of a payment whose outcome is unknown may be later: it is bound to the authorization.
+    const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
       ...{ rev, attempts, holders, payment, cause, trustedKeys, totalDue },
@@ -87,9 +90,9 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     };
     admit(state, job);
     if (lease !== undefined && snapshot.phase.kind === "leased") {
-      const executeDue = snapshot.phase.executeDue ?? now + executionTime(job);
+      const executeDue = Math.min(snapshot.phase.executeDue ?? Infinity, now + executionTime(job));
       // Without a saved time each wake-up would grant the grace time again: past the execution time there is only a moment left.
-      const graceDue = snapshot.phase.graceDue ?? Math.min(now + TIMING.grace, Math.max(executeDue, now + TIMING.ack));
+      const graceDue = Math.min(now + TIMING.grace, snapshot.phase.graceDue ?? Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
     } else if (snapshot.phase.kind === "settling" && owed(state, job) === undefined) {

@@ -40,7 +40,15 @@ export const SHARED = {
   NotFound: json("No such job, or retention has deleted it.", "Error", { unknown: { error: "Job not found" } }),
   TooLarge: json("The body, the prompt or the input is over its limit.", "Error", { large: { error: "payload_too_large" } }),
   Encoded: json("The body is compressed.", "Error", { gzip: { error: "Content-Encoding is not supported" } }),
-  RateLimited: json("Too many requests of this kind.", "Error", { rate: { error: "rate_limited" } }, "Retry-After"),
+  Unproven: json("The user was bound to a token by its first pairing code, and the request has not brought that token.", "Error", {
+    token: { error: "user_token_required" },
+  }),
+  RateLimited: json(
+    "Too many requests of this kind by this client, while `RATE_LIMITS` is on. Nothing was looked at or charged.",
+    "Error",
+    { rate: { error: "rate_limited" } },
+    "Retry-After",
+  ),
   Internal: json("A fault of the service. Nothing about it is told but the id under which it was logged.", "Error", {
     fault: { error: "internal_error", request_id },
   }),

@@ -23,6 +23,13 @@ const userIdQuery: Parameter = {
   example: EXAMPLES.user,
 };
 
+const userToken = (description: string): Parameter => ({
+  name: "X-User-Token",
+  in: "header",
+  description: `1 to ${LIMITS.userTokenChars} printable ASCII characters. ${description}`,
+  schema: { type: "string", minLength: 1, maxLength: LIMITS.userTokenChars },
+});
+
 const health: Operation = {
   operationId: "getHealth",
   tags: ["Service"],
@@ -93,6 +100,7 @@ const commit = (policy: ResolvedPolicy): Operation => ({
       example: "wait=10",
       description: `\`wait=N\` holds the answer up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, which is then in it (RFC 7240). Other preferences are ignored.`,
     },
+    userToken("Needed for a PRIVATE job of a user whose first pairing code came with one."),
   ],
   requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
   responses: {
@@ -107,6 +115,7 @@ const commit = (policy: ResolvedPolicy): Operation => ({
     "400": json("The body, a field of it or the `Idempotency-Key` is missing or wrong.", "Error", {
       missing: { error: "Missing required fields: job_type, payload, user_id" },
     }),
+    "401": shared("Unproven"),
     "402": json(
       [
         "Payment gating is on and no valid payment came; without one it is answered before the body is looked at. Nothing is charged.",
@@ -130,6 +139,7 @@ const commit = (policy: ResolvedPolicy): Operation => ({
     "422": json("No paired worker that could run this PRIVATE job is connected. The job is stored as failed, nothing is charged.", "NoTrustedWorker", {
       refused: EXAMPLES.refused,
     }),
+    "429": shared("RateLimited"),
     "500": shared("Internal"),
     "503": shared("Full"),
   },
@@ -169,6 +179,7 @@ const job: Operation = {
     ),
     "400": json("`wait` is not a whole number.", "Error", { wait: { error: "Invalid wait: must be a whole number of seconds" } }),
     "404": shared("NotFound"),
+    "429": shared("RateLimited"),
     ...faults,
   },
 };
@@ -210,10 +221,14 @@ const create: Operation = {
   tags: ["Trust"],
   summary: "A code by which a worker becomes trusted for a user",
   description: `Free. The code is valid for one hour, once. At most ${LIMITS.openPairingCodes} open codes per user.`,
+  parameters: [
+    userToken("Sent with the first code ever of a user, it is needed from then on for codes, lists and PRIVATE jobs of that user; only its hash is kept."),
+  ],
   requestBody: body("PairingCreate", "The user.", { user: EXAMPLES.create }),
   responses: {
     "201": json("A fresh code.", "PairingCode", { code: EXAMPLES.code }),
-    "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Missing required fields: user_id" } }),
+    "400": json("`user_id` or the token is missing or wrong.", "Error", { missing: { error: "Missing required fields: user_id" } }),
+    "401": shared("Unproven"),
     "413": shared("TooLarge"),
     "415": shared("Encoded"),
     "429": shared("RateLimited"),
@@ -248,10 +263,12 @@ const list: Operation = {
   tags: ["Trust"],
   summary: "The workers that a user has paired with",
   description: "Free. Newest first, each worker once.",
-  parameters: [userIdQuery],
+  parameters: [userIdQuery, userToken("Needed for a user whose first pairing code came with one.")],
   responses: {
     "200": json("The paired workers; empty for a user without any.", "TrustList", { list: EXAMPLES.list }),
     "400": json("`user_id` is missing or wrong.", "Error", { missing: { error: "Missing required query parameter: user_id" } }),
+    "401": shared("Unproven"),
+    "429": shared("RateLimited"),
     ...faults,
   },
 };

@@ -22,6 +22,15 @@ export class Deadlines {
     };
   }
 
+  /** Has everything looked at now: the clock was put back, and what was due soon could be hours away. */
+  passAll(): void {
+    const all = [...this.#due];
+    this.#due.clear();
+    for (const [id] of all) this.#order.remove(id);
+    this.#disarm();
+    for (const [, due] of all) due();
+  }
+
   #arm(): void {
     const first = this.#order.first();
     if (first === undefined || (this.#timer !== null && this.#timer.at <= first.order)) return;

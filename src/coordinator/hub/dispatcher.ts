@@ -1,3 +1,4 @@
+import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
@@ -5,7 +6,6 @@ import {
   type DispatchEvent,
   type DispatchState,
   type Effect,
-  type JobFacts,
   type KeyRecord,
   nextDue,
   type Payment,
@@ -15,47 +15,14 @@ import {
   type Rules,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
+import { Batch, type Cargo, type Idempotent, idempotencyId, type Post } from "./batch.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
-import type { LedgerStore, PaymentCargo } from "./ledger-store.ts";
+import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
-
-/** What travels with an event but never enters the core. */
-type Cargo = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
-type Post =
-  | Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }>
-  | { type: "frame"; conn: string; frame: CoordinatorFrame };
-type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 
 /** The result of a job that was refused at commit [JB8]. */
 export const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
-
-/** What could not be written is not tried again at once: rebuilding makes the same change, and both would go round and round. */
-const PAUSE = 500;
-
-/** Everything that happened since the last commit: what to write, then what to send. */
-class Batch {
-  readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
-  readonly saves = new Set<string>();
-  readonly ends = new Map<string, StoredEnd>();
-  readonly records = new Map<string, KeyRecord>();
-  readonly idempotent = new Map<string, Idempotent>();
-  /** Newest rows of the ledger, null for one to delete, with what they carry. */
-  readonly payments = new Map<string, { payment: Payment; cargo: PaymentCargo } | null>();
-  /** Payments to ask the facilitator to settle, once all this is durable. */
-  readonly settles: string[] = [];
-  readonly posts: Post[] = [];
-  readonly done = Promise.withResolvers<void>();
-
-  constructor() {
-    // Not everyone who caused a batch waits for it.
-    this.done.promise.catch(() => {});
-  }
-
-  touches(jobId: string): boolean {
-    return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
-  }
-}
 
 /** What the dispatcher tells the hub. */
 export type DispatcherEvents = {
@@ -127,7 +94,7 @@ export class Dispatcher {
         endedAt: now,
       });
     }
-    for (const conn of this.#sockets.reload()) {
+    for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
       const { key, tier, acks, lastUsedAt, draining } = worker;
@@ -184,7 +151,9 @@ export class Dispatcher {
 
   /** What is remembered of a key, newer than the journal where that is about to be written. */
   recordOf(key: string): KeyRecord {
-    return this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+    const record = this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+    // Set by a clock that has been put back since, it must not last longer than the longest.
+    return { ...record, parkedUntil: Math.min(record.parkedUntil, this.#clock() + TIMING.parkMax) };
   }
 
   /** Whether something about this job is not durable yet. */
@@ -206,7 +175,7 @@ export class Dispatcher {
       this.#journal.transaction(() => this.#write(batch));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
-      this.#pause = PAUSE;
+      this.#pause = TUNING.journalPause;
       batch.done.reject(error);
       // Who was to be told that it is registered was not: without the answer it would work on what is given away.
       for (const post of batch.posts)
@@ -215,7 +184,7 @@ export class Dispatcher {
       return;
     }
     this.#pause = 0;
-    const lost = batch.posts.filter((post) => !this.#deliver(post, batch)).map((post) => post.conn);
+    const lost = batch.posts.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
     try {
       const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
       this.#events.committed({ changed, ended: batch.ends, paid: batch.payments.size > 0 });
@@ -235,9 +204,16 @@ export class Dispatcher {
 
   /** The open rows of the ledger, without reservations: whoever had them verified asks in vain, and the same payment may come again at once. */
   #payments(): Payment[] {
-    const open = this.#ledger.open();
-    for (const { key, phase } of open) if (phase.kind === "reserved") this.#ledger.drop(key);
-    return open.filter(({ phase }) => phase.kind !== "reserved");
+    const { payments, damaged } = this.#ledger.open();
+    for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
+    for (const { key, phase } of payments) if (phase.kind === "reserved") this.#ledger.drop(key);
+    return payments.filter(({ phase }) => phase.kind !== "reserved");
+  }
+
+  /** Throws memory away and builds it anew from what is durable. */
+  rebuild(): void {
+    this.flush();
+    this.#recover();
   }
 
   #recover(): void {
@@ -343,6 +319,17 @@ export class Dispatcher {
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
   }
 
+  /** Sends one thing, and never throws: everyone else in the batch still has to hear. A socket that was to get what cannot be read comes back for it. */
+  #isDelivered(post: Post, batch: Batch): boolean {
+    try {
+      return this.#deliver(post, batch);
+    } catch (error) {
+      logError("delivery_failed", errorFacts(error));
+      this.#sockets.close(post.conn, CLOSE.restart, "try again");
+      return false;
+    }
+  }
+
   /** Sends one thing; false when its socket turned out to be gone. */
   #deliver(post: Post, batch: Batch): boolean {
     switch (post.type) {
@@ -388,8 +375,4 @@ function settlementRef(effects: readonly Effect[], jobId: string): string | null
       return effect.payment.phase.transaction || null;
   }
   return null;
-}
-
-function idempotencyId(userId: string, key: string): string {
-  return `${userId}\n${key}`;
 }

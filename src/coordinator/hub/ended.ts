@@ -48,6 +48,12 @@ export async function answerEndedCompletion(
   return same ? { status: "duplicate" } : { status: "rejected", error: "already_terminal" };
 }
 
+/** The result of a job that D1 has, null where it has none yet; undefined when D1 does not know the job. @throws {StoreUnavailable} */
+export async function recordedResult(db: D1Database, jobId: string): Promise<string | null | undefined> {
+  const row = await withDeadline(db.prepare("SELECT result FROM jobs WHERE id = ?").bind(jobId).first());
+  return row === null ? undefined : Ended.shape.result.parse(row.result);
+}
+
 function fromJournal(journal: Journal, jobId: string): z.infer<typeof Ended> | null {
   const row = journal.row(jobId);
   return row === null ? null : Ended.parse({ ...row, signature: receiptOf(row)?.signature ?? null });

@@ -1,6 +1,8 @@
 import type { JobStatus } from "../../protocol/job.ts";
 import { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import { LIMITS, TUNING } from "../../protocol/limits.ts";
 import { Receipt } from "../../protocol/receipt.ts";
+import { readJson } from "../../protocol/text.ts";
 import * as z from "zod";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 
@@ -77,7 +79,15 @@ ALTER TABLE payments ADD COLUMN rev INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE payments ADD COLUMN copied_rev INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
 `,
+  `
+CREATE TABLE IF NOT EXISTS code_claims (id TEXT PRIMARY KEY, client TEXT NOT NULL, began_at INTEGER NOT NULL, failed INTEGER NOT NULL) WITHOUT ROWID;
+DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
+`,
 ];
+
+/** Ends that could neither be told nor brought to D1. */
+const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
+  OR typeof(created_at) <> 'integer' OR typeof(ended_at) <> 'integer' OR typeof(rev) <> 'integer')`;
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
@@ -88,6 +98,8 @@ const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass:
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
+  /** When keys were last given a job that neither signed nor did wrong. In memory, bounded: anyone can make up as many as they like. */
+  readonly #unproven = new Map<string, number>();
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -126,7 +138,7 @@ export class Journal {
   end(id: string, end: StoredEnd): void {
     this.#sql.exec(
       `UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
-         result = ?, receipt = ?, completed_at = ?, ended_at = ? WHERE id = ?`,
+         result = ?, receipt = ?, completed_at = ?, ended_at = ?, created_at = iif(typeof(created_at) = 'integer', created_at, ?) WHERE id = ?`,
       end.rev,
       end.status,
       end.attempts,
@@ -136,6 +148,7 @@ export class Journal {
       end.receipt === null ? null : JSON.stringify(end.receipt),
       end.status === "completed" ? end.endedAt : null,
       end.endedAt,
+      end.endedAt,
       id,
     );
   }
@@ -144,14 +157,22 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
+  /** The result of a job that is here, null before its end; undefined for one that is not here. */
+  result(id: string): string | null | undefined {
+    return this.#sql.exec<{ result: string | null }>("SELECT result FROM jobs WHERE id = ?", id).toArray()[0]?.result;
+  }
+
   payload(id: string): string | null {
     return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
   }
 
-  /** Jobs that have not ended, and the ids of rows that cannot be read as such. */
+  /** Jobs that have not ended, and the ids of rows that cannot be read, of jobs that have ended too. */
   live(): { saved: SavedJob[]; damaged: string[] } {
     const saved: SavedJob[] = [];
-    const damaged: string[] = [];
+    const damaged = this.#sql
+      .exec<{ id: string }>(DAMAGED_ENDS)
+      .toArray()
+      .map((row) => row.id);
     for (const row of this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE ended_at IS NULL ORDER BY created_at")) {
       const job = readSaved(row);
       if (job === null) damaged.push(row.id);
@@ -198,26 +219,33 @@ export class Journal {
   }
 
   key(key: string): KnownKey | null {
-    const row = this.#sql
-      .exec<{ authenticated_at: number | null; last_used: number; strikes: number; parks: number; parked_until: number }>(
-        "SELECT * FROM keys WHERE key = ?",
-        key,
-      )
-      .toArray()[0];
-    if (row === undefined) return null;
-    const { strikes, parks } = row;
-    return { record: { strikes, parks, parkedUntil: row.parked_until }, authenticatedAt: row.authenticated_at, lastUsedAt: row.last_used };
+    const row = this.#sql.exec("SELECT * FROM keys WHERE key = ?", key).toArray()[0];
+    if (row === undefined) {
+      const lastUsedAt = this.#unproven.get(key);
+      return lastUsedAt === undefined ? null : { record: { strikes: 0, parks: 0, parkedUntil: 0 }, authenticatedAt: null, lastUsedAt };
+    }
+    const { strikes, parks, parked_until: parkedUntil, last_used: lastUsedAt, authenticated_at: authenticatedAt } = KeyRow.parse(row);
+    return { record: { strikes, parks, parkedUntil }, authenticatedAt, lastUsedAt };
   }
 
+  /** A worker's key came or went. Kept on disk only once it has signed, or has a record. */
   keySeen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
-    this.#sql.exec(
-      `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?3, ?4)
-       ON CONFLICT (key) DO UPDATE SET last_seen = ?3, last_used = ?4, authenticated_at = coalesce(?2, authenticated_at)`,
-      key,
-      authenticated ? now : null,
-      now,
-      lastUsedAt,
-    );
+    if (authenticated) {
+      this.#sql.exec(
+        `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?2, ?3)
+         ON CONFLICT (key) DO UPDATE SET authenticated_at = ?2, last_seen = ?2, last_used = ?3`,
+        key,
+        now,
+        lastUsedAt,
+      );
+      this.#unproven.delete(key);
+      return;
+    }
+    if (this.#sql.exec("UPDATE keys SET last_seen = ?2, last_used = ?3 WHERE key = ?1", key, now, lastUsedAt).rowsWritten > 0) return;
+    this.#unproven.delete(key);
+    if (lastUsedAt > 0) this.#unproven.set(key, lastUsedAt);
+    const [oldest] = this.#unproven.keys();
+    if (this.#unproven.size > LIMITS.unprovenKeys && oldest !== undefined) this.#unproven.delete(oldest);
   }
 
   keepRecord(key: string, record: KeyRecord, now: number): void {
@@ -232,10 +260,16 @@ export class Journal {
     );
   }
 
-  /** Forgets idempotency keys and worker keys older than these times, but no key that is connected [API5, WS5]. */
+  /** Forgets idempotency keys and worker keys of before these times, but no key that is connected; a bounded number at a time [API5, WS5, LM3]. */
   purge(idempotencyBefore: number, keysBefore: number, isConnected: (key: string) => boolean): void {
-    this.#sql.exec("DELETE FROM idempotency WHERE created_at < ?", idempotencyBefore);
-    const old = this.#sql.exec<{ key: string }>("SELECT key FROM keys WHERE last_seen < ? LIMIT 1000", keysBefore).toArray();
+    this.#sql.exec(
+      "DELETE FROM idempotency WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
+      idempotencyBefore,
+      TUNING.purgedRows,
+    );
+    const old = this.#sql
+      .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", keysBefore, TUNING.purgedRows)
+      .toArray();
     for (const { key } of old) {
       if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
     }
@@ -244,10 +278,22 @@ export class Journal {
   #migrate(): void {
     this.#sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
     const done = this.#sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
-    for (const step of STEPS.slice(done)) this.#sql.exec(step);
-    if (done === STEPS.length) return;
+    // A hub that was rolled back leaves a newer one's version alone: that one will not take its steps twice.
+    if (Number.isInteger(done) && done >= STEPS.length) return;
+    for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) this.#take(step);
     this.#sql.exec("DELETE FROM version");
     this.#sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
+  }
+
+  /** Takes a step, one statement at a time: what was taken before stays, if the version is what was lost. A hub that does not start would lose all. */
+  #take(step: string): void {
+    for (const statement of step.split(";").filter((text) => text.trim() !== "")) {
+      try {
+        this.#sql.exec(statement);
+      } catch (error) {
+        if (!(error instanceof Error && /duplicate column name|already exists/.test(error.message))) throw error;
+      }
+    }
   }
 
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {
@@ -272,11 +318,17 @@ export class Journal {
   }
 }
 
+const count = z.number().catch(0);
+
+/** A worker's key as it is stored. What cannot be read counts for nothing, but one that may have authenticated has to do so again [WS5]. */
+const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
+
 const StoredReceipt = Receipt.extend({ verified: z.boolean() });
 
-/** The receipt of a stored row, without the internal flag. */
+/** The receipt of a stored row; null where there is none that can be read: the result counts all the same. */
 export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof StoredReceipt> | null {
-  return row.receipt === null ? null : StoredReceipt.parse(JSON.parse(row.receipt));
+  const json = row.receipt === null ? null : readJson(row.receipt);
+  return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
 }
 
 function readSaved(row: JournalRow): SavedJob | null {

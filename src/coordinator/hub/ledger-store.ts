@@ -1,4 +1,6 @@
 import * as z from "zod";
+import { TUNING } from "../../protocol/limits.ts";
+import { readJson } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/payments.ts";
 
@@ -67,12 +69,21 @@ export class LedgerStore {
   /** The row of a payment, done or not. */
   find(key: string): Payment | null {
     const row = this.#sql.exec<Row>("SELECT * FROM payments WHERE key = ?", key).toArray()[0];
-    return row === undefined ? null : read(row);
+    if (row === undefined) return null;
+    // One that cannot be read is like no payment that may come, and so is never taken for a new one.
+    return read(row) ?? { ...UNREADABLE, key, jobId: row.job_id };
   }
 
-  /** Payments that are not done. */
-  open(): Payment[] {
-    return this.#sql.exec<Row>("SELECT * FROM payments WHERE kind NOT IN ('spent', 'void')").toArray().map(read);
+  /** Payments that are not done, and the job ids of rows that cannot be read: those stay as they are, for the operator. */
+  open(): { payments: Payment[]; damaged: string[] } {
+    const payments: Payment[] = [];
+    const damaged: string[] = [];
+    for (const row of this.#sql.exec<Row>("SELECT * FROM payments WHERE kind NOT IN ('spent', 'void')")) {
+      const payment = read(row);
+      if (payment === null) damaged.push(row.job_id);
+      else payments.push(payment);
+    }
+    return { payments, damaged };
   }
 
   /** What the facilitator needs to settle a payment; null once it is erased. */
@@ -88,7 +99,8 @@ export class LedgerStore {
     const query = "SELECT response, payer FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
     const row = this.#sql.exec<{ response: string | null; payer: string | null }>(query, jobId).toArray()[0];
     if (row === undefined) return null;
-    if (row.response !== null && Said.safeParse(JSON.parse(row.response)).success) return row.response;
+    const said = row.response === null ? null : readJson(row.response);
+    if (row.response !== null && said?.ok && Said.safeParse(said.value).success) return row.response;
     // Found out by "already used": it is settled, but nobody said by which transaction.
     return JSON.stringify({ success: true, transaction: "", network: this.#network, ...(row.payer !== null && { payer: row.payer }) });
   }
@@ -105,7 +117,10 @@ export class LedgerStore {
     return this.#sql
       .exec<Row>(query, most)
       .toArray()
-      .map((row) => ({ ...read(row), rev: row.rev, updatedAt: row.updated_at }));
+      .flatMap((row) => {
+        const payment = read(row);
+        return payment === null ? [] : [{ ...payment, rev: row.rev, updatedAt: row.updated_at }];
+      });
   }
 
   /** D1 has these revisions. */
@@ -113,15 +128,23 @@ export class LedgerStore {
     for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
   }
 
-  /** Forgets payments that have been done since before this time. */
+  /** Forgets payments that have been done since before this time, a bounded number at a time [LM3]. */
   purge(before: number): void {
-    this.#sql.exec("DELETE FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at < ?", before);
+    const done = "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
+    this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
   }
 }
 
-function read(row: Row): Payment {
-  const { key, digest, binding, payer, asset, amount, doubts } = row;
-  const own = row.own_job_id === null ? {} : { ownJobId: row.own_job_id };
-  const phase = Phase.parse(JSON.parse(row.phase));
-  return { key, digest, binding, payer, asset, amount, expiresAt: row.expires_at, jobId: row.job_id, ...own, doubts, phase };
+const UNREADABLE = {
+  ...{ digest: "", binding: "", payer: null, asset: "", amount: "0", expiresAt: 0, doubts: 0 },
+  phase: { kind: "void", reason: "refused" },
+} as const;
+
+/** A row as a payment; null when it cannot be read. */
+function read(row: Row): Payment | null {
+  const json = readJson(row.phase);
+  const phase = json.ok ? Phase.safeParse(json.value).data : undefined;
+  const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, job_id: jobId, own_job_id: own, doubts } = row;
+  if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
+  return { key, digest, binding, payer, asset, amount, expiresAt, jobId, ...(own !== null && { ownJobId: own }), doubts, phase };
 }

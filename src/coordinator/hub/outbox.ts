@@ -1,16 +1,10 @@
+import { TUNING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { RecordBatch, recordStatements } from "../store/record.ts";
 import { withDeadline } from "../store/d1.ts";
 import { copyStatement } from "../store/payments.ts";
 import type { Journal, JournalRow } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-
-const LINGER = 100;
-const BACKOFF = 1_000;
-const BACKOFF_MAX = 30_000;
-const REPORT_AFTER = 10;
-/** Payments that are copied in one write. */
-const PAYMENTS = 200;
 
 /**
  * Brings changed jobs and payments to D1 behind the hub's back: one row each in its newest state, many rows per statement.
@@ -26,7 +20,7 @@ export class Outbox {
   readonly #behind = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #running: Promise<void> | null = null;
-  #most = 500;
+  #most: number = TUNING.batchRows;
   #failures = 0;
   #notBefore = 0;
 
@@ -54,13 +48,13 @@ export class Outbox {
 
   /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
   due(now: number): number | null {
-    return this.#isDone() ? null : Math.max(this.#notBefore, now + 2 * BACKOFF);
+    return this.#isDone() ? null : Math.max(this.#restsUntil(now), now + 2 * TUNING.outboxBackoff);
   }
 
   /** Drains soon, so that what changes together travels together. */
   drainSoon(): void {
     if (this.#isDone() || this.#timer !== null || this.#running !== null) return;
-    const delay = Math.max(LINGER, this.#notBefore - Date.now());
+    const delay = Math.max(TUNING.outboxLinger, this.#restsUntil(Date.now()) - Date.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
       void this.drain();
@@ -80,21 +74,26 @@ export class Outbox {
     return this.#behind.size === 0 && !this.#paymentsBehind;
   }
 
+  /** When D1 may be asked again, never further away than the longest pause: a clock that is put back must not make it so. */
+  #restsUntil(now: number): number {
+    return (this.#notBefore = Math.min(this.#notBefore, now + TUNING.outboxBackoffMax));
+  }
+
   async #run(): Promise<void> {
     await this.#copyJobs();
     await this.#copyPayments();
   }
 
   async #copyPayments(): Promise<void> {
-    while (this.#paymentsBehind && Date.now() >= this.#notBefore) {
+    while (this.#paymentsBehind && Date.now() >= this.#restsUntil(Date.now())) {
       try {
         this.#paymentsBehind = false;
-        const rows = this.#ledger.uncopied(PAYMENTS);
+        const rows = this.#ledger.uncopied(TUNING.copiedPayments);
         if (rows.length === 0) return;
         await withDeadline(copyStatement(this.#db(), rows).run());
         this.#failures = 0;
         this.#ledger.copied(rows);
-        if (rows.length === PAYMENTS) this.#paymentsBehind = true;
+        if (rows.length === TUNING.copiedPayments) this.#paymentsBehind = true;
       } catch (error) {
         this.#paymentsBehind = true;
         this.#failed([], error);
@@ -104,7 +103,7 @@ export class Outbox {
 
   async #copyJobs(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#notBefore;) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#restsUntil(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch();
@@ -134,7 +133,7 @@ export class Outbox {
 
   #succeeded(batch: readonly JournalRow[]): void {
     this.#failures = 0;
-    this.#most = Math.min(500, this.#most * 2);
+    this.#most = Math.min(TUNING.batchRows, this.#most * 2);
     this.#journal.transaction(() => {
       for (const row of batch) this.#journal.synced(row.id, row.rev);
     });
@@ -150,8 +149,8 @@ export class Outbox {
     if (batch.length === 1 && only !== undefined) this.#behind.set(only.id, (this.#behind.get(only.id) ?? 0) + 1);
     else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
     this.#failures++;
-    this.#notBefore = Date.now() + Math.min(BACKOFF_MAX, BACKOFF * 2 ** Math.min(this.#failures - 1, 10));
-    if (this.#failures >= REPORT_AFTER) {
+    this.#notBefore = Date.now() + Math.min(TUNING.outboxBackoffMax, TUNING.outboxBackoff * 2 ** Math.min(this.#failures - 1, 10));
+    if (this.#failures >= TUNING.outboxReport) {
       logError("outbox_behind", { rows: this.#behind.size, failures: this.#failures, ...errorFacts(error) });
     }
   }

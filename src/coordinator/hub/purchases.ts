@@ -1,4 +1,4 @@
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts, Settlement } from "../dispatch/index.ts";
 import { logWarning } from "../log.ts";
@@ -8,9 +8,6 @@ import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { Turnstile } from "./turnstile.ts";
-
-/** How long a request waits for a settlement: as long as the facilitator may take, and a moment. */
-const SETTLE_WAIT = 25_000;
 
 type Parts = {
   journal: Journal;
@@ -79,7 +76,7 @@ export class Purchases {
         case undefined:
           // A reservation of a request that died with the memory of this hub: it ends by itself.
           this.#leave(input, payment.key);
-          await scheduler.wait(500);
+          await scheduler.wait(TUNING.busyPause);
           continue;
         default:
           return reservation satisfies never;
@@ -172,7 +169,7 @@ export class Purchases {
     if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    await atMost(SETTLE_WAIT, waiting.promise);
+    await atMost(TIMING.settleWait, waiting.promise);
   }
 
   /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */

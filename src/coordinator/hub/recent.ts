@@ -1,5 +1,4 @@
-const MOST_CHARS = 4 * 1024 * 1024;
-
+import { TUNING } from "../../protocol/limits.ts";
 /** JSON texts of jobs that ended lately: what pollers ask for next, without a read from D1. Bounded, oldest out first. */
 export class Recent {
   readonly #jobs = new Map<string, string>();
@@ -19,7 +18,7 @@ export class Recent {
     this.#jobs.set(id, json);
     this.#chars += json.length;
     for (const [oldest, text] of this.#jobs) {
-      if (this.#chars <= MOST_CHARS) return;
+      if (this.#chars <= TUNING.recentChars) return;
       this.#jobs.delete(oldest);
       this.#chars -= text.length;
     }

@@ -16,6 +16,8 @@ export type CommitInput = {
   idempotency: { key: string; fingerprint: string } | null;
   /** Seconds to hold the answer for the job's end, 0 for none [API6]. */
   wait: number;
+  /** A second delivery: the first was lost on the way, and the job may have ended and left for D1 since. */
+  again?: boolean;
 };
 
 /** The hub's answer to a commit. `job` is JSON text of the Job, there when a wait was asked for. */
@@ -87,10 +89,10 @@ export interface HubRpc {
   workersOnline(): Promise<number>;
   /** A user paired with one more worker; PRIVATE jobs that wait may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts an attempt to claim a pairing code. False: over the rate of this IP, or of failed claims in all [TR3]. */
-  mayClaimCode(ip: string): Promise<boolean>;
-  /** Counts a failed claim of a pairing code [TR3]. */
-  codeClaimFailed(): Promise<void>;
+  /** Counts a claim of a pairing code, `id` chosen by the router, as failed until it has won. False: over the rate of this client, or of failed claims in all [TR3]. */
+  mayClaimCode(client: string, id: string): Promise<boolean>;
+  /** The claim `id` has won: it is no failed one [TR3]. */
+  codeClaimed(id: string): Promise<void>;
   /** Wakes a hub that may have slept through something; called by cron. */
   wake(): Promise<void>;
 }

@@ -1,7 +1,9 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/limits.ts";
-import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import type { Flow } from "../rates/index.ts";
+import { CLOCK_SLACK } from "./hub-clock.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -9,6 +11,8 @@ const Attachment = z.object({
   /** What the challenge said; a registration is signed over both. */
   nonce: z.string(),
   host: z.string(),
+  /** Who dialled, as far as the router can tell [LM2]. */
+  client: z.string().default(""),
   openedAt: z.number(),
   seenAt: z.number(),
   worker: z
@@ -37,13 +41,15 @@ export type Conn = {
   attachment: Attachment;
   seenAt: number;
   badFrames: number;
+  /** How much it has sent lately; null before its first frame. */
+  flow: Flow | null;
   registering: boolean;
   /** Its close is about to be sent: what it still delivers counts for nothing. */
   leaving: boolean;
 };
 
-/** An attachment is written again when it is older than this, so that a hub that slept knows who was silent. */
-const SEEN_RESOLUTION = 5_000;
+/** What the platform does for sockets. */
+type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
 /** Closes a socket; one that is closed on both sides already says nothing. */
 export function hangUp(ws: WebSocket, code: number, reason?: string): void {
@@ -54,15 +60,25 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   }
 }
 
+/** An attachment whose times are not in the future: a clock that has been put back since must not keep a silent socket, nor an old tier. */
+function asOf(now: number, attachment: Attachment): Attachment {
+  const { openedAt, seenAt, worker } = attachment;
+  const times = { openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) };
+  if (worker === null) return { ...attachment, ...times };
+  return { ...attachment, ...times, worker: { ...worker, tierDue: Math.min(worker.tierDue, now + TIMING.stakeRefresh) } };
+}
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
-  readonly #ctx: DurableObjectState;
+  readonly #ctx: Platform;
   readonly #conns = new Map<string, Conn>();
   /** Unregistered sockets, oldest first. */
   readonly #strangers = new Map<string, Conn>();
+  /** How many sockets each client has. */
+  readonly #perClient = new Map<string, number>();
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
-  constructor(ctx: DurableObjectState) {
+  constructor(ctx: Platform) {
     this.#ctx = ctx;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(HEARTBEAT, HEARTBEAT_ACK));
   }
@@ -75,6 +91,11 @@ export class Sockets {
     return this.#strangers.size;
   }
 
+  /** How many sockets of this client there are. */
+  countOf(client: string): number {
+    return this.#perClient.get(client) ?? 0;
+  }
+
   /** Takes over a new socket. */
   accept(ws: WebSocket, attachment: Attachment): Conn {
     this.#ctx.acceptWebSocket(ws);
@@ -83,9 +104,10 @@ export class Sockets {
   }
 
   /** Finds the sockets that outlived the hub's memory, in the order in which they were opened. */
-  reload(): Conn[] {
+  reload(now: number): Conn[] {
     this.#conns.clear();
     this.#strangers.clear();
+    this.#perClient.clear();
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
@@ -94,7 +116,7 @@ export class Sockets {
       else ws.close(1012, "unknown socket");
     }
     // The platform lists the newest first.
-    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, attachment));
+    return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, asOf(now, attachment)));
   }
 
   of(ws: WebSocket): Conn | undefined {
@@ -111,18 +133,9 @@ export class Sockets {
     return this.#conns.get(id);
   }
 
-  /** When an unregistered socket has to be closed next, ms since the epoch; null for never [WS2]. */
-  get strangerDue(): number | null {
-    const oldest = this.#strangers.values().next().value;
-    return oldest === undefined ? null : oldest.attachment.openedAt + TIMING.register;
-  }
-
-  /** Closes the sockets that have not registered in time. */
-  closeStrangers(now: number): void {
-    for (const { attachment } of this.#strangers.values()) {
-      if (attachment.openedAt + TIMING.register > now) return;
-      this.close(attachment.conn, CLOSE.silent, "not registered in time");
-    }
+  /** The unregistered sockets, the one that has been open for longest first. */
+  strangers(): Iterable<Conn> {
+    return this.#strangers.values();
   }
 
   /** The sockets that a worker has registered on, with their workers. */
@@ -145,7 +158,8 @@ export class Sockets {
   /** Notes a sign of life. */
   heard(conn: Conn, now: number): void {
     conn.seenAt = now;
-    if (now - conn.attachment.seenAt < SEEN_RESOLUTION) return;
+    // Written now and then, so that a hub that slept knows who was silent.
+    if (now - conn.attachment.seenAt < TUNING.seenSaved) return;
     conn.attachment.seenAt = now;
     conn.ws.serializeAttachment(conn.attachment);
   }
@@ -166,7 +180,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
     const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
-    return Math.max(conn.seenAt, beat);
+    return beat > Date.now() + CLOCK_SLACK ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Hears nothing more from a socket that is to be closed at the end of this turn. */
@@ -196,16 +210,23 @@ export class Sockets {
   }
 
   forget(conn: Conn): void {
-    this.#conns.delete(conn.attachment.conn);
+    if (this.#conns.delete(conn.attachment.conn)) this.#count(conn.attachment.client, -1);
     this.#strangers.delete(conn.attachment.conn);
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
-    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, registering: false, leaving: false };
+    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, flow: null, registering: false, leaving: false };
     this.#conns.set(attachment.conn, conn);
+    this.#count(attachment.client, 1);
     this.#bySocket.set(ws, conn);
     if (attachment.worker === null) this.#strangers.set(attachment.conn, conn);
     return conn;
+  }
+
+  #count(client: string, change: 1 | -1): void {
+    const count = this.countOf(client) + change;
+    if (count === 0) this.#perClient.delete(client);
+    else this.#perClient.set(client, count);
   }
 
   #byAttachment(ws: WebSocket): Conn | undefined {

@@ -50,7 +50,7 @@ export class Tiers {
   async refresh(): Promise<void> {
     const now = this.#clock();
     // The alarm rings for other reasons than the sweep too.
-    if (this.#reader === null || this.#refreshing || now < this.#notBefore) return;
+    if (this.#reader === null || this.#refreshing || (now < this.#notBefore && this.#notBefore <= now + TIMING.sweep)) return;
     this.#refreshing = true;
     this.#notBefore = now + TIMING.sweep / 2;
     try {

@@ -1,18 +1,20 @@
 import { DurableObject } from "cloudflare:workers";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
-import type { JobFacts } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
 import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
-import { ClaimRates } from "./claim-rates.ts";
+import { ClaimLog } from "./claim-log.ts";
+import { Commits } from "./commits.ts";
 import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
 import { Deadlines } from "./deadlines.ts";
-import { Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
+import { Doorkeeper } from "./doorkeeper.ts";
 import { answerEndedCompletion, endedJob } from "./ended.ts";
+import { HubClock } from "./hub-clock.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { liveJob } from "./live.ts";
@@ -25,12 +27,6 @@ import { Streams } from "./streams.ts";
 import { Tiers } from "./tiers.ts";
 import { Waits } from "./waits.ts";
 
-/** An alarm that is later than this, ms, is taken for lost. */
-const OVERDUE = 1_000;
-
-/** Jobs that D1 does not have yet, at most: past that commits are refused until it catches up. */
-const MOST_BEHIND = 20_000;
-
 /**
  * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.
  * Its doors (upgrade, commit, message, close, error, alarm) each turn input into one event for the dispatch core.
@@ -41,6 +37,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #settings: Settings;
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
+  readonly #commits: Commits;
   readonly #purchases: Purchases;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
@@ -50,11 +47,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: Streams;
   readonly #recent = new Recent();
-  readonly #rates = new ClaimRates();
+  readonly #claims: ClaimLog;
+  readonly #doorkeeper: Doorkeeper;
   readonly #tiers: Tiers;
+  readonly #clock = new HubClock(() => this.#beginAnew());
   #booted = false;
   #alarmAt: number | null = null;
-  #latest = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -62,9 +60,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
+    this.#claims = new ClaimLog(ctx.storage.sql);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
-    const clock = () => this.#now();
+    const clock = () => this.#clock.now();
     const stake = stakeSource(this.#settings.stake, () => this.db);
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
@@ -73,36 +72,26 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       rules: { stake: stake !== null, receiptPolicy: this.#settings.receiptPolicy },
       clock,
       events: {
-        committed: ({ changed, ended, paid }) => {
-          for (const id of changed) {
-            this.#outbox.add(id);
-            this.#streams.changed(id);
-          }
-          for (const [id, end] of ended) {
-            const row = this.#journal.row(id);
-            if (row !== null && end.status === row.status) {
-              this.#recent.put(id, endedJob(row));
-              this.#streams.ended(row);
-            }
-            this.#waits.ended(id);
-          }
-          if (paid) this.#outbox.addPayments();
-          this.#outbox.drainSoon();
-          this.#arm();
-        },
+        committed: (facts) => this.#committed(facts),
         completionOfUnknown: (conn, key, jobId, completion) => void this.#answerLate(conn, key, jobId, completion),
         settle: (key) => void this.#purchases.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
+    this.#doorkeeper = new Doorkeeper({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
     this.#admission = new Admission({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
+    const commits = {
+      ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
+      idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
+      job: (id: string, wait: number) => this.job(id, wait),
+    };
+    this.#commits = new Commits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
     this.#purchases = new Purchases({
-      ...{ journal: this.#journal, ledger: this.#ledger, dispatcher: this.#dispatcher, clock },
-      idempotencySince: () => this.#now() - this.#settings.retention.idempotency,
-      job: (id, wait) => this.job(id, wait),
+      ...commits,
+      ledger: this.#ledger,
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
     this.#streams = new Streams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
@@ -112,7 +101,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     // The alarm that woke this object must not be set anew before it has run; one that is long overdue cannot be trusted to run at all.
     void ctx.blockConcurrencyWhile(async () => {
       const alarm = await ctx.storage.getAlarm();
-      this.#alarmAt = alarm !== null && alarm > this.#now() - OVERDUE ? alarm : null;
+      this.#alarmAt = alarm !== null && alarm > this.#clock.now() - TUNING.alarmLost ? alarm : null;
       this.#booted = true;
       this.#arm();
     });
@@ -121,35 +110,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   // ── Doors for the router ──────────────────────────────────────────────────────────────────────
 
   async commit(input: CommitInput): Promise<CommitAnswer> {
-    const { id, userId, idempotency } = input;
-    if (idempotency !== null) {
-      const known =
-        this.#dispatcher.pendingIdempotent(userId, idempotency.key) ??
-        this.#journal.idempotent(userId, idempotency.key, this.#now() - this.#settings.retention.idempotency);
-      if (known !== null && known !== undefined) {
-        if (known.fingerprint !== idempotency.fingerprint) return { ok: false, reason: "idempotency_key_reused" };
-        return this.#accepted(known.jobId, input.wait);
-      }
-    }
-    if (this.#outbox.size > MOST_BEHIND) return { ok: false, reason: "queue_full" };
-    // A commit whose answer was lost may come again: it is the same job.
-    const known = this.#journal.row(id);
-    const recent = this.#recent.get(id);
-    if (known?.result === NO_TRUSTED_WORKER || recent?.includes(`"status":"failed","result":${NO_TRUSTED_WORKER}`))
-      return { ok: false, reason: "no_trusted_worker", jobId: id };
-    if (known !== null || this.#dispatcher.state.jobs.has(id) || recent !== undefined) return this.#accepted(id, input.wait);
-
-    const { jobType, policy, privacyClass, trustedKeys, payload } = input;
-    const job: JobFacts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#now() };
-    for (const effect of this.#dispatcher.apply({ type: "submit", job }, { payload })) {
-      if (effect.type === "refused") return { ok: false, reason: "queue_full" };
-      if (effect.type === "ended" && effect.jobId === id) {
-        await this.#dispatcher.committed();
-        return { ok: false, reason: "no_trusted_worker", jobId: id };
-      }
-    }
-    if (idempotency !== null) this.#dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
-    return this.#accepted(id, input.wait);
+    return this.#commits.commit(input);
   }
 
   async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
@@ -157,7 +118,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    if (this.#outbox.size > MOST_BEHIND) return { state: "refused", reason: "queue_full" };
+    if (this.#outbox.size >= LIMITS.jobsBehind) return { state: "refused", reason: "queue_full" };
+    try {
+      if (await this.#commits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
+    } catch {
+      // D1 does not say what became of the first delivery.
+      return { state: "refused", reason: "queue_full" };
+    }
     return this.#purchases.reserve(input, payment);
   }
 
@@ -175,7 +142,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async job(id: string, wait: number): Promise<string | null> {
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
-    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#now());
+    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now());
     const live = this.#dispatcher.state.jobs.get(id);
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);
@@ -195,40 +162,35 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await this.#dispatcher.committed();
   }
 
-  async mayClaimCode(ip: string): Promise<boolean> {
-    const { pairingClaimsPerMinute, failedPairingClaimsPerMinute } = this.#settings.rates;
-    return this.#rates.mayClaim(ip, pairingClaimsPerMinute, failedPairingClaimsPerMinute, this.#now());
+  async mayClaimCode(client: string, id: string): Promise<boolean> {
+    const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
+    return this.#claims.begin(id, client, { perClient, failed }, this.#clock.now());
   }
 
-  async codeClaimFailed(): Promise<void> {
-    this.#rates.failed(this.#now());
+  async codeClaimed(id: string): Promise<void> {
+    this.#claims.won(id);
   }
 
   async wake(): Promise<void> {
-    const now = this.#now();
+    const now = this.#clock.now();
     this.#recent.clear();
     this.#streams.clear();
-    this.#ledger.purge(now - this.#settings.retention.job);
-    this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
-    await this.alarm();
+    try {
+      this.#claims.purge(now);
+      this.#ledger.purge(now - this.#settings.retention.job);
+      this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
+    } finally {
+      await this.alarm();
+    }
   }
 
   // ── Doors for workers ─────────────────────────────────────────────────────────────────────────
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    if (this.#sockets.size >= LIMITS.sockets || this.#sockets.unregistered >= LIMITS.unregisteredSockets) {
-      // The router makes an answer of it.
-      return new Response(null, { status: 503 });
-    }
-    const { 0: client, 1: server } = new WebSocketPair();
-    const now = this.#now();
-    const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
-    const host = this.#settings.publicHost ?? new URL(request.url).host;
-    const conn = this.#sockets.accept(server, { conn: crypto.randomUUID(), nonce, host, openedAt: now, seenAt: now, worker: null });
-    this.#sockets.send(conn.attachment.conn, { type: "challenge", nonce, network: this.#settings.network, host });
+    const response = this.#doorkeeper.admit(request);
     this.#arm();
-    return new Response(null, { status: 101, webSocket: client });
+    return response;
   }
 
   override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
@@ -259,7 +221,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#sockets.closeStrangers(this.#now());
+      this.#doorkeeper.closeStrangers();
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
       void this.#tiers.refresh();
@@ -275,8 +237,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
     const id = conn.attachment.conn;
-    this.#sockets.heard(conn, this.#now());
+    this.#sockets.heard(conn, this.#clock.now());
     this.#dispatcher.apply({ type: "heard", conn: id });
+    if (!this.#doorkeeper.mayRead(conn, data)) return;
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
     const reading = parseWorkerFrame(data);
@@ -312,7 +275,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         return void this.#dispatcher.apply({ type: "drain", conn: id });
       case "job_complete": {
         const key = conn.attachment.worker?.key ?? "";
-        const completion = checkCompletion(frame, key, this.#now());
+        const completion = checkCompletion(frame, key, this.#clock.now());
         const event = { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict: completion.verdict } as const;
         return void this.#dispatcher.apply(event, { completion });
       }
@@ -321,14 +284,27 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
-    try {
-      await this.#dispatcher.committed();
-    } catch {
-      // What could not be written was undone, and logged.
-      return { ok: false, reason: "overloaded" };
+  #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
+    for (const id of changed) {
+      this.#outbox.add(id);
+      this.#streams.changed(id);
     }
-    return { ok: true, jobId, job: wait > 0 ? await this.job(jobId, wait) : null };
+    if (paid) this.#outbox.addPayments();
+    this.#outbox.drainSoon();
+    this.#arm();
+    for (const [id, end] of ended) {
+      try {
+        const row = this.#journal.row(id);
+        if (row !== null && end.status === row.status) {
+          this.#recent.put(id, endedJob(row));
+          this.#streams.ended(row);
+        }
+      } catch (error) {
+        // A convenience only: the journal is asked again by whoever wants to know.
+        logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
+      }
+      this.#waits.ended(id);
+    }
   }
 
   async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): Promise<void> {
@@ -360,14 +336,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const { worker, conn: id } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();
-    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#now());
+    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }
 
   /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
   #arm(): void {
     if (!this.#booted) return;
-    const now = this.#now();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#sockets.strangerDue].filter((due) => typeof due === "number");
+    const now = this.#clock.now();
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#doorkeeper.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;
@@ -375,9 +351,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     void this.ctx.storage.setAlarm(due);
   }
 
-  /** Milliseconds since the epoch; never goes back, whatever the clock does. */
-  #now(): number {
-    this.#latest = Math.max(this.#latest, Date.now());
-    return this.#latest;
+  /** The clock was put back: no time that is remembered may last longer than one that begins now. */
+  #beginAnew(): void {
+    this.#dispatcher.rebuild();
+    this.#deadlines.passAll();
+    this.#alarmAt = null;
+    this.#arm();
   }
 }

@@ -1,12 +1,7 @@
+import { TIMING } from "../../protocol/limits.ts";
 import * as z from "zod";
 import type { Requirements } from "./requirement.ts";
 import type { SchemeReading } from "./scheme-reading.ts";
-
-/** How much longer than now an authorization must be good, ms: 30 s of waiting for a worker, and then its settlement on the chain [PY7]. */
-const MARGIN = 40_000;
-
-/** The longest an unknown settlement is asked for again: an authorization may be good for ever, a job may not wait for ever. */
-const LONGEST_HOLD = 24 * 60 * 60 * 1_000;
 
 const lowerCase = (text: string) => text.toLowerCase();
 const Address = z
@@ -58,12 +53,12 @@ export function readExactEvm(payload: unknown, ours: Requirements, now: number):
     key: `${ours.network}:${ours.asset}:${from}:${nonce}`.toLowerCase(),
     payer: from,
     feePayer: null,
-    expiresAt: validBefore < BigInt(now + LONGEST_HOLD) ? Number(validBefore) : now + LONGEST_HOLD,
+    expiresAt: validBefore < BigInt(now + TIMING.evmLongest) ? Number(validBefore) : now + TIMING.evmLongest,
     untimely:
       BigInt(authorization.validAfter) * 1_000n > BigInt(now)
         ? "payload.authorization.validAfter is in the future"
-        : validBefore < BigInt(now + MARGIN)
-          ? `payload.authorization.validBefore must be at least ${MARGIN / 1_000} s from now`
+        : validBefore < BigInt(now + TIMING.evmMargin)
+          ? `payload.authorization.validBefore must be at least ${TIMING.evmMargin / 1_000} s from now`
           : null,
   };
 }

@@ -1,3 +1,4 @@
+import { TIMING } from "../../protocol/limits.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
@@ -5,9 +6,6 @@ import type { Requirements } from "./requirement.ts";
 import type { SchemeReading } from "./scheme-reading.ts";
 import { MAX_TRANSACTION_BYTES, type SvmInstruction, type SvmTransaction, readTransaction } from "./svm-transaction.ts";
 import { associatedTokenAccount } from "./token-account.ts";
-
-/** How long a transaction is taken to be alive, ms: its blockhash lives for 60 to 90 s [PY8]. */
-const LIFETIME = 120_000;
 
 const MAX_BASE64 = Math.ceil(MAX_TRANSACTION_BYTES / 3) * 4;
 const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
@@ -44,7 +42,7 @@ export function readExactSvm(payload: unknown, ours: Requirements, now: number):
     key: toHex(sha256(transaction.message)),
     payer,
     feePayer,
-    expiresAt: now + LIFETIME,
+    expiresAt: now + TIMING.svmLifetime,
     untimely: null,
   };
 }

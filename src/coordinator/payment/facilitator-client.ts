@@ -1,11 +1,9 @@
+import { LIMITS } from "../../protocol/limits.ts";
 import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { boundedText } from "../bounded-text.ts";
-
-/** Longest answer that is read, bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** What an answer says of itself: printed, and only so much of it. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));
@@ -123,7 +121,7 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
 }
 
 async function readAnswer(response: Response): Promise<unknown> {
-  const text = await boundedText(response, MAX_ANSWER_BYTES);
+  const text = await boundedText(response, LIMITS.facilitatorAnswerBytes);
   if (text === null) throw new NoAnswer("nonsense");
   const json = readJson(text);
   if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("nonsense");

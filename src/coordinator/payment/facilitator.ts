@@ -1,9 +1,10 @@
+import { TIMING } from "../../protocol/limits.ts";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse } from "@x402/core/types";
 import type { Settings } from "../config.ts";
 import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
 
 /** How long the facilitator may take, ms [PY8]. */
-const TIMEOUT = { supported: 5_000, verify: 5_000, settle: 20_000 } as const;
+const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;
 
 /** An authorization or transaction that has been on the chain before, in the words of the reference facilitators and of the chains themselves. */
 const ALREADY_USED = /already[_ ]?(been[_ ])?(used|processed|settled|spent)|duplicate_settlement|authorization is used/i;

@@ -1,3 +1,4 @@
+import { TUNING } from "../../protocol/limits.ts";
 import type { SupportedResponse } from "@x402/core/types";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -6,15 +7,6 @@ import { askSupported } from "./facilitator.ts";
 
 /** Who may pay the chain's fee on SVM: the one that a 402 names, and all that are as good; null where the facilitator does not say [PY11]. */
 export type FeePayers = { quoted: string | null; all: readonly string[] | null };
-
-/** How long an answer of the facilitator's counts as fresh, ms. */
-const FRESH = 5 * 60_000;
-
-/** How long a facilitator that gave no answer is not asked again, ms: a 402 must not wait for it each time [PY12]. */
-const PAUSE = 2_000;
-
-/** Longest time that others are answered from an old answer while one asks for a new one, ms. */
-const ASKING = 6_000;
 
 type Entry = { known: FeePayers | null; answeredAt: number; failedAt: number; askingUntil: number };
 const cache = new Map<string, Entry>();
@@ -25,7 +17,7 @@ const cache = new Map<string, Entry>();
  */
 export async function feePayers(
   settings: Pick<Settings, "network" | "payment">,
-  maxAge: number = FRESH,
+  maxAge: number = TUNING.feePayersFresh,
   clock: () => number = Date.now,
 ): Promise<FeePayers | null> {
   const { network, payment } = settings;
@@ -33,8 +25,8 @@ export async function feePayers(
   const entry = cache.get(name) ?? { known: null, answeredAt: -Infinity, failedAt: -Infinity, askingUntil: -Infinity };
   cache.set(name, entry);
   const now = clock();
-  if (now - entry.answeredAt < maxAge || now - entry.failedAt < PAUSE || (entry.known !== null && now < entry.askingUntil)) return entry.known;
-  entry.askingUntil = now + ASKING;
+  if (now - entry.answeredAt < maxAge || now - entry.failedAt < TUNING.feePayersPause || (entry.known !== null && now < entry.askingUntil)) return entry.known;
+  entry.askingUntil = now + TUNING.feePayersAsking;
   try {
     entry.known = feePayersOf(await askSupported(settings), network);
     entry.answeredAt = clock();

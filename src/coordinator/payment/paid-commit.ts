@@ -1,3 +1,4 @@
+import { RETRY_AFTER, TUNING } from "../../protocol/limits.ts";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
@@ -5,16 +6,13 @@ import { errorFacts, logError } from "../log.ts";
 import type { AppContext } from "../routes/app-env.ts";
 import { askHub } from "../routes/ask-hub.ts";
 import { type Commit, accepted, refused } from "../routes/commit-answer.ts";
-import { RETRY_AFTER, refuse } from "../routes/refuse.ts";
+import { refuse } from "../routes/refuse.ts";
 import { verifyPayment } from "./facilitator.ts";
 import { feePayers } from "./fee-payers.ts";
 import { answer402, paymentHeaders, setSettlement } from "./headers.ts";
 import { offerOf } from "./offer.ts";
 import { type ReadPayment, chargedTerms, payloadText, readPayment } from "./read-payment.ts";
 import { type Offer, resourceInfo } from "./requirement.ts";
-
-/** How fresh the list of fee payers must be before a payment is refused for not being by one of them, ms. */
-const FEE_PAYERS_AGE = 10_000;
 
 /** Whether a payment may be spent, and by whom; if not, what is answered. */
 type Verdict = { ok: true; payer: string } | { ok: false; kind: "invalid" | "unavailable"; reason: string };
@@ -38,7 +36,7 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
   }
 
   const input = inputOf(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub) => hub.reserve(commit.now(), input));
+  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.now(), again }, input));
   switch (reservation.state) {
     case "known":
       return await alreadyDone(c, reservation, commit.wait);
@@ -99,7 +97,7 @@ async function judge(c: AppContext, payment: ReadPayment, input: PaymentInput): 
 async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
   const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
   if (listed((await feePayers(c.var.settings))?.all)) return true;
-  return listed((await feePayers(c.var.settings, FEE_PAYERS_AGE))?.all);
+  return listed((await feePayers(c.var.settings, TUNING.feePayersRefusing))?.all);
 }
 
 async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {

@@ -1,3 +1,4 @@
+import { TIMING } from "../../protocol/limits.ts";
 import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/payment.ts";
@@ -6,9 +7,6 @@ import { commitPrice } from "../pricing/prices.ts";
 
 /** Decimals of USDC, on both instances. */
 const DECIMALS = 6;
-
-/** How long a signed payment must stay good, seconds. */
-const MAX_TIMEOUT_SECONDS = 300;
 
 const DESCRIPTION = {
   FAST: "Commit a compute job to the FAST tier",
@@ -51,7 +49,7 @@ export function requirements({ network, policy, payTo, token }: Offer): Requirem
     amount: atomicAmount(commitPrice(policy)),
     asset: token.address,
     payTo,
-    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    maxTimeoutSeconds: TIMING.paymentValid / 1_000,
     extra: token.extra,
   };
 }

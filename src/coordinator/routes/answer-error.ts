@@ -1,9 +1,10 @@
+import { RETRY_AFTER } from "../../protocol/limits.ts";
 import { SettingsError } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { StoreUnavailable } from "../store/d1.ts";
 import type { AppContext } from "./app-env.ts";
 import { HubUnavailable } from "./ask-hub.ts";
-import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+import { refuse, refuseWith } from "./refuse.ts";
 
 /** The answer to an exception: logged by request id, told to the client without its message or stack [API1]. */
 export function answerError(thrown: unknown, c: AppContext): Response {

@@ -1,3 +1,4 @@
+import { TUNING } from "../../protocol/limits.ts";
 import type { Env } from "../config.ts";
 import type { HubRpc } from "../hub/rpc.ts";
 
@@ -7,46 +8,44 @@ export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
 /** The one hub of an instance. */
 const HUB_NAME = "hub";
 
-/** Longest pause before the second try, ms. */
-const RETRY_PAUSE = 100;
-
 /** The hub is overloaded or cannot be reached. */
 export class HubUnavailable extends Error {
   override readonly name = "HubUnavailable";
 }
 
 /**
- * Asks the hub, a second time where the first try was lost on the way. Every question is safe to ask twice:
- * a commit carries the id that the router chose for its job, so the hub knows the second delivery of one for what it is.
+ * Asks the hub, a second time (`again`) where the first try was lost on the way: what it did is unknown then. Every question is safe to ask
+ * twice: a commit carries the id that the router chose for its job, so the hub knows the second delivery of one for what it is.
  * A stub that has failed stays broken, so each try takes a fresh one.
  * @throws {HubUnavailable} when the hub is overloaded (which a retry would make worse) or lost twice; what the hub's own code throws passes through
  */
-export async function askHub<T>(env: Env, ask: (hub: Hub) => Promise<T>): Promise<T> {
+export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {
-    return await ask(env.HUB.getByName(HUB_NAME));
+    return await ask(env.HUB.getByName(HUB_NAME), false);
   } catch (error) {
-    const fault = faultOf(error);
-    if (fault === "overloaded" || fault === "thrown") throw known(error);
+    if (faultOf(error) !== "lost") throw known(error);
   }
-  await scheduler.wait(Math.random() * RETRY_PAUSE);
+  await scheduler.wait(Math.random() * TUNING.hubRetryPause);
   try {
-    return await ask(env.HUB.getByName(HUB_NAME));
+    return await ask(env.HUB.getByName(HUB_NAME), true);
   } catch (error) {
     throw known(error);
   }
 }
 
-/** What the platform's marks on the error of a call say; some ways in which an object ends leave none. */
-function faultOf(error: unknown): "overloaded" | "lost" | "thrown" | "unmarked" {
+/** What the platform's marks on the error of a call say. */
+function faultOf(error: unknown): "overloaded" | "lost" | "thrown" {
   if (typeof error !== "object" || error === null) return "thrown";
   const is = (mark: string) => Reflect.get(error, mark) === true;
   if (is("overloaded")) return "overloaded";
   // An object that was reset (a deploy, an abort) is marked so, and `remote` perhaps too.
   if (is("retryable") || is("durableObjectReset")) return "lost";
-  return is("remote") ? "thrown" : "unmarked";
+  if (is("remote")) return "thrown";
+  // An object whose disk fails ends without any mark, as a plain "internal error". What our own code throws here says what it is.
+  return error instanceof Error && error.name === "Error" ? "lost" : "thrown";
 }
 
 function known(error: unknown): unknown {
   const fault = faultOf(error);
-  return fault === "overloaded" || fault === "lost" ? new HubUnavailable(`hub ${fault}`, { cause: error }) : error;
+  return fault === "thrown" ? error : new HubUnavailable(`hub ${fault}`, { cause: error });
 }

@@ -4,7 +4,7 @@ import type { AppContext } from "./app-env.ts";
 import { refuse, refuseWith } from "./refuse.ts";
 
 /** What reading a body gave. */
-export type BodyReading = { ok: true; value: unknown } | { ok: false; status: 400 | 413 | 415; error: string };
+export type BodyReading = { ok: true; value: unknown; text: string } | { ok: false; status: 400 | 413 | 415; error: string };
 
 /**
  * Reads a JSON body of at most `limit` bytes, counted as they arrive, so that neither a missing nor a false Content-Length helps [LM1].
@@ -31,7 +31,7 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
     }
   }
   const json = readJson(text);
-  if (json.ok) return { ok: true, value: json.value };
+  if (json.ok) return { ok: true, value: json.value, text };
   return { ok: false, status: 400, error: json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON" };
 }
 

@@ -1,7 +1,8 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { type CommitRequest, type ResolvedPolicy, parseCommit } from "../../protocol/job.ts";
+import { memberText } from "../../protocol/member-text.ts";
 import { paidCommit } from "../payment/paid-commit.ts";
-import { trustedKeys } from "../store/trust.ts";
+import { trustOf } from "../store/trust.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { readJsonBody, refuseBody } from "./body.ts";
@@ -9,6 +10,7 @@ import { type Commit, accepted, refused } from "./commit-answer.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { preferredWait, waitLeft } from "./prefer.ts";
 import { refuse, refuseWith } from "./refuse.ts";
+import { provesUser, readUserToken } from "./user-token.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -30,28 +32,45 @@ export const commit =
 
     const { testnetMode } = c.var.settings;
     const request = reading.commit;
-    const payload = payloadForWorker(request, reading.payload);
     const wait = preferredWait(c.req.header("Prefer"));
     // Under both names: what an idempotency key and what a payment was sent for [API5, PY6].
-    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, payload);
+    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, withJobType(request, reading.payload));
+    const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, keys: [] };
+    if (!trusted.ok) return trusted.answer;
     const input = {
       id: crypto.randomUUID(),
       jobType: request.job_type,
       policy,
       privacyClass: request.privacy_class,
       userId: request.user_id,
-      trustedKeys: request.privacy_class === "PRIVATE" ? await trustedKeys(c.env.DB, request.user_id) : [],
-      payload: JSON.stringify(payload),
+      trustedKeys: trusted.keys,
+      payload: payloadForWorker(request, reading.payload, body.text),
       idempotency: key === undefined ? null : { key, fingerprint: print },
     };
     const left = waitLeft(wait);
     const commit: Commit = { wait, now: () => ({ ...input, wait: left() }) };
     if (!testnetMode) return await paidCommit(c, commit, policy, print);
-    const answer = await askHub(c.env, (hub) => hub.commit(commit.now()));
+    const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.now(), again }));
     return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
   };
 
-/** The client's payload as it goes to the worker: an absent `job_type` is added first, all else stays as it is [WS8]. */
-function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
+/** Who may run a user's PRIVATE jobs, newest first; or the answer to one who cannot prove to be that user [TR2]. */
+async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; keys: string[] } | { ok: false; answer: Response }> {
+  const token = readUserToken(c.req.header("X-User-Token"), userId);
+  if (!token.ok) return { ok: false, answer: refuseWith(c, 400, token.error) };
+  const { pairings, tokenHash } = await trustOf(c.env.DB, userId);
+  if (!provesUser(token.hash, tokenHash)) return { ok: false, answer: refuse(c, "user_token_required") };
+  return { ok: true, keys: pairings.map((pairing) => pairing.providerPubkey) };
+}
+
+/** The client's payload as it goes to the worker: an absent `job_type` is added first, all else is the text that the client wrote [WS8]. */
+function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
+  const text = memberText(body, "payload") ?? JSON.stringify(payload);
+  if (Object.hasOwn(payload, "job_type")) return text;
+  return `{"job_type":${JSON.stringify(request.job_type)},${text.slice(1)}`;
+}
+
+/** The same as a value, for its fingerprint. */
+function withJobType(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
   return Object.hasOwn(payload, "job_type") ? payload : { job_type: request.job_type, ...payload };
 }

@@ -1,4 +1,5 @@
 import { isTerminal } from "../../protocol/job.ts";
+import { RETRY_AFTER } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob } from "../store/jobs.ts";
 import { jobJson } from "../store/job-view.ts";
@@ -7,7 +8,7 @@ import { eventStream, readLastEventId } from "../stream/event-text.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { jobId } from "./job-id.ts";
-import { RETRY_AFTER, refuse } from "./refuse.ts";
+import { refuse } from "./refuse.ts";
 
 /**
  * `GET /v1/jobs/{id}/events`: the hub streams what lives; what has ended and only D1 knows is told at once [API1, API6].

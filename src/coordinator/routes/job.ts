@@ -1,4 +1,4 @@
-import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { setSettlement } from "../payment/headers.ts";
 import { findJob } from "../store/jobs.ts";
@@ -7,7 +7,7 @@ import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { jobId } from "./job-id.ts";
 import { waitLeft, waitParameter } from "./prefer.ts";
-import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+import { refuse, refuseWith } from "./refuse.ts";
 
 /** `GET /v1/jobs/{id}`: the hub knows what lives, D1 what has ended [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {

@@ -4,9 +4,6 @@ import type { AppContext } from "./app-env.ts";
 /** Statuses that carry an error body. */
 export type ErrorStatus = 400 | 401 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
 
-/** Seconds after which what was refused for a passing reason may be tried again. */
-export const RETRY_AFTER = { overloaded: 2, queue_full: 5, facilitator_unavailable: 5, too_many_held_payments: 5, rate_limited: 60 } as const;
-
 /** An error answer: `{ error }`, with `request_id` from 500 up [API1]. */
 export function refuseWith(c: AppContext, status: ErrorStatus, error: string): Response {
   const body: ErrorBody = status >= 500 ? { error, request_id: c.var.requestId } : { error };

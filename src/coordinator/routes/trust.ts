@@ -1,33 +1,36 @@
 import type * as z from "zod";
 import { describeIssues, UserId } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { errorFacts, logError } from "../log.ts";
-import { claimCode, listPairings, storeCode } from "../store/trust.ts";
+import { claimCode, storeCode, trustOf } from "../store/trust.ts";
+import { boundToken } from "../store/users.ts";
 import type { AppContext } from "./app-env.ts";
 import { askHub } from "./ask-hub.ts";
 import { readJsonBody, refuseBody } from "./body.ts";
 import { clientIp } from "./client-ip.ts";
-import { RETRY_AFTER, refuse, refuseWith } from "./refuse.ts";
+import { refuse, refuseWith } from "./refuse.ts";
+import { provesUser, readUserToken } from "./user-token.ts";
 
 const CODE = /^[0-9A-F]{6}$/;
 
-/** How many fresh codes are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */
-const CODE_TRIES = 8;
-
-/** `POST /v1/trust/create` [SPEC, TR3]. */
+/** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
   const body = await readFields(c, PairingCreate, ["user_id"]);
   if (!body.ok) return body.answer;
+  const { user_id: userId } = body.fields;
+  const token = readUserToken(c.req.header("X-User-Token"), userId);
+  if (!token.ok) return refuseWith(c, 400, token.error);
+  if (!provesUser(token.hash, await boundToken(c.env.DB, userId, token.hash, Date.now()))) return refuse(c, "user_token_required");
   const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
-  for (let tries = 0; tries < CODE_TRIES; tries++) {
+  for (let tries = 0; tries < LIMITS.pairingCodeTries; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
-    const stored = await storeCode(c.env.DB, { code, userId: body.fields.user_id, now, openLimit });
+    const stored = await storeCode(c.env.DB, { code, userId, now, openLimit });
     if (stored.ok) {
       const created: PairingCode = { pairing_code: code, expires_at: isoTime(stored.expiresAt) };
       return c.json(created, 201);
@@ -45,34 +48,37 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const { provider_pubkey: key, signature } = body.fields;
   const code = body.fields.pairing_code.toUpperCase();
   if (!isPublicKey(key)) return refuseWith(c, 400, "Invalid provider_pubkey: must be an ed25519 public key");
-  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings))))) {
-    return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
-  }
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
   // What has not the form of a code cannot hit one, so it is no guess either.
   if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
 
+  const id = crypto.randomUUID();
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id)))) {
+    return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
+  }
+
   const now = Date.now();
   const claim = await claimCode(c.env.DB, code, key, now);
-  if (!claim.ok) {
-    if (rateLimits) await askHub(c.env, (hub) => hub.codeClaimFailed());
-    return refuseWith(c, 400, claim.reason);
+  if (!claim.ok) return refuseWith(c, 400, claim.reason);
+  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker, and counts one failure less.
+  const told = [askHub(c.env, (hub) => hub.paired(claim.userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
+  for (const { status, reason } of (await Promise.allSettled(told)).filter((one) => one.status === "rejected")) {
+    logError("paired_not_told", { request_id: c.var.requestId, status, ...errorFacts(reason) });
   }
-  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker.
-  await askHub(c.env, (hub) => hub.paired(claim.userId, key)).catch((error: unknown) => {
-    logError("paired_not_told", { request_id: c.var.requestId, ...errorFacts(error) });
-  });
   const paired: Paired = { user_id: claim.userId, paired_at: isoTime(now) };
   return c.json(paired);
 }
 
-/** `GET /v1/trust/list` [SPEC, API4]. */
+/** `GET /v1/trust/list` [SPEC, API4, TR2]. */
 export async function listProviders(c: AppContext): Promise<Response> {
   const given = c.req.query("user_id");
   if (given === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
   const user = UserId.safeParse(given);
   if (!user.success) return refuseWith(c, 400, `Invalid user_id: ${user.error.issues[0]?.message ?? "not readable"}`);
-  const pairings = await listPairings(c.env.DB, user.data);
+  const token = readUserToken(c.req.header("X-User-Token"), user.data);
+  if (!token.ok) return refuseWith(c, 400, token.error);
+  const { pairings, tokenHash } = await trustOf(c.env.DB, user.data, null);
+  if (!provesUser(token.hash, tokenHash)) return refuse(c, "user_token_required");
   const body: TrustList = {
     providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
   };

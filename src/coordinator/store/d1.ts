@@ -1,5 +1,4 @@
-/** How long D1 may take, ms. D1 has been seen to stall for 30 s and more. */
-const D1_DEADLINE = 5_000;
+import { TIMING } from "../../protocol/limits.ts";
 
 /** D1 did not answer in time or failed; what a write did is unknown. */
 export class StoreUnavailable extends Error {
@@ -19,8 +18,8 @@ function rootMessage(error: unknown): string {
   return root instanceof Error ? root.message : typeof root;
 }
 
-/** Awaits one D1 call for at most 5 s. @throws {StoreUnavailable} when it is late or fails */
-export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = D1_DEADLINE): Promise<T> {
+/** Awaits one D1 call for at most 5 s: D1 has been seen to stall for 30 s and more. @throws {StoreUnavailable} when it is late or fails */
+export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = TIMING.store): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer in ${deadline} ms`)), deadline);

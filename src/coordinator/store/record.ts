@@ -1,9 +1,5 @@
+import { TUNING } from "../../protocol/limits.ts";
 import { type JournalRow, receiptOf } from "../hub/journal.ts";
-
-/** Rows larger than this travel alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past D1's 2 MB. */
-const ALONE = 256 * 1024;
-const BATCH_BYTES = 768 * 1024;
-const BATCH_ROWS = 500;
 
 // A replayed or late write loses: only a higher revision of a job that has not ended changes anything.
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
@@ -46,7 +42,7 @@ export class RecordBatch {
   #bytes = 0;
 
   constructor(most: number) {
-    this.#most = Math.min(most, BATCH_ROWS);
+    this.#most = Math.min(most, TUNING.batchRows);
   }
 
   get isEmpty(): boolean {
@@ -56,10 +52,10 @@ export class RecordBatch {
   /** Takes a row; false when it does not fit any more, or nothing after it would. */
   add(row: JournalRow): boolean {
     const size = sizeOf(row);
-    if (!this.isEmpty && (size > ALONE || this.#bytes + size > BATCH_BYTES)) return false;
+    if (!this.isEmpty && (size > TUNING.aloneBytes || this.#bytes + size > TUNING.batchBytes)) return false;
     this.rows.push(row);
     this.#bytes += size;
-    return size <= ALONE && this.rows.length < this.#most;
+    return size <= TUNING.aloneBytes && this.rows.length < this.#most;
   }
 }
 
@@ -67,7 +63,7 @@ export class RecordBatch {
 export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D1PreparedStatement[] {
   const [only] = rows;
   const statements =
-    rows.length === 1 && only !== undefined && sizeOf(only) > ALONE
+    rows.length === 1 && only !== undefined && sizeOf(only) > TUNING.aloneBytes
       ? [db.prepare(JOB_ALONE).bind(...JOB_COLUMNS.map((column) => only[column]))]
       : [db.prepare(JOBS_FROM_JSON).bind(JSON.stringify(rows.map((row) => Object.fromEntries(JOB_COLUMNS.map((column) => [column, row[column]])))))];
   const receipts = rows.flatMap((row) => {

@@ -1,22 +1,16 @@
 import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
+import { TUNING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
 import { withDeadline } from "./d1.ts";
 import { jobs, pairings, payments, receipts } from "./schema.ts";
-
-/** Rows that one statement touches at most. */
-const BATCH_ROWS = 500;
-/** Statements of each kind that one run makes at most; the next run goes on. */
-const BATCHES = 40;
-/** How long an expired pairing code is kept, so that a late claim is told `expired`. */
-const EXPIRED_CODE = 24 * 60 * 60 * 1_000;
 
 /** How many rows a sweep changed. */
 export type SweepCount = { emptied: number; jobs: number; codes: number; payments: number };
 
 /**
  * Forgets what is past its time [LM3]: payload and result `retention.result` after a job's end (the receipt stays), job and receipt
- * `retention.job` after it, pairing codes nobody claimed a day after they expired. Times in ms. @throws {StoreUnavailable}
+ * `retention.job` after it, pairing codes nobody claimed `retention.expiredCode` after they expired. Times in ms. @throws {StoreUnavailable}
  */
 export async function sweep(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<SweepCount> {
   const orm = drizzle(db);
@@ -27,7 +21,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .from(jobs)
     .where(lte(jobs.endedAt, now - retention.job))
     .orderBy(jobs.endedAt, jobs.id)
-    .limit(BATCH_ROWS);
+    .limit(TUNING.sweptRows);
   const forgotten = await inBatches(async () => {
     // One transaction, so both statements see the same rows.
     const [, deleted] = await withDeadline(
@@ -41,7 +35,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .from(jobs)
     // Both are emptied together, so a payload says that there is a result to empty too.
     .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
-    .limit(BATCH_ROWS);
+    .limit(TUNING.sweptRows);
   const emptied = await inBatches(async () => {
     const { meta } = await withDeadline(orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));
     return meta.changes;
@@ -50,8 +44,8 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
   const dead = orm
     .select({ id: pairings.id })
     .from(pairings)
-    .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - EXPIRED_CODE)))
-    .limit(BATCH_ROWS);
+    .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - retention.expiredCode)))
+    .limit(TUNING.sweptRows);
   const codes = await inBatches(async () => {
     const { meta } = await withDeadline(orm.delete(pairings).where(inArray(pairings.id, dead)));
     return meta.changes;
@@ -62,7 +56,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .select({ key: payments.key })
     .from(payments)
     .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
-    .limit(BATCH_ROWS);
+    .limit(TUNING.sweptRows);
   const paid = await inBatches(async () => {
     const { meta } = await withDeadline(orm.delete(payments).where(inArray(payments.key, done)));
     return meta.changes;
@@ -73,10 +67,10 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
 /** Runs `batch` until one is not full, a bounded number of times; the sum of what they changed. */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let sum = 0;
-  for (let i = 0; i < BATCHES; i++) {
+  for (let i = 0; i < TUNING.sweptBatches; i++) {
     const changed = await batch();
     sum += changed;
-    if (changed < BATCH_ROWS) break;
+    if (changed < TUNING.sweptRows) break;
   }
   return sum;
 }

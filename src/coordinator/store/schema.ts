@@ -32,6 +32,10 @@ export const jobs = sqliteTable(
     index("jobs_ended_at")
       .on(table.endedAt)
       .where(sql`ended_at IS NOT NULL`),
+    // What retention has to empty, without those that it has emptied already.
+    index("jobs_full")
+      .on(table.endedAt)
+      .where(sql`ended_at IS NOT NULL AND payload IS NOT NULL`),
   ],
 );
 
@@ -91,6 +95,14 @@ export const payments = sqliteTable(
   },
   (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
 );
+
+/** Every user that ever made a pairing code, and the proof that the first one came with [TR2]. A row never changes: the first counts. */
+export const users = sqliteTable("users", {
+  userId: text("user_id").primaryKey(),
+  /** Lowercase hex of a SHA-256; null for a user whose first code came without a token. */
+  tokenHash: text("token_hash"),
+  createdAt: integer("created_at").notNull(),
+});
 
 /** Stakes that the operator sets by CLI, for `STAKE_SOURCE=table` [ST1]. */
 export const stakes = sqliteTable("stakes", {

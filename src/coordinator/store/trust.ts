@@ -3,28 +3,31 @@ import { drizzle } from "drizzle-orm/d1";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/trust.ts";
 import { withDeadline } from "./d1.ts";
-import { pairings } from "./schema.ts";
+import { pairings, users } from "./schema.ts";
 
 /** A worker that a user paired with. `pairedAt` in ms since the epoch. */
 export type Pairing = { providerPubkey: string; pairedAt: number };
 
-/** The workers a user has paired with, newest first, each once. @throws {StoreUnavailable} */
-export async function listPairings(db: D1Database, userId: string, limit?: number): Promise<Pairing[]> {
+/** Whom a user trusts: paired workers, newest first, each once; and the token hash that stands for the user, null where none does [TR2]. */
+export type UserTrust = { tokenHash: string | null; pairings: Pairing[] };
+
+/** Reads whom a user trusts, in one go; at most `limit` workers, all for null. @throws {StoreUnavailable} */
+export async function trustOf(db: D1Database, userId: string, limit: number | null = LIMITS.pairedKeys): Promise<UserTrust> {
+  const orm = drizzle(db);
   const pairedAt = max(pairings.pairedAt);
-  const query = drizzle(db)
+  const paired = orm
     .select({ providerPubkey: pairings.providerPubkey, pairedAt })
     .from(pairings)
     .where(and(eq(pairings.userId, userId), eq(pairings.claimed, true)))
     .groupBy(pairings.providerPubkey)
     .orderBy(desc(pairedAt), desc(max(pairings.id)))
     .limit(limit ?? -1);
-  const rows = await withDeadline(query);
-  return rows.flatMap((row) => (row.providerPubkey === null || row.pairedAt === null ? [] : [{ providerPubkey: row.providerPubkey, pairedAt: row.pairedAt }]));
-}
-
-/** Public keys of the workers that may run a user's PRIVATE jobs, newest first. @throws {StoreUnavailable} */
-export async function trustedKeys(db: D1Database, userId: string): Promise<string[]> {
-  return (await listPairings(db, userId, LIMITS.pairedKeys)).map((pairing) => pairing.providerPubkey);
+  const bound = orm.select({ tokenHash: users.tokenHash }).from(users).where(eq(users.userId, userId));
+  const [rows, [user]] = await withDeadline(orm.batch([paired, bound]));
+  return {
+    tokenHash: user?.tokenHash ?? null,
+    pairings: rows.flatMap(({ providerPubkey, pairedAt: at }) => (providerPubkey === null || at === null ? [] : [{ providerPubkey, pairedAt: at }])),
+  };
 }
 
 /** What storing a fresh code gave. `too_many`: the user's open codes are used up until `until`, ms. */

@@ -4,23 +4,31 @@ import type { Found } from "../runtimes/probe.ts";
 import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
 import { ENGINE } from "../tasks/engine.ts";
 import { ResultFile } from "./result-file.ts";
+import { RuntimeShare } from "./runtime-share.ts";
 import { type RuntimeNote, RuntimeWatch } from "./runtime-watch.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 import { workerId } from "./worker-lock.ts";
 
-/** Everything that a desktop worker tells. */
-export type WorkerNote = SessionNote | RuntimeNote;
+/** Everything that a desktop worker tells; what a session tells carries the name of its coordinator. */
+export type WorkerNote = (SessionNote & { coordinator: string }) | RuntimeNote;
+
+/** Who to work for. */
+export type CoordinatorPlace = {
+  /** `ws:` or `wss:` URL. */
+  url: string;
+  /** CAIP-2 id of the only network to work for there. */
+  network?: string;
+};
 
 /** What a desktop worker is made of. */
 export type DesktopOptions = {
-  /** `ws:` or `wss:` URL of the coordinator. */
-  url: string;
+  /** At least one, and none twice. */
+  coordinators: readonly CoordinatorPlace[];
   key: KeyPair;
   /** Folder of the kept results. */
   folder: string;
   /** Looks for an LLM; left out: TASK only. */
   findRuntime?: (signal: AbortSignal) => Promise<Found>;
-  network?: string;
   name?: string;
   version?: string;
   onNote: (note: WorkerNote) => void;
@@ -28,72 +36,101 @@ export type DesktopOptions = {
   WebSocket?: new (url: string) => Socket;
 };
 
-/** A worker on a computer of its own: TASK by the built-in logic in a thread, LLM_INFER by whatever runtime this machine has [SPEC]. */
+type Link = { session: WorkerSession; tasks: ThreadedTasks };
+
+/** The name of a coordinator in notes and on the screen: its host, and its path if it has one. */
+export function coordinatorName(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `${host}${pathname.replace(/\/+$/, "")}`;
+}
+
+/**
+ * A worker on a computer of its own: TASK by the built-in logic in a thread, LLM_INFER by whatever runtime this machine has [SPEC]. It may work
+ * for several coordinators, with one key: one job at a time for each, and one LLM job at a time for all of them.
+ */
 export class DesktopWorker {
   readonly #options: DesktopOptions;
-  readonly #tasks = new ThreadedTasks();
   readonly #watch: RuntimeWatch | undefined;
-  readonly #session: WorkerSession;
-  #running = 0;
+  readonly #share = new RuntimeShare();
+  readonly #links: readonly Link[];
+  /** LLM jobs that run. */
+  #answering = 0;
 
   constructor(options: DesktopOptions) {
     this.#options = options;
     const { findRuntime } = options;
     if (findRuntime !== undefined) {
-      this.#watch = new RuntimeWatch({ find: findRuntime, isBusy: () => this.#running > 0, onNote: (note) => this.#runtimeChanged(note) });
+      this.#watch = new RuntimeWatch({ find: findRuntime, isBusy: () => this.#answering > 0, onNote: (note) => this.#runtimeChanged(note) });
     }
-    const watch = this.#watch;
-    const execute = createExecutor({ task: this.#tasks.run, llm: () => (watch?.runtime === undefined ? undefined : watch) });
-    this.#session = new WorkerSession({
-      url: options.url,
-      WebSocket: options.WebSocket ?? globalThis.WebSocket,
-      signer: seedSigner(options.key),
-      profile: this.#profile(),
-      shelf: new ResultFile(join(options.folder, `worker-${workerId(options.url, options.key.publicKey)}.results.json`)),
-      onNote: options.onNote,
-      ...(options.network !== undefined && { network: options.network }),
-      ...(options.timing !== undefined && { timing: options.timing }),
-      execute: async (run, hooks) => {
-        this.#running++;
-        try {
-          return await execute(run, hooks);
-        } finally {
-          this.#running--;
-        }
-      },
-    });
+    this.#links = options.coordinators.map((place) => this.#link(place));
+    this.#share.among(this.#links.map(({ session }) => session));
   }
 
-  /** Resolves when the worker has ended for good. */
-  get ended(): Promise<Stop> {
-    return this.#session.ended;
+  /** Resolves when every session has ended for good, in the order of the coordinators. */
+  get ended(): Promise<Stop[]> {
+    return Promise.all(this.#links.map(({ session }) => session.ended));
   }
 
   /** Goes online for TASK at once, and for LLM_INFER as soon as a runtime has answered. */
   start(): void {
-    this.#tasks.warmUp();
-    this.#session.start();
+    for (const { tasks, session } of this.#links) {
+      tasks.warmUp();
+      session.start();
+    }
     void this.#watch?.start();
   }
 
-  /** Finishes the present job and leaves. */
-  drain(): Promise<Stop> {
-    return this.#session.drain();
+  /** Finishes the present jobs and leaves. */
+  drain(): Promise<Stop[]> {
+    return Promise.all(this.#links.map(({ session }) => session.drain()));
   }
 
   /** Leaves at once. */
   stop(): void {
-    this.#session.stop();
+    for (const { session } of this.#links) session.stop();
   }
 
-  /** Frees thread and runtime; for after the end. */
+  /** Frees threads and runtime; for after the end. */
   async close(): Promise<void> {
-    await Promise.all([this.#watch?.close(), this.#tasks.close()]);
+    await Promise.all([this.#watch?.close(), ...this.#links.map(({ tasks }) => tasks.close())]);
+  }
+
+  #link({ url, network }: CoordinatorPlace): Link {
+    const { key, folder, timing } = this.#options;
+    const watch = this.#watch;
+    const coordinator = coordinatorName(url);
+    const tasks = new ThreadedTasks();
+    const execute = createExecutor({ task: tasks.run, llm: () => (watch?.runtime === undefined ? undefined : watch) });
+    const session = new WorkerSession({
+      url,
+      WebSocket: this.#options.WebSocket ?? globalThis.WebSocket,
+      signer: seedSigner(key),
+      profile: this.#profile(),
+      shelf: new ResultFile(join(folder, `worker-${workerId(url, key.publicKey)}.results.json`)),
+      onNote: (note) => {
+        if (note.type === "job_started" && note.job_type === "LLM_INFER") this.#share.taken(session);
+        this.#options.onNote({ ...note, coordinator });
+      },
+      onRunEnd: () => this.#share.freed(session),
+      ...(network !== undefined && { network }),
+      ...(timing !== undefined && { timing }),
+      execute: async (run, hooks) => {
+        if (run.jobType === "TASK") return execute(run, hooks);
+        this.#answering++;
+        try {
+          return await execute(run, hooks);
+        } finally {
+          this.#answering--;
+        }
+      },
+    });
+    return { session, tasks };
   }
 
   #runtimeChanged(note: RuntimeNote): void {
     this.#options.onNote(note);
-    if (note.type !== "runtime_missing") this.#session.announce(this.#profile());
+    if (note.type === "runtime_missing") return;
+    for (const { session } of this.#links) session.announce(this.#profile());
   }
 
   #profile(): Profile {

@@ -36,3 +36,8 @@ function isRunning(pid: number | undefined): boolean {
     return false;
   }
 }
+
+/** Whether the first look would install something. */
+export function needsInstall(wish: LlmWish): boolean {
+  return wish.kind === "embedded" && !isEmbeddedInstalled();
+}

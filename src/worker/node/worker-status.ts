@@ -1,117 +1,136 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
+import type { SessionNote } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
-import { printable } from "./printable.ts";
 
-/** What the status line shows. */
-export type WorkerStatus = {
+type JobType = "LLM_INFER" | "TASK";
+
+/** How jobs of one type have ended, and the milliseconds that they took. */
+export type JobCounts = { completed: number; failed: number; cancelled: number; ms: number };
+
+/** The work for one coordinator. Times are the wall clock in ms since the epoch. */
+export type LinkStatus = {
+  /** Its name, see `coordinatorName`. */
+  coordinator: string;
   link: "connecting" | "online" | "offline" | "stopped";
-  draining: boolean;
+  /** Why it is offline or stopped. */
+  cause: string | null;
   network: string | null;
   tier: Tier | null;
   authenticated: boolean;
-  model: string | null;
-  runs: boolean;
-  finished: number;
-  failed: number;
-  /** Tokens and milliseconds of all LLM answers so far. */
+  /** Registrations after the first. */
+  reconnects: number;
+  registered: boolean;
+  job: { id: string; type: JobType; since: number; chars: number } | null;
+  /** A job waits for the LLM runtime. */
+  waits: boolean;
+  jobs: Record<JobType, JobCounts>;
+  rejections: Record<string, number>;
+  /** Answers to finished results: `accepted`, `duplicate`, `rejected`, and `dropped` ones. */
+  results: Record<string, number>;
+  /** Tokens and milliseconds of all LLM answers. */
   tokens: number;
   tokenMs: number;
 };
 
-/** The status of a worker that has just begun. */
-export const FIRST_STATUS: WorkerStatus = {
-  link: "connecting",
-  draining: false,
-  network: null,
-  tier: null,
-  authenticated: false,
-  model: null,
-  runs: false,
-  finished: 0,
-  failed: 0,
-  tokens: 0,
-  tokenMs: 0,
+/** What a worker knows about itself. */
+export type WorkerStatus = {
+  draining: boolean;
+  llm: { runtime: string; model: string } | null;
+  links: readonly LinkStatus[];
 };
 
+const NO_JOBS: JobCounts = { completed: 0, failed: 0, cancelled: 0, ms: 0 };
+
+/** The status of a worker that has just begun. */
+export function firstStatus(coordinators: readonly string[]): WorkerStatus {
+  const links = coordinators.map((coordinator): LinkStatus => ({
+    coordinator,
+    link: "connecting",
+    cause: null,
+    network: null,
+    tier: null,
+    authenticated: false,
+    reconnects: 0,
+    registered: false,
+    job: null,
+    waits: false,
+    jobs: { LLM_INFER: NO_JOBS, TASK: NO_JOBS },
+    rejections: {},
+    results: {},
+    tokens: 0,
+    tokenMs: 0,
+  }));
+  return { draining: false, llm: null, links };
+}
+
 /** The status after a note. */
-export function nextStatus(status: WorkerStatus, note: WorkerNote): WorkerStatus {
+export function nextStatus(status: WorkerStatus, note: WorkerNote, now: number): WorkerStatus {
+  switch (note.type) {
+    case "runtime_ready":
+      return { ...status, llm: { runtime: note.runtime, model: note.model } };
+    case "runtime_lost":
+      return { ...status, llm: null };
+    case "runtime_missing":
+      return status;
+    default: {
+      const links = status.links.map((link) => (link.coordinator === note.coordinator ? nextLink(link, note, now) : link));
+      return { ...status, links, draining: status.draining || note.type === "draining" };
+    }
+  }
+}
+
+function nextLink(link: LinkStatus, note: SessionNote, now: number): LinkStatus {
   switch (note.type) {
     case "connecting":
-      return { ...status, link: "connecting" };
-    case "online":
-      return { ...status, link: "online", tier: note.tier, authenticated: note.authenticated, network: note.network ?? status.network };
+      return { ...link, link: "connecting" };
+    case "online": {
+      const { tier, authenticated } = note;
+      const reconnects = link.reconnects + (link.registered ? 1 : 0);
+      return { ...link, link: "online", cause: null, tier, authenticated, reconnects, registered: true, network: note.network ?? link.network };
+    }
     case "tier":
-      return { ...status, tier: note.tier };
+      return { ...link, tier: note.tier };
     case "offline":
-      return { ...status, link: "offline" };
+      return { ...link, link: "offline", cause: note.cause, waits: false };
     case "stopped":
-      return { ...status, link: "stopped", runs: false };
-    case "draining":
-      return { ...status, draining: true };
-    case "runtime_ready":
-      return { ...status, model: note.model };
-    case "runtime_lost":
-      return { ...status, model: null };
+      return { ...link, link: "stopped", cause: note.message, job: null, waits: false };
+    case "job_waiting":
+      return { ...link, waits: true };
     case "job_started":
-      return { ...status, runs: true };
+      return { ...link, waits: false, job: { id: note.job_id, type: note.job_type, since: now, chars: 0 } };
+    case "job_progress":
+      return link.job === null ? link : { ...link, job: { ...link.job, chars: note.chars } };
     case "job_finished": {
       const { tokens, ms } = note;
-      const spent = tokens === null ? {} : { tokens: status.tokens + tokens, tokenMs: status.tokenMs + ms };
-      return { ...status, ...spent, runs: false, finished: status.finished + 1 };
+      const spent = tokens === null ? {} : { tokens: link.tokens + tokens, tokenMs: link.tokenMs + ms };
+      return { ...ended(link, "completed", ms), ...spent };
     }
     case "job_failed":
-      return { ...status, runs: false, failed: status.failed + 1 };
+      return ended(link, "failed", link.job === null ? 0 : now - link.job.since);
     case "job_cancelled":
-      return { ...status, runs: false };
+      return link.job?.id === note.job_id ? ended(link, "cancelled", now - link.job.since) : { ...link, waits: false };
     case "job_rejected":
+      return { ...link, waits: false, rejections: counted(link.rejections, note.reason) };
     case "job_acknowledged":
+      return { ...link, results: counted(link.results, note.status) };
     case "result_dropped":
-    case "runtime_missing":
+      return { ...link, results: counted(link.results, "dropped") };
+    case "draining":
+    case "woke":
     case "warning":
-      return status;
+      return link;
     default:
       return note satisfies never;
   }
 }
 
-/** What does not change while a worker runs. */
-export type StatusFrame = { host: string; publicKey: string; color: boolean; columns: number };
-
-/** The status as one line, cut to the width of the terminal. */
-export function statusLine(status: WorkerStatus, { host, publicKey, color, columns }: StatusFrame): string {
-  const jobs = status.finished + status.failed;
-  const parts = [
-    status.draining ? "finishing" : status.link,
-    `${instanceOf(status.network)}${host}`,
-    `key ${shortKey(publicKey)}`,
-    ...(status.link === "online" ? [status.authenticated ? (status.tier ?? "signed") : "not signed"] : []),
-    status.model ?? "tasks only",
-    `jobs ${jobs}`,
-    ...(jobs > 0 ? [`ok ${Math.floor((100 * status.finished) / jobs)}%`] : []),
-    ...(status.tokenMs > 0 ? [`${Math.round((1000 * status.tokens) / status.tokenMs)} tok/s`] : []),
-    ...(status.runs ? ["working"] : []),
-  ];
-  const mark = status.link === "online" ? "●" : "○";
-  // The network is what the coordinator says, the model what the runtime says.
-  const text = printable(parts.join("  "));
-  const cut = [...text].length + 2 > columns ? `${[...text].slice(0, Math.max(0, columns - 3)).join("")}…` : text;
-  return `${color ? paint(mark, status) : mark} ${cut}`;
+function ended(link: LinkStatus, outcome: "completed" | "failed" | "cancelled", ms: number): LinkStatus {
+  if (link.job === null) return link;
+  const { type } = link.job;
+  const counts = link.jobs[type];
+  return { ...link, job: null, jobs: { ...link.jobs, [type]: { ...counts, [outcome]: counts[outcome] + 1, ms: counts.ms + Math.max(0, ms) } } };
 }
 
-/** A public key short enough to read and to compare at a glance. */
-export function shortKey(publicKey: string): string {
-  return `${publicKey.slice(0, 4)}…${publicKey.slice(-4)}`;
-}
-
-function paint(mark: string, { link, draining }: WorkerStatus): string {
-  const code = link === "online" && !draining ? 32 : link === "stopped" ? 31 : 33;
-  return `\u001B[${code}m${mark}\u001B[39m`;
-}
-
-/** The instance that serves a network, as a word. */
-function instanceOf(network: string | null): string {
-  if (network === null) return "";
-  const [namespace] = network.split(":");
-  if (namespace === "eip155") return "evm ";
-  return namespace === "solana" ? "svm " : `${namespace} `;
+function counted(counts: Record<string, number>, name: string): Record<string, number> {
+  return { ...counts, [name]: (counts[name] ?? 0) + 1 };
 }

@@ -1,41 +1,67 @@
 import type { WorkerNote } from "./desktop-worker.ts";
 import { printable } from "./printable.ts";
-import { FIRST_STATUS, nextStatus, type StatusFrame, statusLine } from "./worker-status.ts";
+import { type StatusFrame, statusLines } from "./status-line.ts";
+import type { WorkerStatus } from "./worker-status.ts";
 
 /** Where a view writes: a terminal, a pipe. */
 export type Out = { write(text: string): unknown };
 
 /** Shows what a worker does. */
 export interface WorkerView {
-  note(note: WorkerNote): void;
+  /** Something happened; `status` is what it led to. */
+  note(note: WorkerNote, status: WorkerStatus): void;
+  /** Time passed: seconds that are shown have to be counted on. */
+  tick(): void;
   /** A line that is no note: progress of an install, say. */
   say(line: string): void;
   /** Leaves the screen tidy. */
   close(): void;
 }
 
+/** A long job says how far it is this often in a log; a terminal shows each second. */
+const LOGGED_PROGRESS_MS = 10_000;
+
 /** One JSON object a line: `{"time", "type", …}`. `time` is ISO 8601. */
 export function jsonView(out: Out, time: () => string): WorkerView {
   const write = (value: object) => out.write(`${JSON.stringify({ time: time(), ...value })}\n`);
-  return { note: write, say: (message) => write({ type: "info", message }), close: () => {} };
-}
-
-/** One status line, drawn again in place, and above it what a person should know. */
-export function lineView(out: Out, frame: () => StatusFrame): WorkerView {
-  let status = FIRST_STATUS;
-  const draw = () => out.write(`\r\u001B[2K${statusLine(status, frame())}`);
-  const say = (line: string) => {
-    out.write(`\r\u001B[2K${printable(line)}\n`);
-    draw();
-  };
+  const told = new Map<string, number>();
   return {
     note: (note) => {
-      status = nextStatus(status, note);
-      const line = sentence(note);
-      if (line === null) draw();
-      else say(line);
+      if (note.type === "job_progress") {
+        if (note.ms - (told.get(note.coordinator) ?? 0) < LOGGED_PROGRESS_MS) return;
+        told.set(note.coordinator, note.ms);
+      }
+      if (note.type === "job_started") told.delete(note.coordinator);
+      write(note);
     },
-    say,
+    tick: () => {},
+    say: (message) => write({ type: "info", message }),
+    close: () => {},
+  };
+}
+
+/** Status lines, drawn again in place, and above them what a person should know. */
+export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame): WorkerView {
+  let status = first;
+  let drawn = 0;
+  const erase = () => `\r${drawn > 1 ? `\u001B[${drawn - 1}A` : ""}\u001B[J`;
+  const show = (line: string | null) => {
+    const lines = statusLines(status, frame());
+    out.write(`${erase()}${line === null ? "" : `${printable(line)}\n`}${lines.join("\n")}`);
+    drawn = lines.length;
+  };
+  return {
+    note: (note, next) => {
+      // Every coordinator is left at once: said once is enough.
+      const line = note.type === "draining" && status.draining ? null : sentence(note);
+      status = next;
+      const named = "coordinator" in note && note.type !== "draining" && next.links.length > 1;
+      show(line !== null && named ? `${note.coordinator}: ${line}` : line);
+    },
+    tick: () => {
+      if (status.links.some(({ job }) => job !== null)) show(null);
+    },
+    say: show,
     close: () => out.write("\n"),
   };
 }
@@ -62,7 +88,9 @@ function sentence(note: WorkerNote): string | null {
     case "result_dropped":
       return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
     case "draining":
-      return "finishing the present job; once more to leave at once";
+      return "no more jobs: leaving when the present one is done; once more to leave at once";
+    case "woke":
+      return `the machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
     case "warning":
     case "stopped":
       return note.message;
@@ -72,5 +100,5 @@ function sentence(note: WorkerNote): string | null {
 }
 
 function clockHint(error: string | null): string {
-  return error === "invalid_receipt" ? "; is this machine's clock right?" : "";
+  return error === "invalid_receipt" ? "; is this machine's clock right? `compute-router worker doctor` tells" : "";
 }

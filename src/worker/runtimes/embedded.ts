@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +11,7 @@ import { type GenerateOptions, type Generation, type Runtime, RuntimeError } fro
 
 const LOAD_TIMEOUT_MS = 120_000;
 const CLOSE_TIMEOUT_MS = 3000;
+const EXIT_GRACE_MS = 200;
 /** The child runs native code on strangers' prompts: it gets none of the worker's secrets. */
 const CHILD_ENV = ["PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SystemRoot"];
 
@@ -72,7 +74,15 @@ export class Embedded implements Runtime {
 
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
     this.#checkAlive();
-    return this.#server.generate(prompt, options);
+    try {
+      return await this.#server.generate(prompt, options);
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "aborted") throw error;
+      // Its socket breaks a moment before its end is known.
+      if (!hasEnded(this.#child)) await once(this.#child, "exit", { signal: AbortSignal.timeout(EXIT_GRACE_MS) }).catch(() => {});
+      this.#checkAlive();
+      throw error;
+    }
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import { CLOSE } from "../../protocol/worker-messages.ts";
+import { sendFrame } from "./outgoing.ts";
 import type { Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
 
@@ -12,6 +13,10 @@ export function leaveIfDone(state: SessionState, turn: Turn): void {
   if (link.kind === "online" && leaving.toldConn !== link.conn) {
     leaving.toldConn = link.conn;
     turn.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
+  }
+  if (state.waiting !== null) {
+    sendFrame(state, { type: "job_reject", job_id: state.waiting.assign.job_id, reason: "draining" }, turn);
+    state.waiting = null;
   }
   if (state.job !== null) return;
   leaving.due ??= turn.now + state.timing.leave;

@@ -155,6 +155,8 @@ function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
 
 function backOff(state: SessionState, delay: number, { code, cause }: Cause, turn: Turn): void {
   abandon(state, turn);
+  // Never started, and not in `resume`: the coordinator gives it to somebody else.
+  state.waiting = null;
   state.link = { kind: "waiting", due: turn.now + delay };
   tell({ type: "offline", code, cause, retry_in_ms: delay }, turn);
   leaveIfDone(state, turn);
@@ -170,9 +172,20 @@ export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
   if (state.link.kind === "stopped") return;
   if (state.job !== null) turn.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt });
   state.job = null;
+  state.waiting = null;
   abandon(state, turn);
   state.link = { kind: "stopped", stop };
   tell({ type: "stopped", ...stop }, turn);
+}
+
+/** The machine slept: what was due may be long overdue, and the other side has probably given this link up without our hearing of it. */
+export function woken(state: SessionState, slept: number, turn: Turn): void {
+  const { link } = state;
+  tell({ type: "woke", slept_ms: Math.round(slept) }, turn);
+  if (link.kind === "waiting") link.due = turn.now;
+  if (link.kind !== "online") return;
+  link.heartbeatDue = turn.now;
+  if (Number.isFinite(link.silentDue)) link.silentDue = Math.min(link.silentDue, turn.now + state.timing.wake);
 }
 
 /** Any frame is a sign of life of the coordinator. */

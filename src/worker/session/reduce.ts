@@ -1,9 +1,9 @@
 import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
-import { announce, challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession } from "./link.ts";
+import { announce, challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
 import { presentConn, tell } from "./outgoing.ts";
-import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue } from "./running.ts";
+import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import type { SessionEvent, Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
 
@@ -12,6 +12,7 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
   if (state.link.kind === "stopped") return;
   // A socket is disposable: what an older one still says changes nothing.
   if ("conn" in event && event.conn !== presentConn(state)) return;
+  noticeSleep(state, turn);
   switch (event.type) {
     case "start":
       return state.link.kind === "idle" ? dial(state, turn) : undefined;
@@ -35,6 +36,8 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
     case "announce":
       state.profile = event.profile;
       return announce(state, turn);
+    case "runtime":
+      return runtimeChanged(state, event.taken, turn);
     case "drain":
       if (state.leaving !== null) return;
       state.leaving = { due: null, toldConn: null };
@@ -50,6 +53,13 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
     default:
       return event satisfies never;
   }
+}
+
+/** The session's clock stands still while the machine sleeps, the wall clock does not. One that was set by hand looks the same and does no harm. */
+function noticeSleep(state: SessionState, turn: Turn): void {
+  const slept = turn.wall - state.clocks.wall - (turn.now - state.clocks.now);
+  state.clocks = { now: turn.now, wall: turn.wall };
+  if (slept >= state.timing.asleep) woken(state, slept, turn);
 }
 
 function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): void {

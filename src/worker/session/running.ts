@@ -19,12 +19,35 @@ export function assigned(state: SessionState, assign: Assign, turn: Turn): void 
     return;
   }
   const reason = rejection(state, assign);
-  if (reason !== null) {
-    sendFrame(state, { type: "job_reject", job_id: jobId, reason }, turn);
-    return tell({ type: "job_rejected", job_id: jobId, reason }, turn);
-  }
+  if (reason !== null) return reject(state, jobId, reason, turn);
   // A newer attempt of the job that runs: the older one counts no more.
-  if (job !== null) turn.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
+  if (job !== null) abandonRun(state, job, turn);
+  if (state.runtimeTaken && assign.job_type === "LLM_INFER") return hold(state, assign, turn);
+  begin(state, assign, turn);
+}
+
+/**
+ * The runtime works for another coordinator: the job is kept for as long as its acknowledgement may take, and given back unstarted if the runtime
+ * is not free by then. An acknowledgement would say that it runs.
+ */
+function hold(state: SessionState, assign: Assign, turn: Turn): void {
+  if (state.waiting?.assign.job_id !== assign.job_id) tell({ type: "job_waiting", job_id: assign.job_id, attempt: assign.attempt }, turn);
+  state.waiting = { assign, due: state.waiting?.due ?? turn.now + state.timing.hold };
+}
+
+/** The runtime is another session's now, or free again: then a job that waited begins, if this worker may still begin one. */
+export function runtimeChanged(state: SessionState, taken: boolean, turn: Turn): void {
+  state.runtimeTaken = taken;
+  const { waiting } = state;
+  if (taken || waiting === null || state.job !== null) return;
+  state.waiting = null;
+  const reason = rejection(state, waiting.assign);
+  if (reason === null) begin(state, waiting.assign, turn);
+  else reject(state, waiting.assign.job_id, reason, turn);
+}
+
+function begin(state: SessionState, assign: Assign, turn: Turn): void {
+  const { job_id: jobId, attempt } = assign;
   const jobType = assign.job_type === "TASK" ? "TASK" : "LLM_INFER";
   state.job = {
     jobId,
@@ -35,10 +58,17 @@ export function assigned(state: SessionState, assign: Assign, turn: Turn): void 
     totalDue: turn.now + remaining(state, assign.deadline, turn.wall),
     lastFrameAt: turn.now,
     progress: emptyProgress(),
+    chars: 0,
+    reportedAt: turn.now,
   };
   sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
   turn.effects.push({ type: "run", run: { jobId, attempt, jobType, payload: assign.payload } });
   tell({ type: "job_started", job_id: jobId, attempt, job_type: jobType }, turn);
+}
+
+function reject(state: SessionState, jobId: string, reason: string, turn: Turn): void {
+  sendFrame(state, { type: "job_reject", job_id: jobId, reason }, turn);
+  tell({ type: "job_rejected", job_id: jobId, reason }, turn);
 }
 
 /** Why this job cannot be taken, or null. */
@@ -46,6 +76,7 @@ function rejection(state: SessionState, assign: Assign): string | null {
   const { job_type: jobType, payload } = assign;
   if (state.leaving !== null) return "draining";
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
+  if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
   if (jobType === "LLM_INFER") return typeof payload["prompt"] === "string" ? null : "invalid_payload";
   if (typeof payload["input"] !== "string") return "invalid_payload";
@@ -71,8 +102,10 @@ export function cancelled(state: SessionState, jobId: string, attempt: number | 
   const { job } = state;
   const stops = job !== null && job.jobId === jobId && job.attempt <= upTo;
   if (stops) abandonRun(state, job, turn);
+  const waits = state.waiting?.assign.job_id === jobId && state.waiting.assign.attempt <= upTo;
+  if (waits) state.waiting = null;
   const forgets = forget(state, jobId, upTo, turn);
-  if (stops || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, turn);
+  if (stops || waits || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, turn);
   leaveIfDone(state, turn);
 }
 
@@ -92,6 +125,11 @@ export function progressed(state: SessionState, event: Extract<SessionEvent, { t
   if (job === null) return;
   job.executeDue = turn.now + executionTime(state, job.jobType);
   job.progress.waiting += event.delta;
+  job.chars += event.delta.length;
+  if (turn.now - job.reportedAt >= state.timing.report) {
+    job.reportedAt = turn.now;
+    tell({ type: "job_progress", job_id: job.jobId, attempt: job.attempt, ms: Math.round(turn.now - job.startedAt), chars: job.chars }, turn);
+  }
   const pause = job.progress.waiting === "" ? state.timing.keepalive : state.timing.progress;
   if (turn.now - job.lastFrameAt >= pause) sendProgress(state, job, turn);
 }
@@ -124,7 +162,11 @@ export function failed(state: SessionState, failure: Failure, turn: Turn): void 
 
 /** Ends a run whose time is over, and sends text that waited its turn. */
 export function passRunTime(state: SessionState, turn: Turn): void {
-  const { job } = state;
+  const { job, waiting } = state;
+  if (waiting !== null && waiting.due <= turn.now) {
+    state.waiting = null;
+    reject(state, waiting.assign.job_id, "busy", turn);
+  }
   if (job === null) return;
   const { jobId, attempt } = job;
   if (job.totalDue <= turn.now) {
@@ -141,7 +183,8 @@ export function passRunTime(state: SessionState, turn: Turn): void {
 /** When the run next needs to be looked at. */
 export function runDue(state: SessionState): number {
   const { job } = state;
-  if (job === null) return Number.POSITIVE_INFINITY;
+  const waitingDue = state.waiting?.due ?? Number.POSITIVE_INFINITY;
+  if (job === null) return waitingDue;
   const text = job.progress.waiting !== "" && state.link.kind === "online" ? job.lastFrameAt + state.timing.progress : Number.POSITIVE_INFINITY;
-  return Math.min(job.executeDue, job.totalDue, text);
+  return Math.min(job.executeDue, job.totalDue, text, waitingDue);
 }

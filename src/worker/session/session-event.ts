@@ -16,6 +16,8 @@ export type SessionEvent =
   | ({ type: "failed" } & Failure)
   /** The worker can do something else than before. */
   | { type: "announce"; profile: Profile }
+  /** The LLM runtime is another session's now, or free again. */
+  | { type: "runtime"; taken: boolean }
   | { type: "drain" }
   /** Leave at once; nothing is lost that a shelf keeps. */
   | { type: "stop" }
@@ -41,12 +43,15 @@ export type SessionNote =
   | { type: "tier"; tier: Tier }
   | { type: "offline"; code: number | null; cause: string; retry_in_ms: number }
   | { type: "job_started"; job_id: string; attempt: number; job_type: "LLM_INFER" | "TASK" }
+  | { type: "job_waiting"; job_id: string; attempt: number }
+  | { type: "job_progress"; job_id: string; attempt: number; ms: number; chars: number }
   | { type: "job_finished"; job_id: string; attempt: number; ms: number; tokens: number | null }
   | { type: "job_failed"; job_id: string; attempt: number; error: string; message: string; retryable: boolean }
   | { type: "job_cancelled"; job_id: string; attempt: number; reason: string }
   | { type: "job_rejected"; job_id: string; reason: string }
   | { type: "job_acknowledged"; job_id: string; status: string; error: string | null }
   | { type: "result_dropped"; job_id: string; attempt: number; reason: "expired" | "no_room" }
+  | { type: "woke"; slept_ms: number }
   | { type: "warning"; code: string; message: string }
   | { type: "draining" }
   | ({ type: "stopped" } & Stop);

@@ -30,6 +30,8 @@ export type SessionOptions = {
   /** Where finished results outlive this process. */
   shelf?: ResultShelf;
   onNote?: (note: SessionNote) => void;
+  /** A run has really ended, aborted or not: what it used is free. */
+  onRunEnd?: () => void;
   timing?: Partial<SessionTiming>;
   random?: () => number;
 };
@@ -69,6 +71,16 @@ export class WorkerSession {
   /** The worker can do something else than before; says so at once when it is registered. */
   announce(profile: Profile): void {
     this.#apply({ type: "announce", profile });
+  }
+
+  /** Another session has the LLM runtime, or gave it back. */
+  runtimeTaken(taken: boolean): void {
+    this.#apply({ type: "runtime", taken });
+  }
+
+  /** Whether an assigned LLM job waits for the runtime. */
+  get waits(): boolean {
+    return this.#state.waiting !== null;
   }
 
   /** Takes no new job, finishes the present one, delivers, and ends [WS11]. */
@@ -151,7 +163,9 @@ export class WorkerSession {
     const abort = new AbortController();
     this.#run = { jobId: run.jobId, attempt: run.attempt, abort };
     const through = this.#carryThrough(run, abort.signal, this.#unsettled).finally(() => {
-      if (this.#unsettled === through) this.#unsettled = null;
+      if (this.#unsettled !== through) return;
+      this.#unsettled = null;
+      this.#options.onRunEnd?.();
     });
     this.#unsettled = through;
   }

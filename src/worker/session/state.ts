@@ -39,7 +39,13 @@ export type RunningJob = {
   totalDue: number;
   lastFrameAt: number;
   progress: Progress;
+  /** Characters of visible text so far, and when the owner was last told. */
+  chars: number;
+  reportedAt: number;
 };
+
+/** An LLM job that was assigned while the runtime worked for another coordinator: not acknowledged, not started. */
+export type WaitingJob = { assign: Assign; due: number };
 
 /** A kept result and its times on the session's clock. */
 export type HeldResult = KeptResult & { resendDue: number; expiresDue: number };
@@ -65,10 +71,15 @@ export type SessionState = {
   /** What the last challenge said. */
   challenged: { network: string; host: string } | null;
   job: RunningJob | null;
+  /** The LLM runtime is another session's: set by its owner, who shares it among sessions. */
+  runtimeTaken: boolean;
+  waiting: WaitingJob | null;
   held: HeldResult[];
   failures: Failure[];
   /** Set while the worker leaves; `due` once nothing runs any more. */
   leaving: { due: number | null; toldConn: number | null } | null;
+  /** Both clocks at the last event. */
+  clocks: { now: number; wall: number };
 };
 
 /** What starts a run: the frame, and the attempt it belongs to. */
@@ -92,8 +103,11 @@ export function initialState(
     patient: false,
     challenged: null,
     job: null,
+    runtimeTaken: false,
+    waiting: null,
     held: held.filter((result) => result.expiresDue > clock.now),
     failures: [],
     leaving: null,
+    clocks: { now: clock.now, wall: clock.wall },
   };
 }

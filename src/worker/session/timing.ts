@@ -36,6 +36,14 @@ export const SESSION_TIMING = {
   total: TIMING.total,
   park: TIMING.park,
   parkMax: TIMING.parkMax,
+  /** How long an assigned LLM job waits for a runtime that works for another coordinator; the acknowledgement has to come within 5 s [WS9]. */
+  hold: 3_000,
+  /** How often a long run tells its owner how far it is. */
+  report: 1_000,
+  /** The wall clock ran this much further than the session's own: the machine slept. */
+  asleep: 5_000,
+  /** After sleep a link has this long to show that it lives. */
+  wake: 5_000,
   /** How long a cancelled run may take to end before the next one starts beside it. */
   settle: 3_000,
 } as const;

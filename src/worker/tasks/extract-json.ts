@@ -5,7 +5,7 @@ import { invoiceOf } from "./extract/invoice.ts";
 import { extractJson, unquoted } from "./extract/json-islands.ts";
 import { pairRecords } from "./extract/key-value.ts";
 import { markdownTables } from "./extract/markdown-table.ts";
-import { Records } from "./extract/record.ts";
+import { Records, setMember } from "./extract/record.ts";
 import type { ExtractedRecord } from "./extract/record.ts";
 import { recordsOf } from "./extract/table.ts";
 
@@ -22,6 +22,23 @@ export function extractJsonTask(input: string): Extraction {
   const text = unquoted(input) ?? input;
   if (!extractJson(text, records)) extractText(text, records);
   return { extracted: records.list, count: records.list.length };
+}
+
+/** `extraction` with every text in it put through `restore`. */
+export function restoredExtraction(extraction: Extraction, restore: (text: string) => string): Extraction {
+  return { extracted: extraction.extracted.map((record) => restoredRecord(record, restore)), count: extraction.count };
+}
+
+function restoredRecord(record: object, restore: (text: string) => string): ExtractedRecord {
+  const copy: ExtractedRecord = {};
+  for (const [name, value] of Object.entries(record)) setMember(copy, restore(name), restored(value, restore));
+  return copy;
+}
+
+function restored(value: unknown, restore: (text: string) => string): unknown {
+  if (typeof value === "string") return restore(value);
+  if (typeof value !== "object" || value === null) return value;
+  return Array.isArray(value) ? value.map((item) => restored(item, restore)) : restoredRecord(value, restore);
 }
 
 function extractText(text: string, records: Records): void {

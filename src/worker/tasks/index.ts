@@ -1,9 +1,10 @@
 import { classify } from "./classify.ts";
 import type { Classification } from "./classify.ts";
-import { extractJsonTask } from "./extract-json.ts";
+import { extractJsonTask, restoredExtraction } from "./extract-json.ts";
 import type { Extraction } from "./extract-json.ts";
 import { summarize } from "./summarize.ts";
 import type { Summary } from "./summarize.ts";
+import { frozen } from "./unicode.ts";
 
 export { ENGINE } from "./engine.ts";
 
@@ -16,14 +17,16 @@ export type TaskOutput = Summary | Classification | Extraction;
 /** Runs a task over `input`: pure, deterministic, within a second or so for 256 KiB of any text. Never throws on text. */
 export function runTask(taskType: TaskType, input: string): TaskOutput {
   // Half of a surrogate pair could not be signed; well-formed input is untouched.
-  const text = input.toWellFormed();
+  const { text, restore } = frozen(input.toWellFormed());
   switch (taskType) {
-    case "summarize":
-      return summarize(text);
+    case "summarize": {
+      const { summary, word_count } = summarize(text);
+      return { summary: restore(summary), word_count };
+    }
     case "classify":
       return classify(text);
     case "extract_json":
-      return extractJsonTask(text);
+      return restoredExtraction(extractJsonTask(text), restore);
     default:
       return taskType satisfies never;
   }

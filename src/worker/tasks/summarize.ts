@@ -1,39 +1,41 @@
-import { unitsOf } from "./sentences.ts";
-import type { Unit } from "./sentences.ts";
-import { similarity, textRank, vectorsOf } from "./text-rank.ts";
+import { salienceOf } from "./salience.ts";
+import { similaritiesTo, textRank, vectorsOf } from "./text-rank.ts";
+import type { SentenceVectors } from "./text-rank.ts";
+import { unitsOf } from "./units.ts";
+import type { Unit } from "./units.ts";
 import { countWords, termsOf } from "./words.ts";
 
 /** Output of `summarize`. `word_count` counts the words of `summary`, not of the input (see `countWords`). */
 export type Summary = { summary: string; word_count: number };
 
-// One sentence of three, at most five, and one more per hundred sentences up to eight.
-const SHARE = 1 / 3;
+// Two sentences of five, at most five, and one more per hundred sentences up to eight.
+const SHARE = 0.4;
 const USUAL_MOST = 5;
 const MOST = 8;
 // A unit longer than this many UTF-16 units is cut at a word: one endless line must not be its own summary.
 const UNIT_LENGTH = 400;
-// Sentences that share this much say the same thing.
+// Sentences that share this much say the same thing; what shares less loses this part of it.
 const SAME = 0.75;
-// A sentence with fewer terms than this carries little, however central its words.
-const FULL_TERMS = 9;
+const REPETITION = 0.5;
+// A sentence about the heading or the subject of a mail is about the matter.
+const PER_HEADING_TERM = 0.11;
 
-/** Summary of `input` by its own most central sentences, in their order. Text without a letter or digit yields "". */
+/** Summary of `input` by its own most telling sentences, in their order. Text without a letter or digit yields "". */
 export function summarize(input: string): Summary {
   const all = unitsOf(input);
-  const body = all.filter((unit) => unit.kind !== "heading");
+  const body = all.filter(({ kind }) => kind !== "heading" && kind !== "frame");
   const units = body.length > 0 ? body : all;
-  const terms = units.map((unit) => termsOf(unit.text));
+  const headings = new Set(all.flatMap(({ kind, text }) => (kind === "heading" ? termsOf(text) : [])));
+  const terms = units.map(({ text }) => termsOf(text));
   const vectors = vectorsOf(terms);
-  const scores = textRank(vectors).map((rank, i) => Math.floor(rank * weightOf(units[i]?.text ?? "", terms[i]?.length ?? 0)));
-  const order = scores.map((_, i) => i).sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
-
-  const wanted = wantedUnits(units.length);
-  const chosen: number[] = [];
-  for (const candidate of order) {
-    if (chosen.length === wanted) break;
-    if (chosen.every((other) => similarity(vectors, candidate, other) < SAME)) chosen.push(candidate);
-  }
-  const summary = join(chosen.sort((a, b) => a - b).flatMap((i) => units[i] ?? []));
+  const ranks = textRank(vectors);
+  const scores = units.map((unit, i) => {
+    const own = terms[i] ?? [];
+    const named = Math.min(3, own.filter((term) => headings.has(term)).length);
+    return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + PER_HEADING_TERM * named));
+  });
+  const chosen = choose(scores, vectors, wantedUnits(units.length));
+  const summary = join(chosen.map((i) => textOf(units, i, i > 0 && !chosen.includes(i - 1))));
   return { summary, word_count: countWords(summary) };
 }
 
@@ -42,18 +44,47 @@ function wantedUnits(count: number): number {
   return Math.min(MOST, usual + Math.floor(count / 100));
 }
 
-/** How much of its rank a sentence keeps: short ones and questions keep less. */
-function weightOf(text: string, terms: number): number {
-  const length = Math.sqrt(Math.min(1, terms / FULL_TERMS));
-  return /[?？؟]["'”’»)]*$/.test(text.slice(-4)) ? length * 0.7 : length;
+/** Indices of the best units in order: best first, each next one worth less the more it repeats one chosen before. */
+function choose(scores: readonly number[], vectors: SentenceVectors, wanted: number): number[] {
+  const chosen: number[] = [];
+  const closest = scores.map(() => 0);
+  while (chosen.length < wanted) {
+    let best = -1;
+    let bestScore = -1;
+    scores.forEach((score, i) => {
+      const alike = closest[i] ?? 0;
+      const left = Math.floor(score * (1 - REPETITION * alike));
+      if (alike < SAME && left > bestScore) {
+        best = i;
+        bestScore = left;
+      }
+    });
+    if (best < 0) break;
+    chosen.push(best);
+    similaritiesTo(vectors, best).forEach((alike, i) => {
+      closest[i] = i === best ? 1 : Math.max(closest[i] ?? 0, alike);
+    });
+  }
+  return chosen.sort((a, b) => a - b);
 }
 
-function join(units: readonly Unit[]): string {
+// What ties a sentence to the one before it.
+const TIE =
+  /^(?:(?:however|but|therefore|moreover|furthermore|besides|in addition|also|then|still|nevertheless|by the way|of course|meanwhile|so),|but|and|aber|doch|mais|pero) +(?=[\p{L}\p{N}])/iu;
+
+/** The text of a unit, cut to its bound; `standsAlone`: what it ties on to is not in the summary. */
+function textOf(units: readonly Unit[], i: number, standsAlone: boolean): string {
+  const text = cut(units[i]?.text ?? "");
+  if (!standsAlone || units[i]?.kind !== "sentence") return text;
+  return text.replace(TIE, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
+}
+
+function join(texts: readonly string[]): string {
   let summary = "";
-  for (const unit of units) {
-    let text = cut(unit.text);
+  for (const part of texts) {
+    let text = part;
     // List items often end bare; side by side they need a stop between them.
-    if (units.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
+    if (texts.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
     summary += summary === "" || /[。！？」』]$/.test(summary) ? text : ` ${text}`;
   }
   return summary;

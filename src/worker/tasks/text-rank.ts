@@ -64,10 +64,12 @@ export function textRank({ rows, terms }: SentenceVectors): number[] {
   return ranks.map((rank) => Math.round((n === 0 ? 0 : rank) * SCALE));
 }
 
-/** Cosine of two sentence vectors, 0..1. */
-export function similarity(vectors: SentenceVectors, a: number, b: number): number {
-  const weights = new Map(vectors.rows[a] ?? []);
-  let sum = 0;
-  for (const [term, weight] of vectors.rows[b] ?? []) sum += weight * (weights.get(term) ?? 0);
-  return sum;
+/** Cosines of sentence `a` with every sentence, 0..1. */
+export function similaritiesTo({ rows }: SentenceVectors, a: number): number[] {
+  const weights = new Map(rows[a] ?? []);
+  return rows.map((row) => {
+    let sum = 0;
+    for (const [term, weight] of row) sum += weight * (weights.get(term) ?? 0);
+    return sum;
+  });
 }

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
-import { type Identity, malleable, newIdentity, receiptFor, registerText, signText } from "../support/identity.ts";
+import { type Identity, malleable, receiptFor, registerText, signText } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
 import { fullWorker, WorkerSocket } from "../support/worker.ts";
 

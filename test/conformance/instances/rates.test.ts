@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { newUser } from "../support/api.ts";
+import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
+import { RawSocket } from "../support/raw-socket.ts";
+import { specWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
@@ -14,6 +16,66 @@ let last = 0;
 const from = (): Record<string, string> => ({ "x-test-ip": `10.0.${Math.floor(++last / 250)}.${(last % 250) + 1}` });
 
 describe("RATE_LIMITS=on", () => {
+  test("[LM2] 60 commits a minute per IP: the 61st is 429 with Retry-After, another IP's is not", async () => {
+    const headers = from();
+    for (let each = 0; each < 60; each += 1) expect((await evm.api.tryCommit(task(newUser()), "cheap", headers)).status).toBe(201);
+    const answer = await evm.api.tryCommit(task(newUser()), "cheap", headers);
+    expect(answer.status).toBe(429);
+    expect(answer.body).toEqual({ error: "rate_limited" });
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await evm.api.tryCommit(task(newUser()), "cheap", from())).status).toBe(201);
+  });
+
+  test("[LM2] 200 polls per 10 s per IP", async () => {
+    const id = await evm.api.commit(task(newUser()), "cheap", from());
+    const headers = from();
+    const statuses = await Promise.all(Array.from({ length: 201 }, async () => (await evm.api.get(`/v1/jobs/${id}`, headers)).status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(200);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1);
+  });
+
+  test("[LM2] 10 trust requests a minute per IP", async () => {
+    const headers = from();
+    for (let each = 0; each < 10; each += 1) expect((await evm.api.post("/v1/trust/create", { user_id: newUser() }, headers)).status).toBe(201);
+    expect((await evm.api.post("/v1/trust/create", { user_id: newUser() }, headers)).status).toBe(429);
+  });
+
+  test("[LM2] 100 messages in a burst are handled; beyond, frames get error rate_limited; 5 s of it closes 4008", async () => {
+    const worker = await specWorker(evm.socketUrl);
+    for (let each = 0; each < 300; each += 1) worker.send({ type: "heartbeat", n: each });
+    await worker.frame((frame) => frame.type === "error" && frame.code === "rate_limited");
+    // The registration was the first of the hundred.
+    expect(worker.frames.filter(({ type }) => type === "heartbeat_ack").length).toBeGreaterThanOrEqual(99);
+    const timer = setInterval(() => {
+      for (let each = 0; each < 30; each += 1) worker.send({ type: "heartbeat", n: each });
+    }, 100);
+    try {
+      expect((await worker.ended(12_000)).code).toBe(4008);
+    } finally {
+      clearInterval(timer);
+    }
+  });
+
+  test("[LM2] 256 sockets per IP; the next is 429, from another IP it is not", { timeout: 60_000 }, async () => {
+    const open = (headers: Record<string, string>) =>
+      RawSocket.open(evm.port, "/", [`Host: 127.0.0.1:${evm.port}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)]);
+    const headers = from();
+    const sockets: RawSocket[] = [];
+    try {
+      for (let batch = 0; batch < 16; batch += 1) sockets.push(...(await Promise.all(Array.from({ length: 16 }, () => open(headers)))));
+      expect(sockets.every(({ head }) => head.startsWith("HTTP/1.1 101"))).toBe(true);
+      const extra = await open(headers);
+      sockets.push(extra);
+      expect(extra.head).toMatch(/^HTTP\/1\.1 429 /);
+      expect(extra.head).toMatch(/\r\nretry-after: \d+/i);
+      const other = await open(from());
+      sockets.push(other);
+      expect(other.head).toMatch(/^HTTP\/1\.1 101 /);
+    } finally {
+      for (const socket of sockets) socket.end();
+    }
+  });
+
   test("[TR3, API1] at most 5 open codes per user: the sixth is 429 rate_limited with Retry-After", async () => {
     const user = newUser();
     const codes: unknown[] = [];

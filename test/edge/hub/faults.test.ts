@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { muteErrors } from "../support/errors.ts";
 import { TestHub, commitInput, until } from "../support/worker-hub.ts";
 
 const OUTPUT = { summary: "s" };
@@ -9,11 +10,6 @@ function breakJournal(hub: TestHub, what: "INSERT" | "UPDATE", when = "1"): Prom
 }
 
 const healJournal = (hub: TestHub): Promise<unknown> => hub.sql("DROP TRIGGER broken");
-
-function muteErrors(): { events(): string[] } {
-  const log = vi.spyOn(console, "error").mockImplementation(() => {});
-  return { events: () => log.mock.calls.map(([line]) => String(JSON.parse(String(line)).event)) };
-}
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -187,6 +183,24 @@ describe("the alarm", () => {
     }, "requeued");
   });
 
+  test("[JB9] that fails in the middle is caught, told, and armed again", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const id = await hub.commit();
+    const errors = muteErrors();
+    await hub.inside((inside) => {
+      // The first thing that the alarm does is to look at the clock.
+      vi.spyOn(Date, "now").mockImplementationOnce(() => {
+        throw new Error("no clock");
+      });
+      return inside.alarm();
+    });
+    expect(errors.events()).toContain("alarm_failed");
+    expect(await hub.alarmAt()).not.toBeNull();
+    for (let tick = 0; tick < 15; tick++) await hub.pass(2_000);
+    expect(await hub.job(id)).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" } });
+  });
+
   test("[JB4] is rung by the platform itself", async () => {
     const hub = new TestHub();
     hub.skip(-29_800);
@@ -271,7 +285,7 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     await hub.sql("CREATE TRIGGER broken BEFORE INSERT ON keys BEGIN SELECT RAISE(ABORT, 'disk'); END");
     const worker = await hub.connect();
-    worker.send(worker.registration());
+    worker.send(worker.registration({ signed: true }));
     expect(await worker.closed()).toBe(1012);
     expect(errors.events()).toContain("message_failed");
     await healJournal(hub);
@@ -288,7 +302,46 @@ describe("the hub's own storage", () => {
     await hub.sql("DROP TABLE version");
     await hub.evict();
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
-    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 3 }]);
+    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 4 }]);
+  });
+
+  test("[JB9] [WS10] after a commit that cannot be read again everyone is told all the same: acknowledgement, wait, alarm", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    const errors = muteErrors();
+    const waiting = hub.request(`/v1/jobs/${id}?wait=20`);
+    // The end is stored, and what is stored cannot be read.
+    await hub.sql(`CREATE TRIGGER damage AFTER UPDATE OF ended_at ON jobs BEGIN UPDATE jobs SET created_at = 'x' WHERE id = new.id; END`);
+    expect((await worker.complete(job)).status).toBe("accepted");
+    await waiting;
+    expect(errors.events()).toContain("end_unread");
+    expect(await hub.alarmAt()).not.toBeNull();
+    await hub.sql("DROP TRIGGER damage");
+    await hub.commit();
+    await worker.assigned();
+  });
+
+  test("[JB9] a job that cannot be read at the moment it is sent costs its worker the socket, and nobody else anything", async () => {
+    const hub = new TestHub();
+    const [first, second] = [await hub.commit("fast"), await hub.commit("fast")];
+    // Both wait, so both payloads are read when they are sent; the first cannot be.
+    await hub.sql(`UPDATE jobs SET payload = x'ff' WHERE id = '${first}'`);
+    const errors = muteErrors();
+    const broken = await hub.connect();
+    await hub.inside((_, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql);
+      vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
+        if (query.startsWith("SELECT payload") && values[0] === first) throw new Error("disk I/O error");
+        return exec(query, ...values);
+      });
+    });
+    broken.send(broken.registration());
+    await until(async () => errors.events().includes("delivery_failed"), "failed");
+    expect((await broken.next("register_ack")).status).toBe("ok");
+    expect(await broken.closed()).toBe(1012);
+    expect((await (await hub.worker()).assigned()).job_id).toBe(second);
   });
 
   test.for([

@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
 import { toBase64, toHex, verifyReceipt } from "../../../src/receipt/index.ts";
 import { TestHub } from "../support/worker-hub.ts";
@@ -28,11 +29,11 @@ describe("job_assign", () => {
   test("[WS8] the payload is as sent: order, unknown members, numbers and text kept; an absent job_type comes first", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
-    const sent = '{"zeta":1,"task_type":"classify","input":"é \\"x\\" 😀","alpha":{"b":[1,{"y":2,"x":1}],"a":null},"10":1}';
+    const sent =
+      '{"zeta":1.0,"task_type":"classify","input":"é \\"x\\" \\ud83d\\ude00","alpha":{"b":[1e400, {"y":12345678901234567890,"x":1}],"a":null},"10":1,"zeta":2 }';
     await hub.request("/v1/jobs/commit/cheap", { method: "POST", body: `{"job_type":"TASK","user_id":"u","payload":${sent}}` });
     const first = await worker.assigned();
-    const payload = JSON.stringify({ job_type: "TASK", ...JSON.parse(sent) });
-    expect(worker.texts.at(-1)).toContain(`"payload":${payload},`);
+    expect(worker.texts.at(-1)).toContain(`"payload":{"job_type":"TASK",${sent.slice(1)},`);
     await worker.complete(first);
     const own = '{"input":"i","job_type":"TASK","task_type":"classify"}';
     await hub.request("/v1/jobs/commit/cheap", { method: "POST", body: `{"job_type":"TASK","user_id":"u","payload":${own}}` });
@@ -444,7 +445,7 @@ describe("outputs", () => {
     const workers = [await hub.worker(), await hub.worker(), await hub.worker()];
     const id = await hub.commit();
     // With its quotes one byte too many.
-    const output = "x".repeat(1024 * 1024 - 1);
+    const output = "x".repeat(LIMITS.outputBytes - 1);
     for (const worker of workers) {
       const job = await worker.assigned();
       expect(await worker.complete(job, output)).toMatchObject({ status: "rejected", error: "output_too_large" });

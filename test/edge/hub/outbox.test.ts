@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { utf8Length } from "../../../src/protocol/text.ts";
@@ -67,8 +68,8 @@ describe("from the hub to D1", () => {
     await hub.breakD1({ bound: (values) => (largest = Math.max(largest, ...values.map((value) => utf8Length(String(value))))) });
     const worker = await hub.worker();
     const id = await hub.commit();
-    const output = '"'.repeat(512 * 1024 - 1);
-    expect(JSON.stringify(output)).toHaveLength(1024 * 1024);
+    const output = '"'.repeat(LIMITS.outputBytes / 2 - 1);
+    expect(JSON.stringify(output)).toHaveLength(LIMITS.outputBytes);
     expect((await worker.complete(await worker.assigned(), output)).status).toBe("accepted");
     const hot = (await hub.request(`/v1/jobs/${id}`)).text;
     await handedOn(hub);
@@ -234,14 +235,19 @@ describe("D1 in trouble", () => {
     expect((await worker.next("job_complete_ack")).status).toBe("duplicate");
   });
 
-  test("[JB9] far behind, new commits are refused with queue_full", async () => {
+  test.for([
+    [LIMITS.jobsBehind - 1, 201],
+    [LIMITS.jobsBehind, 503],
+  ] as const)("[JB9] %i jobs behind, a commit is answered %i", async ([behind, status]) => {
     const hub = new TestHub();
     await hub.stub.workersOnline();
     await hub.sql(`INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, holders, result, ended_at)
-      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20001)
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${behind})
       SELECT 'old-' || i, 'TASK', 'CHEAP', 'PUBLIC', 'u', '{}', 2, 1, 1, 'failed', 0, '[]', '{"error":"cancelled"}', 1 FROM n`);
     await hub.evict();
     await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
-    expect(await hub.post("cheap")).toMatchObject({ status: 503, body: { error: "queue_full" } });
+    const answer = await hub.post("cheap");
+    expect(answer.status).toBe(status);
+    if (status === 503) expect(answer.body.error).toBe("queue_full");
   });
 });

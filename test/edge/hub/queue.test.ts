@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
 import { TestHub, commitInput } from "../support/worker-hub.ts";
 
@@ -204,7 +205,7 @@ describe("limits of the queue", () => {
   test("[LM1] the 1,001st waiting job of one user is queue_full; another user's and one that is claimed are not", async () => {
     const hub = new TestHub();
     const input = commitInput();
-    await Promise.all(Array.from({ length: 1_000 }, () => hub.stub.commit({ ...input, id: crypto.randomUUID() })));
+    await Promise.all(Array.from({ length: LIMITS.queuedJobsPerUser }, () => hub.stub.commit({ ...input, id: crypto.randomUUID() })));
     const full = await hub.post("cheap");
     expect([full.status, full.body.error, full.headers.get("retry-after")]).toEqual([503, "queue_full", "5"]);
     await hub.commit("cheap", { user_id: "other" });
@@ -216,11 +217,11 @@ describe("limits of the queue", () => {
 
   test("[LM1] 32 MiB of waiting payload are queue_full, to the byte", async () => {
     const hub = new TestHub();
-    const MiB = 1024 * 1024;
     const payload = (bytes: number) => `{"x":"${"x".repeat(bytes - 8)}"}`;
-    const big = payload(MiB);
+    const part = LIMITS.queuedPayloadBytes / 32;
+    const big = payload(part);
     for (let i = 0; i < 31; i++) expect((await hub.stub.commit(commitInput({ payload: big }))).ok).toBe(true);
-    expect(await hub.stub.commit(commitInput({ payload: payload(MiB + 1) }))).toEqual({ ok: false, reason: "queue_full" });
+    expect(await hub.stub.commit(commitInput({ payload: payload(part + 1) }))).toEqual({ ok: false, reason: "queue_full" });
     expect((await hub.stub.commit(commitInput({ payload: big }))).ok).toBe(true);
     expect(await hub.stub.commit(commitInput())).toEqual({ ok: false, reason: "queue_full" });
     const refused = commitInput();

@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
 import { receiptText, signText } from "../../../src/receipt/index.ts";
 import type { ReceiptFields } from "../../../src/protocol/receipt.ts";
@@ -104,7 +105,7 @@ describe("RECEIPT_POLICY=strict", () => {
       const worker = await hub.worker({ key });
       const id = await hub.commit();
       const job = await worker.assigned();
-      for (let strike = 0; strike < 3; strike++) {
+      for (let strike = 0; strike < LIMITS.strikes; strike++) {
         if (strike === 1) await hub.evict();
         expect((await worker.complete(job, OUTPUT, { receipt: null })).error).toBe("invalid_receipt");
       }
@@ -144,7 +145,7 @@ describe("RECEIPT_POLICY=strict", () => {
     const hub = new TestHub();
     const stranger = await hub.worker({ capabilities: [] });
     const id = await hub.commit();
-    for (let strike = 0; strike < 3; strike++) expect((await stranger.complete({ job_id: id, attempt: 1 })).error).toBe("not_assigned");
+    for (let strike = 0; strike < LIMITS.strikes; strike++) expect((await stranger.complete({ job_id: id, attempt: 1 })).error).toBe("not_assigned");
     expect(await stranger.closed()).toBe(4003);
     expect((await hub.job(id)).status).toBe("pending");
   });

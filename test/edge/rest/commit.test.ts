@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
@@ -92,7 +93,7 @@ describe("400", () => {
     ["an empty input", { ...TASK, payload: { task_type: "classify", input: "" } }, "payload.input"],
     ["an input that is a number", { ...TASK, payload: { task_type: "classify", input: 5 } }, "payload.input"],
     ["an empty prompt", { ...LLM, payload: { prompt: "" } }, "payload.prompt"],
-    ...[0, -1, 1.5, 32_769, "5", 1e308, true].map((max): [string, unknown, string] => [
+    ...[0, -1, 1.5, LIMITS.maxTokens + 1, "5", 1e308, true].map((max): [string, unknown, string] => [
       `max_tokens ${JSON.stringify(max)}`,
       { ...LLM, payload: { prompt: "x", max_tokens: max } },
       "payload.max_tokens",
@@ -100,12 +101,16 @@ describe("400", () => {
     ["an unknown privacy_class", { ...TASK, privacy_class: "SECRET" }, "privacy_class"],
     ["a user_id that is a number", { ...TASK, user_id: 5 }, "user_id"],
     ["an empty user_id", { ...TASK, user_id: "" }, "user_id"],
-    ["a user_id of 129 characters", { ...TASK, user_id: "😀".repeat(129) }, "user_id"],
+    ["a user_id of one character too many", { ...TASK, user_id: "😀".repeat(LIMITS.userIdChars + 1) }, "user_id"],
     ["a user_id with a control character", { ...TASK, user_id: "a\u0000b" }, "user_id"],
     ["a lone surrogate in the user_id", { ...TASK, user_id: "a\ud800" }, "user_id"],
     ["a lone surrogate in the input", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a\\ud800"}}', "payload"],
     ["a lone surrogate elsewhere in the payload", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a","\\udc00":1}}', "payload"],
-    ["JSON nested too deeply", JSON.stringify(TASK).replace('"good"', `"good","x":${"[".repeat(40)}${"]".repeat(40)}`), "user_id"],
+    [
+      "JSON nested too deeply",
+      JSON.stringify(TASK).replace('"good"', `"good","x":${"[".repeat(LIMITS.jsonDepth - 1)}${"]".repeat(LIMITS.jsonDepth - 1)}`),
+      "user_id",
+    ],
     ["a million brackets", "[".repeat(500_000), "user_id"],
   ];
   test.each(bad)("[API2] %s", async (_name, body, names) => {
@@ -120,11 +125,15 @@ describe("400", () => {
     await refusal(await rest(CHEAP, { method: "POST", body }), 400);
   });
 
-  test("[LM1] a user_id of 128 characters outside the basic plane is taken", async () => {
-    await commit({ ...TASK, user_id: "😀".repeat(128) });
+  test("[LM1] a user_id of the most characters, outside the basic plane, is taken, and so are the most tokens and the deepest body", async () => {
+    await commit({ ...TASK, user_id: "😀".repeat(LIMITS.userIdChars) });
+    await commit({ ...LLM, payload: { prompt: "x", max_tokens: LIMITS.maxTokens } });
+    const nested = `${"[".repeat(LIMITS.jsonDepth - 2)}${"]".repeat(LIMITS.jsonDepth - 2)}`;
+    expect((await post(CHEAP, JSON.stringify(TASK).replace('"good"', `"good","x":${nested}`))).status).toBe(201);
+    expect((await post(CHEAP, TASK, { "idempotency-key": "k".repeat(LIMITS.idempotencyKeyChars) })).status).toBe(201);
   });
 
-  test.each(["", "k".repeat(256), "a\tb"])("[API5] Idempotency-Key %o", async (key) => {
+  test.each(["", "k".repeat(LIMITS.idempotencyKeyChars + 1), "a\tb"])("[API5] Idempotency-Key %o", async (key) => {
     expect(await refusal(await post(CHEAP, TASK, { "idempotency-key": key }), 400)).toContain("Idempotency-Key");
   });
 });
@@ -134,7 +143,7 @@ describe("413 and 415", () => {
   const streamed = (text: string) => new Blob([text]).stream();
 
   test("[LM1] a body of more than 512 KiB, its length announced or not", async () => {
-    const text = " ".repeat(512 * 1024) + JSON.stringify(TASK);
+    const text = " ".repeat(LIMITS.bodyBytes) + JSON.stringify(TASK);
     expect(await refusal(await post(CHEAP, text), 413)).toBe("payload_too_large");
     expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text) }), 413)).toBe("payload_too_large");
     expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text), headers: { "content-length": "10" } }), 413)).toBe("payload_too_large");
@@ -142,14 +151,14 @@ describe("413 and 415", () => {
 
   test("[LM1] a body of exactly 512 KiB is read", async () => {
     const text = JSON.stringify(TASK);
-    expect((await post(CHEAP, text + " ".repeat(512 * 1024 - text.length))).status).toBe(201);
-    await refusal(await post(CHEAP, text + " ".repeat(512 * 1024 - text.length + 1)), 413);
+    expect((await post(CHEAP, text + " ".repeat(LIMITS.bodyBytes - text.length))).status).toBe(201);
+    await refusal(await post(CHEAP, text + " ".repeat(LIMITS.bodyBytes - text.length + 1)), 413);
   });
 
   test("[LM1] an input of 256 KiB is taken, one byte of UTF-8 more is not", async () => {
-    await commit(withInput(256 * 1024));
-    expect(await refusal(await post(CHEAP, withInput(256 * 1024 + 1)), 413)).toBe("payload_too_large");
-    const prompt = "é".repeat(128 * 1024);
+    await commit(withInput(LIMITS.textBytes));
+    expect(await refusal(await post(CHEAP, withInput(LIMITS.textBytes + 1)), 413)).toBe("payload_too_large");
+    const prompt = "é".repeat(LIMITS.textBytes / 2);
     await commit({ ...LLM, payload: { prompt } });
     await refusal(await post(CHEAP, { ...LLM, payload: { prompt: `${prompt}x` } }), 413);
   });

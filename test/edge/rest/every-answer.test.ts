@@ -132,12 +132,39 @@ describe("faults", () => {
     expect(hub.calls()).toBe(2);
   });
 
-  test("[API1] an error without marks is tried again, then it is 500", async () => {
+  test("[API1] an error without marks, as of a hub whose disk fails, is tried again, then it is 503", async () => {
     const once = failingHub({}, 1);
     await read(await rest("/v1/health", {}, once), Health);
     const ever = failingHub({});
-    expect(await refusal(await rest("/v1/health", {}, ever), 500)).toBe("internal_error");
+    expect(await refusal(await rest("/v1/health", {}, ever), 503)).toBe("overloaded");
     expect([once.calls(), ever.calls()]).toEqual([2, 2]);
+  });
+
+  test("[API1] a hub that is lost in one way and then in another is still 503", async () => {
+    for (const [first, second] of [
+      [{ retryable: true }, {}],
+      [{ durableObjectReset: true, remote: true }, {}],
+      [{}, { durableObjectReset: true }],
+      [{}, { overloaded: true }],
+    ]) {
+      const errors = [first, second].map((marks) => Object.assign(new Error("internal error; reference = x"), marks));
+      const ask = async () => {
+        throw errors.shift() ?? new Error("asked a third time");
+      };
+      const HUB = { getByName: () => ({ workersOnline: ask }) };
+      expect(await refusal(await rest("/v1/health", {}, { HUB }), 503)).toBe("overloaded");
+      expect(errors).toEqual([]);
+    }
+  });
+
+  test("[API1] a mistake of our own before the hub is asked is 500, and is made once", async () => {
+    let calls = 0;
+    const ask = () => {
+      calls++;
+      throw new TypeError("x is not a function");
+    };
+    expect(await refusal(await rest("/v1/health", {}, { HUB: { getByName: () => ({ workersOnline: ask }) } }), 500)).toBe("internal_error");
+    expect(calls).toBe(1);
   });
 
   test("[API1] what the hub's own code throws is not tried again", async () => {

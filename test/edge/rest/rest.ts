@@ -57,6 +57,22 @@ export function failingDb(message = "D1_ERROR: Network connection lost."): D1Dat
   return { ...session, exec: fail, dump: fail, withSession: () => session };
 }
 
+/** A hub namespace whose first call is done, and its answer lost on the way. */
+export function failingAnswer(): { HUB: unknown } {
+  let calls = 0;
+  const getByName = (name: string): unknown =>
+    new Proxy(env.HUB.getByName(name), {
+      get:
+        (target, property) =>
+        async (...args: unknown[]) => {
+          const answer: unknown = await Reflect.get(target, property)(...args);
+          if (++calls === 1) throw Object.assign(new Error("lost"), { retryable: true });
+          return answer;
+        },
+    });
+  return { HUB: { getByName } };
+}
+
 /** A hub namespace whose stubs fail with an error that carries `flags`, the first `times` calls; later ones reach the real hub. */
 export function failingHub(flags: Record<string, boolean>, times = Number.POSITIVE_INFINITY): { HUB: unknown; calls: () => number } {
   let calls = 0;

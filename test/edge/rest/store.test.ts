@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 9, 1);
-const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY };
+const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY, expiredCode: DAY };
 
 async function insertJobs(prefix: string, count: number, endedAt: number | null): Promise<void> {
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
@@ -57,6 +57,15 @@ describe("retention", () => {
     expect([await count("jobs"), await count("receipts")]).toEqual([0, 0]);
   });
 
+  test("[LM3] what is emptied already is not read again: each search goes by an index of its own", async () => {
+    const plan = (where: string) =>
+      env.DB.prepare(`EXPLAIN QUERY PLAN SELECT id FROM jobs WHERE ${where}`)
+        .all<{ detail: string }>()
+        .then(({ results }) => results.map(({ detail }) => detail).join());
+    expect(await plan("ended_at <= 1 AND payload IS NOT NULL LIMIT 500")).toContain("INDEX jobs_full");
+    expect(await plan("ended_at <= 1 ORDER BY ended_at, id LIMIT 500")).toContain("INDEX jobs_ended_at");
+  });
+
   test("[LM3] more than fit into one statement are done in several, with the receipts of the same jobs", async () => {
     await insertJobs("old", 1_234, NOW - 40 * DAY);
     await insertJobs("full", 1_234, NOW - 10 * DAY);
@@ -75,6 +84,8 @@ describe("retention", () => {
     expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1, payments: 0 });
     const { results } = await env.DB.prepare("SELECT pairing_code FROM pairings ORDER BY id").all();
     expect(results.map((row) => row.pairing_code)).toEqual(["OPEN", "LATE", "PAIR"]);
+    await sweep(env.DB, { retention: { ...retention, expiredCode: 0 } }, NOW);
+    expect(await count("pairings")).toBe(2);
   });
 });
 

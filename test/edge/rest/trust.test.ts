@@ -1,11 +1,13 @@
+import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
 import { Paired, PairingCode, TrustList } from "../../../src/protocol/trust.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { keyPair, signText } from "../../../src/receipt/index.ts";
 import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";
-import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
+import { type Overrides, TASK, failingAnswer, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker } from "./worker.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -14,7 +16,8 @@ beforeEach(freshInstance);
 const CREATE = "/v1/trust/create";
 const CLAIM = "/v1/trust/claim";
 const HOUR = 3_600_000;
-const LIMITED = { RATE_LIMITS: "on" };
+/** With rates; that of the endpoints themselves, which this file would use up, is high. */
+const LIMITED = { RATE_LIMITS: "on", TRUST_PER_MINUTE: "1000" };
 const network = env.INSTANCE === "evm" ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
 const keyOf = (seed: number) => keyPair(new Uint8Array(32).fill(seed));
 const [A, B] = [keyOf(1).publicKey, keyOf(2).publicKey];
@@ -57,19 +60,19 @@ describe("POST /v1/trust/create", () => {
     ['{"user_id":null}', "Missing required fields: user_id"],
     ['{"user_id":""}', "user_id"],
     ['{"user_id":7}', "user_id"],
-    [`{"user_id":"${"x".repeat(129)}"}`, "user_id"],
+    [`{"user_id":"${"x".repeat(LIMITS.userIdChars + 1)}"}`, "user_id"],
     ['{"user_id":"a\\u0007"}', "user_id"],
   ])("[API4] %s is 400 naming the field", async (body, names) => {
     expect(await refusal(await post(CREATE, body), 400)).toContain(names);
   });
 
   test("[LM1] a large body is 413", async () => {
-    expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(600_000)}"}`), 413)).toBe("payload_too_large");
+    expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(LIMITS.bodyBytes)}"}`), 413)).toBe("payload_too_large");
   });
 
   test("[TR3] a sixth open code of a user is 429 with Retry-After until the first expires; others go on", async () => {
     const codes = [];
-    for (let i = 0; i < 5; i++) codes.push(await create("u"));
+    for (let i = 0; i < LIMITS.openPairingCodes; i++) codes.push(await create("u"));
     await expire(codes[0] ?? "", Date.now() + 90_000);
     const response = await post(CREATE, { user_id: "u" }, {}, LIMITED);
     expect(await refusal(response, 429)).toBe("rate_limited");
@@ -193,25 +196,52 @@ describe("POST /v1/trust/claim", () => {
 
   test("[TR3] an eleventh claim in a minute is 429 with Retry-After", async () => {
     const claim = () => post(CLAIM, { pairing_code: "000000", provider_pubkey: A }, {}, LIMITED);
-    // Should a minute begin right here, the count begins again: then twenty are enough in any case.
-    const statuses = [];
-    for (let i = 0; i < 20; i++) statuses.push(await claim());
-    const limited = statuses.filter(({ status }) => status === 429);
-    expect(limited.length).toBeGreaterThan(0);
-    expect(statuses.slice(0, 10).every(({ status }) => status === 400)).toBe(true);
-    for (const answer of limited) {
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await refusal(answer, 429)).toBe("rate_limited");
-    }
+    for (let i = 0; i < RATES.pairingClaimsPerMinute; i++) expect((await claim()).status).toBe(400);
+    const answer = await claim();
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refusal(answer, 429)).toBe("rate_limited");
   });
 
-  test("[TR3] after thirty failed claims in a minute all are 429, whoever asks", async () => {
-    const claim = (ip: number) =>
-      post(CLAIM, { pairing_code: "000000", provider_pubkey: A, "": "" }, { "x-real-ip": `192.0.2.${ip}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
-    const before = Math.floor(Date.now() / 60_000);
-    for (let i = 0; i < 30; i++) expect((await claim(i)).status).toBe(400);
-    const after = (await claim(99)).status;
-    if (Math.floor(Date.now() / 60_000) === before) expect(after).toBe(429);
+  /** A claim by a client that nobody has seen. */
+  let clients = 0;
+  const strangerClaims = (pairing_code: string) =>
+    post(CLAIM, { pairing_code, provider_pubkey: A }, { "x-real-ip": `192.0.2.${++clients}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
+
+  test("[TR3] after thirty failed claims in a minute all are 429, whoever asks; claims that win are no failures", async () => {
+    const codes = [];
+    for (let i = 0; i < 5; i++) codes.push(await create("u"));
+    for (const code of codes) expect((await strangerClaims(code)).status).toBe(200);
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) expect((await strangerClaims("000000")).status).toBe(400);
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
+  });
+
+  test("[TR3] a burst gets no further, though none of it is known to have failed yet", async () => {
+    const answers = await Promise.all(Array.from({ length: 45 }, () => strangerClaims("000000")));
+    expect(answers.filter(({ status }) => status === 400)).toHaveLength(RATES.failedPairingClaimsPerMinute);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(45 - RATES.failedPairingClaimsPerMinute);
+  });
+
+  test("[TR3] a hub that loses its memory has not forgotten them", async () => {
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) expect((await strangerClaims("000000")).status).toBe(400);
+    await evictDurableObject(env.HUB.getByName("hub"));
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
+  });
+
+  test("[TR3] a claim whose answer was lost and that is asked about again counts once", async () => {
+    for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) {
+      const hub = failingAnswer();
+      expect(
+        (
+          await post(
+            CLAIM,
+            { pairing_code: "000000", provider_pubkey: A },
+            { "x-real-ip": `198.51.100.${i}` },
+            { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip", ...hub },
+          )
+        ).status,
+      ).toBe(400);
+    }
+    expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
   });
 
   test("[LM2] without rate limits claims are not counted", async () => {
@@ -241,6 +271,122 @@ describe("POST /v1/trust/claim", () => {
   });
 });
 
+describe("X-User-Token", () => {
+  const MINE = { "x-user-token": "correct horse, battery staple" };
+  const PRIVATE = { ...TASK, user_id: "u", privacy_class: "PRIVATE" };
+  const createAs = (headers: Record<string, string>, overrides: Overrides = {}) => post(CREATE, { user_id: "u" }, headers, overrides);
+  const listAs = (headers: Record<string, string>) => rest("/v1/trust/list?user_id=u", { headers });
+  const commitAs = (headers: Record<string, string>, overrides: Overrides = {}) => post("/v1/jobs/commit/cheap", PRIVATE, headers, overrides);
+  const stored = () =>
+    env.DB.prepare("SELECT user_id, token_hash FROM users")
+      .all()
+      .then(({ results }) => results);
+
+  test("[TR2] sent with the first code ever, it is needed for codes, lists and PRIVATE jobs of that user, and for nothing else", async () => {
+    const { pairing_code } = await read(await createAs(MINE), PairingCode);
+    const wrongs = [{}, { "x-user-token": "another" }, { "x-user-token": `${MINE["x-user-token"]} x` }];
+    for (const headers of wrongs) {
+      for (const answer of [await createAs(headers), await listAs(headers), await commitAs(headers)]) {
+        expect(await refusal(answer, 401)).toBe("user_token_required");
+      }
+    }
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await listAs(MINE)).status).toBe(200);
+    expect((await commitAs(MINE)).status, "422 comes after").toBe(422);
+    expect((await post("/v1/jobs/commit/cheap", { ...TASK, user_id: "u" })).status, "PUBLIC needs none").toBe(201);
+    expect((await post(CLAIM, { pairing_code, provider_pubkey: A })).status, "nor does the worker").toBe(200);
+    expect((await post(CREATE, { user_id: "v" })).status, "nor another user").toBe(201);
+  });
+
+  test("[TR2] only a hash of it is kept, another one for another user", async () => {
+    await createAs(MINE);
+    await post(CREATE, { user_id: "v" }, MINE);
+    const rows = await stored();
+    expect(rows.map(({ token_hash }) => token_hash)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    expect(rows[0]?.token_hash).not.toBe(rows[1]?.token_hash);
+    expect(JSON.stringify(await env.DB.prepare("SELECT * FROM users").all())).not.toContain("horse");
+  });
+
+  test("[TR2] only the first code ever may bring it: a user who began without goes on without, whatever was swept since", async () => {
+    await create("u");
+    await env.DB.prepare("DELETE FROM pairings").run();
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await createAs({})).status).toBe(201);
+    expect(await stored()).toEqual([{ user_id: "u", token_hash: null }]);
+  });
+
+  test("[TR2] a user whose codes a router of before tokens made has begun without", async () => {
+    await create("u");
+    await env.DB.prepare("DELETE FROM users").run();
+    expect((await createAs(MINE)).status).toBe(201);
+    expect((await createAs({})).status).toBe(201);
+  });
+
+  test("[TR2] of many first codes with different tokens at once one token wins", async () => {
+    const tokens = Array.from({ length: 12 }, (_, i) => ({ "x-user-token": `token ${i}` }));
+    const statuses = await Promise.all(tokens.map(async (token) => (await createAs(token)).status));
+    expect(statuses.filter((status) => status === 201)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(11);
+    const winner = tokens[statuses.indexOf(201)] ?? {};
+    expect((await listAs(winner)).status).toBe(200);
+  });
+
+  test("[TR2, API2] one that cannot be a token is 400, and 400 comes first", async () => {
+    for (const token of ["", "é", "x".repeat(LIMITS.userTokenChars + 1)]) {
+      const headers = { "x-user-token": token };
+      for (const answer of [await createAs(headers), await listAs(headers), await commitAs(headers)]) {
+        expect(await refusal(answer, 400)).toContain("X-User-Token");
+      }
+    }
+    expect(await stored()).toEqual([]);
+    expect((await createAs({ "x-user-token": "x".repeat(LIMITS.userTokenChars) })).status).toBe(201);
+    expect(await refusal(await post(CREATE, {}), 400)).toContain("user_id");
+    expect(await refusal(await post("/v1/jobs/commit/cheap", { ...PRIVATE, payload: {} }), 400)).toContain("task_type");
+  });
+
+  test("[TR2, PY5] after 402 without a payment, before idempotency, payment and the hub", async () => {
+    await createAs(MINE);
+    const gated = { TESTNET_MODE: "false" };
+    expect((await commitAs({}, gated)).status).toBe(402);
+    const hub = failingHub({});
+    expect(await refusal(await commitAs({ "x-payment": "x", "idempotency-key": "k" }, { ...gated, ...hub }), 401)).toBe("user_token_required");
+    expect(hub.calls()).toBe(0);
+  });
+
+  test("[TR2] a PRIVATE commit reads D1 once", async () => {
+    await createAs(MINE);
+    let batches = 0;
+    const DB = new Proxy(env.DB, {
+      get(target, member) {
+        if (member === "batch") batches++;
+        else if (member !== "prepare") throw new Error(`D1 was asked by ${String(member)}`);
+        const method: unknown = Reflect.get(target, member);
+        return typeof method === "function" ? method.bind(target) : method;
+      },
+    });
+    expect((await commitAs(MINE, { DB })).status).toBe(422);
+    expect(batches).toBe(1);
+  });
+
+  test("[API1] the store out of reach is 503, never an open door", async () => {
+    await createAs(MINE);
+    expect(await refusal(await commitAs({}, { DB: failingDb() }), 503)).toBe("overloaded");
+  });
+});
+
+test("[TR1] a user_id, which is a secret, is in no line of ours, whatever fails", async () => {
+  const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const user = "a-secret-user-id";
+  await env.DB.prepare("DROP TABLE pairings").run();
+  const body = { ...TASK, user_id: user, privacy_class: "PRIVATE" };
+  for (const answer of [await rest(`/v1/trust/list?user_id=${user}`), await post(CREATE, { user_id: user }), await post("/v1/jobs/commit/cheap", body)]) {
+    expect(await refusal(answer, 503)).toBe("overloaded");
+  }
+  const lines = JSON.stringify(logged.mock.calls);
+  expect(lines.match(/no such table: pairings/g)).toHaveLength(3);
+  expect(lines).not.toContain(user);
+});
+
 describe("GET /v1/trust/list", () => {
   test("[SPEC] is empty for a user without pairings, open codes do not show", async () => {
     await create("u");
@@ -264,7 +410,10 @@ describe("GET /v1/trust/list", () => {
     expect(await list("e\u0301'; DROP TABLE pairings; --")).toEqual([]);
   });
 
-  test.each(["", "?user_id=", "?user=u", `?user_id=${"x".repeat(129)}`, "?user_id=a%00"])("[API4] /v1/trust/list%s is 400 naming user_id", async (query) => {
-    expect(await refusal(await rest(`/v1/trust/list${query}`), 400)).toContain("user_id");
-  });
+  test.each(["", "?user_id=", "?user=u", `?user_id=${"x".repeat(LIMITS.userIdChars + 1)}`, "?user_id=a%00"])(
+    "[API4] /v1/trust/list%s is 400 naming user_id",
+    async (query) => {
+      expect(await refusal(await rest(`/v1/trust/list${query}`), 400)).toContain("user_id");
+    },
+  );
 });

@@ -45,13 +45,13 @@ export class TestHub {
 
   // ── Workers ───────────────────────────────────────────────────────────────────────────────────
 
-  async dial(url = "http://hub.test/"): Promise<Response> {
-    return this.fetch(new Request(url, { headers: { Upgrade: "websocket" } }));
+  async dial(url = "http://hub.test/", headers: Record<string, string> = {}): Promise<Response> {
+    return this.fetch(new Request(url, { headers: { Upgrade: "websocket", ...headers } }));
   }
 
   /** A socket that has been challenged and has not registered. */
-  async connect(key?: KeyPair, url?: string): Promise<TestWorker> {
-    const { webSocket, status } = await this.dial(url);
+  async connect(key?: KeyPair, url?: string, headers?: Record<string, string>): Promise<TestWorker> {
+    const { webSocket, status } = await this.dial(url, headers);
     if (webSocket === null) throw new Error(`no socket: ${status}`);
     const worker = await TestWorker.greeted(webSocket, key);
     this.#workers.push(worker);

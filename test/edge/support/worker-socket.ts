@@ -58,6 +58,12 @@ export class WorkerSocket {
     return frame;
   }
 
+  /** The close, whatever came before it. */
+  async ended(): Promise<number> {
+    await this.#until(() => this.#closed !== null, "close");
+    return this.#closed?.code ?? 0;
+  }
+
   /** The close, once every frame before it has been taken. */
   async closed(): Promise<number> {
     await this.#until(() => this.#closed !== null, "close");

@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { CONTRACTS, INPUT, INPUT_HASH } from "./source.ts";
 
 const FOLDER = import.meta.dirname;
 const OUTPUT = join(FOLDER, "artifacts.json");
-const CONTRACTS = ["TestUSDC", "Multicall", "Stake"];
 
 type Compiled = { evm: { bytecode: { object: string }; deployedBytecode: { object: string } } };
 type Output = {
@@ -16,19 +16,10 @@ type Output = {
 function compile(): string {
   // solc is CommonJS and ships no types.
   const solc = createRequire(import.meta.url)("solc") as { version(): string; compile(input: string): string };
-  const sources = Object.fromEntries(CONTRACTS.map((name) => [`${name}.sol`, { content: readFileSync(join(FOLDER, `${name}.sol`), "utf8") }]));
-  const settings = {
-    optimizer: { enabled: true, runs: 200 },
-    viaIR: true,
-    evmVersion: "cancun",
-    // Without the hash of the sources at the end, a changed comment changes no bytecode.
-    metadata: { bytecodeHash: "none", appendCBOR: false },
-    outputSelection: { "*": { "*": ["evm.bytecode.object", "evm.deployedBytecode.object"] } },
-  };
-  const output = JSON.parse(solc.compile(JSON.stringify({ language: "Solidity", sources, settings }))) as Output;
+  const output = JSON.parse(solc.compile(JSON.stringify(INPUT))) as Output;
   const problems = output.errors ?? [];
   if (problems.length > 0) throw new Error(problems.map((problem) => problem.formattedMessage).join("\n"));
-  const artifacts: Record<string, unknown> = { solc: solc.version() };
+  const artifacts: Record<string, unknown> = { solc: solc.version(), input: INPUT_HASH };
   for (const name of CONTRACTS) {
     const compiled = output.contracts?.[`${name}.sol`]?.[name];
     if (compiled === undefined) throw new Error(`solc returned no ${name}`);

@@ -1,227 +1,177 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
-import { freePort } from "../../../scripts/port.ts";
-import { PlainWorker } from "../../support/plain-worker.ts";
-import { until } from "../../support/until.ts";
-import { challengeOf } from "../pay/challenge.ts";
 import { settlementOf } from "../pay/envelope.ts";
-import { balanceOf, type Payment, type PayOptions } from "../pay/pay.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
-type Job = { status: string; result: Record<string, unknown> | null; receipt: { payment_ref: string | null } | null };
+import { Bench, brief, idOf, LAB, PRICE } from "../support/bench.ts";
+import { check402 } from "../support/check-402.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await startLab(LAB);
 });
 afterAll(() => lab.stop());
 
-describe.each(["evm", "svm"] as const)("paid commits on %s", (instance) => {
-  let coordinator: Coordinator;
-  let worker: PlainWorker | null = null;
-  let state: string;
-  let next = 0;
-
+describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
+  let bench: Bench;
   beforeAll(async () => {
-    state = mkdtempSync(join(tmpdir(), `compute-router-paid-${instance}-`));
-    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
-    coordinator = await startCoordinator({ instance, port: await freePort(), stateDir: state, settings });
-    return async () => {
-      await coordinator.stop();
-      rmSync(state, { recursive: true, force: true });
-    };
+    bench = await new Bench(lab, side).start();
+    return () => bench.stop();
   });
   beforeEach(async () => {
     lab.facilitator.faults.clear();
-    await join1();
-    return () => leave();
+    await bench.leave();
+    await bench.join();
   });
 
-  const body = (text: string) => ({ job_type: "TASK", user_id: "payer-1f", payload: { task_type: "summarize", input: text } });
-
-  async function join1(): Promise<void> {
-    worker = new PlainWorker(coordinator.socketUrl);
-    await worker.connect();
-    worker.serve();
-  }
-
-  async function leave(): Promise<void> {
-    worker?.close();
-    worker = null;
-    await until("no worker", async () => ((await health()) === 0 ? true : undefined));
-  }
-
-  async function health(): Promise<unknown> {
-    const answer: { workers_online: number } = JSON.parse(await (await fetch(`${coordinator.url}/v1/health`)).text());
-    return answer.workers_online;
-  }
-
-  function commit(tier: "fast" | "cheap", text: string, headers: Record<string, string> = {}): Promise<Response> {
-    return fetch(`${coordinator.url}/v1/jobs/commit/${tier}`, { method: "POST", headers, body: JSON.stringify(body(text)) });
-  }
-
-  /** A signed payment for a tier, by a payer that no other test uses. */
-  async function payment(tier: "fast" | "cheap", options: PayOptions = {}): Promise<Payment> {
-    return lab.pay(await challengeOf(await commit(tier, "first")), { who: next++ % 8, ...options });
-  }
-
-  const earned = () => balanceOf(lab[instance], lab[instance].payTo);
-
-  async function ended(id: string): Promise<{ job: Job; response: Response }> {
-    return until("end of the job", async () => {
-      const response = await fetch(`${coordinator.url}/v1/jobs/${id}`);
-      const job: Job = JSON.parse(await response.clone().text());
-      return ["completed", "failed"].includes(job.status) ? { job, response } : undefined;
-    });
-  }
-
-  const idOf = async (response: Response): Promise<string> => String((JSON.parse(await response.clone().text()) as { job_id: string }).job_id);
+  const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
 
   it.each([
-    ["fast", "v2", "PAYMENT-SIGNATURE", 10_000n],
-    ["cheap", "v2", "X-PAYMENT", 1_000n],
-    ["cheap", "v1", "X-PAYMENT", 1_000n],
-    ["fast", "v1", "PAYMENT-SIGNATURE", 10_000n],
-  ] as const)("[PY1] [PY3] [PY4] %s, envelope %s in %s: 201, settled, completed, and exactly the price moved", async (tier, envelope, header, price) => {
-    const before = await earned();
-    const response = await commit(tier, `paid ${envelope}`, (await payment(tier, { envelope })).headers(header));
-    expect(response.status).toBe(201);
-    const settlement = settlementOf(response);
-    expect(settlement).toMatchObject({ success: true, network: lab[instance].network });
-    expect(response.headers.get("x-payment-response")).toBe(response.headers.get("payment-response"));
-    const { job, response: poll } = await ended(await idOf(response));
-    expect(job).toMatchObject({ status: "completed", receipt: { payment_ref: settlement?.transaction } });
-    expect(settlementOf(poll)).toMatchObject({ transaction: settlement?.transaction });
-    expect((await earned()) - before).toBe(price);
+    ["fast", "v2", "PAYMENT-SIGNATURE"],
+    ["cheap", "v2", "X-PAYMENT"],
+    ["cheap", "v1", "X-PAYMENT"],
+    ["fast", "v1", "PAYMENT-SIGNATURE"],
+  ] as const)("[PY1] [PY3] [PY4] %s, envelope %s in %s: 201, settled, completed, and exactly the price moved", async (tier, envelope, header) => {
+    const gained = await bench.earning(async () => {
+      const response = await bench.commit(tier, `paid ${envelope}`, (await bench.pay(tier, { envelope })).headers(header));
+      expect(await brief(response)).toBe("201 ");
+      const settlement = settlementOf(response);
+      expect(settlement).toMatchObject({ success: true, network: lab[side].network });
+      expect(response.headers.get("x-payment-response")).toBe(response.headers.get("payment-response"));
+      const { job, response: poll } = await bench.ended(await idOf(response));
+      expect(job).toMatchObject({ status: "completed", receipt: { payment_ref: settlement?.transaction } });
+      expect(settlementOf(poll)).toMatchObject({ transaction: settlement?.transaction });
+    });
+    expect(gained).toBe(PRICE[tier]);
   });
 
-  it("[PY6] ten parallel uses with one body are one job and one charge; another body is refused", async () => {
-    const before = await earned();
-    const paid = await payment("cheap");
-    const answers = await Promise.all(Array.from({ length: 10 }, () => commit("cheap", "same", paid.headers())));
-    expect(answers.map((answer) => answer.status)).toEqual(Array.from({ length: 10 }, () => 201));
-    expect(new Set(await Promise.all(answers.map(idOf))).size).toBe(1);
-    const other = await commit("cheap", "another", paid.headers());
-    expect(other.status).toBe(402);
-    expect(await other.json()).toMatchObject({ error: expect.stringContaining("payment_already_used"), x402Version: 2 });
-    expect((await earned()) - before).toBe(1_000n);
+  it("[PY6] ten parallel uses with one body are one job and one charge; another body or endpoint is refused, before and after its end", async () => {
+    const paid = await bench.pay("cheap");
+    const refused = async () => {
+      expect(await brief(await bench.commit("cheap", "another", paid.headers()))).toBe("402 payment_already_used");
+      expect((await bench.commit("fast", "same", paid.headers())).status).toBe(402);
+    };
+    const gained = await bench.earning(async () => {
+      const answers = await Promise.all(times(10, () => bench.commit("cheap", "same", paid.headers())));
+      expect(await Promise.all(answers.map(brief))).toEqual(times(10, () => "201 "));
+      const ids = await Promise.all(answers.map(idOf));
+      expect(new Set(ids).size).toBe(1);
+      await refused();
+      await bench.ended(String(ids[0]));
+      await refused();
+      expect(await idOf(await bench.commit("cheap", "same", paid.headers()))).toBe(ids[0]);
+    });
+    expect(gained).toBe(1_000n);
   });
 
   it("[PY6] ten parallel uses with ten bodies: one wins, nobody is charged twice", async () => {
-    const before = await earned();
-    const paid = await payment("cheap");
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => commit("cheap", `body ${n}`, paid.headers())));
-    expect(answers.map((answer) => answer.status).toSorted()).toEqual([201, ...Array.from({ length: 9 }, () => 402)]);
-    expect((await earned()) - before).toBe(1_000n);
+    const paid = await bench.pay("cheap");
+    const gained = await bench.earning(async () => {
+      const answers = await Promise.all(times(10, (n) => bench.commit("cheap", `body ${n}`, paid.headers())));
+      expect((await Promise.all(answers.map(brief))).toSorted()).toEqual(["201 ", ...times(9, () => "402 payment_already_used")]);
+    });
+    expect(gained).toBe(1_000n);
   });
 
-  it("[PY3] a cheap payment does not buy fast, and wrong terms are refused before anyone is asked", async () => {
-    const before = await earned();
-    lab.facilitator.log.clear();
-    const cheap = await payment("cheap");
-    expect((await commit("fast", "cheat", cheap.headers())).status).toBe(402);
-    for (const wrong of ["amount", "pay_to", "asset", "scheme", "network", "expired"] as const) {
-      expect((await commit("cheap", wrong, (await payment("cheap", { wrong })).headers())).status, wrong).toBe(402);
+  /** Sends each payment with a body of its own until it is taken or refused for good, as a payer does: a 503 says that the same may be sent again. */
+  async function insist(payments: { headers(): Record<string, string> }[], label: string): Promise<Response[]> {
+    const answers: Response[] = [];
+    let open = [...payments.keys()];
+    while (open.length > 0) {
+      const round = await Promise.all(open.map((n) => bench.commit("cheap", `${label} ${n}`, payments[n]?.headers())));
+      for (const [at, answer] of round.entries()) {
+        if (answer.status !== 503) answers[open[at] ?? -1] = answer;
+        else expect([await brief(answer), answer.headers.get("retry-after")]).toEqual(["503 too_many_held_payments", "5"]);
+      }
+      open = open.filter((n) => answers[n] === undefined);
     }
-    expect(lab.facilitator.log.counts.settle).toBe(0);
-    expect(await earned()).toBe(before);
+    return answers;
+  }
+
+  it("[PY9] twenty parallel payments of one payer: what is refused as too many is good again, and twenty jobs have cost twenty prices", async () => {
+    await bench.join(3);
+    const who = bench.payer();
+    const paid = await Promise.all(times(20, () => bench.pay("cheap", { who })));
+    const before = await bench.purse(who);
+    const ids = await Promise.all((await insist(paid, "of one")).map(idOf));
+    expect(new Set(ids).size).toBe(20);
+    for (const id of ids) expect((await bench.ended(id)).job.status).toBe("completed");
+    expect(before - (await bench.purse(who))).toBe(20_000n);
+  });
+
+  it("[PY7] [PY9] six parallel payments on a purse that has enough for three: three jobs are paid and done, three are not", async () => {
+    await bench.join(3);
+    const { poor } = lab[side];
+    const short = (await bench.purse("poor")) % 1_000n;
+    if (side === "evm") await lab.evm.mint(lab.evm.poor.address, 3_000n);
+    else await lab.svm.mint(lab.svm.poor.address, 3_000n);
+    expect(await bench.purse("poor"), poor.address).toBe(3_000n + short);
+    const paid = await Promise.all(times(6, () => bench.pay("cheap", { who: "poor" })));
+    const gained = await bench.earning(async () => {
+      const answers = await insist(paid, "on a small purse");
+      // One that waited for a worker was answered before its settlement was refused.
+      const ends = await Promise.all(answers.map(async (answer) => (answer.status === 402 ? null : (await bench.ended(await idOf(answer))).job)));
+      expect(ends.filter((job) => job?.status === "completed")).toHaveLength(3);
+      for (const job of ends) if (job?.status === "failed") expect(job.result).toEqual({ error: "payment_failed" });
+    });
+    expect([gained, await bench.purse("poor")]).toEqual([3_000n, short]);
+  });
+
+  it("[PY3] a payment for cheap does not buy fast, and still buys cheap", async () => {
+    const cheap = await bench.pay("cheap");
+    expect(await bench.earning(async () => check402(await bench.commit("fast", "cheat", cheap.headers()), bench, "fast"))).toBe(0n);
+    expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "fair", cheap.headers()))))).toBe(1_000n);
   });
 
   it("[PY5] bad bodies and PRIVATE without a worker are not charged, and the same payment still works", async () => {
-    const before = await earned();
-    const paid = await payment("cheap");
-    const bad = await fetch(`${coordinator.url}/v1/jobs/commit/cheap`, { method: "POST", headers: paid.headers(), body: "{}" });
-    expect(bad.status).toBe(400);
-    const secret = JSON.stringify({ ...body("secret"), privacy_class: "PRIVATE" });
-    expect((await fetch(`${coordinator.url}/v1/jobs/commit/cheap`, { method: "POST", headers: paid.headers(), body: secret })).status).toBe(422);
-    expect(await earned()).toBe(before);
-    expect((await commit("cheap", "now", paid.headers())).status).toBe(201);
-    expect((await earned()) - before).toBe(1_000n);
+    const paid = await bench.pay("cheap");
+    const free = await bench.earning(async () => {
+      expect((await bench.post("cheap", "{}", paid.headers())).status).toBe(400);
+      expect((await bench.post("cheap", bench.body("x".repeat(600_000)), paid.headers())).status).toBe(413);
+      expect(await brief(await bench.commit("cheap", "secret", paid.headers(), { privacy_class: "PRIVATE" }))).toBe("422 no_trusted_worker");
+    });
+    expect(free).toBe(0n);
+    expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "now", paid.headers()))))).toBe(1_000n);
   });
 
-  it("[PY8] a facilitator that is down at verify is 503, never 402, and nothing is kept", async () => {
-    const paid = await payment("cheap");
-    lab.facilitator.faults.add({ operation: "verify", fault: { kind: "status", status: 500, body: "boom" } });
-    const response = await commit("cheap", "down", paid.headers());
-    expect([response.status, response.headers.has("retry-after")]).toEqual([503, true]);
-    lab.facilitator.faults.clear();
-    expect((await commit("cheap", "down", paid.headers())).status).toBe(201);
-  });
-
-  it("[PY8] an answer that is lost after the chain moved is 201 without a settlement; the job runs once it is known; charged once", async () => {
-    const before = await earned();
-    const paid = await payment("cheap");
-    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "lost", how: "reset" }, times: 1 });
-    const response = await commit("cheap", "lost", paid.headers());
-    expect(response.status).toBe(201);
-    expect(response.headers.has("payment-response")).toBe(false);
-    expect((await ended(await idOf(response))).job.status).toBe("completed");
-    expect((await earned()) - before).toBe(1_000n);
-  });
-
-  it("[PY7] a refused settlement is 402 with the reason, the job fails and the worker is free again", async () => {
-    const before = await earned();
+  it("[PY6] [PY7] a refused settlement is 402 with the reason; its payment is used up, its worker is free, nothing was charged", async () => {
+    const paid = await bench.pay("cheap");
     lab.facilitator.faults.add({ operation: "settle", fault: { kind: "refuse", reason: "insufficient_funds" }, times: 1 });
-    const response = await commit("cheap", "refused", (await payment("cheap")).headers());
-    expect(response.status).toBe(402);
-    expect(settlementOf(response)).toMatchObject({ success: false });
-    expect(await earned()).toBe(before);
-    expect((await commit("cheap", "after", (await payment("cheap")).headers())).status).toBe(201);
+    const gained = await bench.earning(async () => {
+      const response = await bench.commit("cheap", "refused", paid.headers());
+      expect((await check402(response, bench, "cheap")).error).toBe("payment_failed: insufficient_funds");
+      expect(settlementOf(response)).toMatchObject({ success: false });
+      for (const text of ["refused", "another"]) expect(await brief(await bench.commit("cheap", text, paid.headers()))).toBe("402 payment_already_used");
+    });
+    expect(gained).toBe(0n);
+    expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "refused", (await bench.pay("cheap")).headers()))))).toBe(1_000n);
   });
 
   it("[PY7] without a worker the payment is held: 201 without a settlement, and settled when a worker comes", async () => {
-    await leave();
-    const before = await earned();
-    const response = await commit("cheap", "held", (await payment("cheap")).headers());
-    expect(response.status).toBe(201);
+    await bench.leave();
+    const before = await bench.earned();
+    const response = await bench.commit("cheap", "held", (await bench.pay("cheap")).headers());
+    expect(await brief(response)).toBe("201 ");
     expect(response.headers.has("payment-response")).toBe(false);
-    expect(await earned()).toBe(before);
-    await join1();
-    const { job, response: poll } = await ended(await idOf(response));
+    expect(await bench.earned()).toBe(before);
+    await bench.join();
+    const { job, response: poll } = await bench.ended(await idOf(response));
     expect(job.status).toBe("completed");
     expect(settlementOf(poll)).toMatchObject({ success: true });
-    expect((await earned()) - before).toBe(1_000n);
+    expect((await bench.earned()) - before).toBe(1_000n);
   });
 
-  it("[PY9] a job that fails after its settlement is a credit: the same payload starts one more, and nobody pays again", async () => {
-    await leave();
-    const failing = new PlainWorker(coordinator.socketUrl);
-    await failing.connect();
-    const before = await earned();
-    const paid = await payment("cheap");
-    const first = commit("cheap", "credit", paid.headers());
-    const assigned = await until("assignment", async () => failing.frames.find((frame) => frame.type === "job_assign"));
-    failing.send({ type: "job_failed", job_id: assigned.job_id, attempt: 1, error: "broken", retryable: false });
-    const id = await idOf(await first);
-    expect((await ended(id)).job).toMatchObject({ status: "failed", result: { error: "worker_error" } });
-    failing.close();
-    await join1();
-    const again = await commit("cheap", "credit", paid.headers());
-    expect(again.status).toBe(201);
-    const second = await idOf(again);
-    expect(second).not.toBe(id);
-    expect((await ended(second)).job.status).toBe("completed");
-    expect(await idOf(await commit("cheap", "credit", paid.headers()))).toBe(second);
-    expect((await earned()) - before).toBe(1_000n);
-  });
-
-  it("[PY6] [JB9] a kill of the coordinator changes nothing: the same payment is the same job, and a held one is settled after it", async () => {
-    const before = await earned();
-    const paid = await payment("cheap");
-    const first = await idOf(await commit("cheap", "kill", paid.headers()));
-    await ended(first);
-    await coordinator.stop();
-    coordinator = await startCoordinator({
-      instance,
-      port: await freePort(),
-      stateDir: state,
-      settings: { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] },
+  it("[PY9] a job that fails after its settlement is a credit: the same payload starts one more, once, and nobody pays again", async () => {
+    const gained = await bench.earning(async () => {
+      const { id, paid } = await bench.makeCredit("cheap", bench.payer(), "credit");
+      await bench.join();
+      const again = await Promise.all(times(3, () => bench.commit("cheap", "credit", paid.headers())));
+      const seconds = new Set(await Promise.all(again.map(idOf)));
+      expect(seconds.size).toBe(1);
+      const [second = ""] = seconds;
+      expect(second).not.toBe(id);
+      expect((await bench.ended(second)).job.status).toBe("completed");
+      expect(await idOf(await bench.commit("cheap", "credit", paid.headers()))).toBe(second);
+      expect(await brief(await bench.commit("cheap", "other", paid.headers()))).toBe("402 payment_already_used");
     });
-    expect(await idOf(await commit("cheap", "kill", paid.headers()))).toBe(first);
-    expect((await earned()) - before).toBe(1_000n);
-    await join1();
+    expect(gained).toBe(1_000n);
   });
 });

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
 import { freePort } from "../../../scripts/port.ts";
@@ -147,20 +149,21 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     expect(sum).toBe(1_000n);
   });
 
-  it.runIf(instance === "evm")("[PY1] the CLI pays with --payer, within --max-price, and says how without it", async () => {
-    const run = (...args: string[]) =>
-      runCli(["task", "classify", "--url", coordinator.url, "--user", "cli-payer", "--json", ...args], {
-        input: "good",
-        env: { EVM_PRIVATE_KEY: lab.description.payers.evm?.[7]?.secret, EVM_USDC: lab.evm.token },
-      });
-    const payer = ["--payer", "test/payment/sdk/payer.ts"];
+  it("[PY1] the CLI pays with --payer, within --max-price, and says how without it", async () => {
+    const secret = lab.description.payers[instance]?.[7]?.secret;
+    const env = instance === "evm" ? { EVM_PRIVATE_KEY: secret, EVM_USDC: lab.evm.token } : { SVM_PRIVATE_KEY: secret, SVM_RPC_URL: lab.svm.rpcUrl };
+    const run = (...args: string[]) => runCli(["task", "classify", "--url", coordinator.url, "--user", "cli-payer", "--json", ...args], { input: "good", env });
+    const payer = ["--payer", `test/payment/sdk/${instance}-payer.ts`];
     const refused = await moved(7, async () => {
       expect(await run()).toMatchObject({ code: 5, stderr: expect.stringContaining("--payer") });
       expect(await run(...payer, "--max-price", "0.0009")).toMatchObject({ code: 5, stderr: expect.stringContaining("maxPrice") });
       expect(await run("--payer", "nowhere.mjs")).toMatchObject({ code: 2, stderr: expect.stringContaining("nowhere.mjs") });
     });
-    const paid = await moved(7, async () => expect(await run(...payer)).toMatchObject({ code: 0, stderr: "" }));
-    expect([refused, paid]).toEqual([0n, 1_000n]);
+    let paid: { code: number | null; stdout: string; stderr: string } | undefined;
+    const sum = await moved(7, async () => (paid = await run(...payer)));
+    expect([refused, sum]).toEqual([0n, 1_000n]);
+    expect(paid).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(paid?.stdout ?? "")).toMatchObject({ source: "router", price: "$0.001", verified: true, receipt: { payment_ref: expect.any(String) } });
   });
 
   const commitWith = (fetcher: typeof fetch, text: string) =>
@@ -170,13 +173,43 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
       body: JSON.stringify({ job_type: "TASK", user_id: "x402-fetch", payload: { task_type: "classify", input: text } }),
     });
 
-  it.each(Object.keys(CLIENTS))("[PY2] @x402/fetch %s pays this coordinator", async (version) => {
+  /** The end of a job that a client of x402 has committed, read as anybody reads it. */
+  async function resultOf(answer: { job_id: string }): Promise<{ status: string; receipt: { payment_ref: string } }> {
+    return JSON.parse(await (await fetch(`${coordinator.url}/v1/jobs/${answer.job_id}?wait=20`)).text());
+  }
+
+  it.each(Object.keys(CLIENTS))("[PY2] [PY4] %s pays this coordinator: 402, 201 with the settlement, and the result", async (name) => {
     const sum = await moved(5, async () => {
-      const answer = await commitWith(CLIENTS[version]!(lab, 5), version);
+      const answer = await commitWith(CLIENTS[name]!(lab, 5), name);
       expect(answer.status).toBe(201);
-      expect(settlementOf(answer)).toMatchObject({ success: true, network: lab[instance].network, payer: inAnyCase(payerOf(5)) });
+      const settlement = settlementOf(answer);
+      expect(settlement).toMatchObject({ success: true, network: lab[instance].network, payer: inAnyCase(payerOf(5)) });
+      const job = await resultOf(JSON.parse(await answer.text()));
+      expect(job).toMatchObject({ status: "completed", receipt: { payment_ref: settlement?.transaction } });
     });
     expect(sum).toBe(10_000n);
+  });
+
+  it("[PY2] [PY4] a client of a protected endpoint, as x402's end-to-end suite runs them, pays, and decodes the settlement", async () => {
+    const text = JSON.stringify({ job_type: "TASK", user_id: "x402-e2e", payload: { task_type: "classify", input: "good" } });
+    const env = {
+      RESOURCE_SERVER_URL: coordinator.url,
+      ENDPOINT_PATH: "/v1/jobs/commit/cheap",
+      REQUEST_BODY: text,
+      EVM_PRIVATE_KEY: lab.description.payers.evm?.[4]?.secret,
+      EVM_NETWORK: lab.evm.network,
+      EVM_ASSET: lab.evm.token,
+      SVM_PRIVATE_KEY: lab.description.payers.svm?.[4]?.secret,
+      SVM_RPC_URL: lab.svm.rpcUrl,
+    };
+    const sum = await moved(4, async () => {
+      const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, "..", "support", "endpoint-client.ts")], { env });
+      const printed: { data: { job_id: string }; payment_response: { transaction: string } } = JSON.parse(stdout);
+      expect(printed).toMatchObject({ success: true, status_code: 201, payment_response: { success: true, network: lab[instance].network } });
+      const job = await resultOf(printed.data);
+      expect(job).toMatchObject({ status: "completed", receipt: { payment_ref: printed.payment_response.transaction } });
+    });
+    expect(sum).toBe(1_000n);
   });
 
   it("[PY2] @x402/fetch with spendControlsFor pays, and not with a lower limit", async () => {

@@ -28,7 +28,7 @@ describe("readJsonBody", () => {
   test("[API2] a character cut by the pieces it arrives in is put together", async () => {
     const bytes = utf8('{"a":"é😀"}');
     const { request } = pieces([...bytes].map((byte) => Uint8Array.of(byte)));
-    expect(await readJsonBody(request)).toEqual({ ok: true, value: { a: "é😀" } });
+    expect(await readJsonBody(request)).toEqual({ ok: true, value: { a: "é😀" }, text: '{"a":"é😀"}' });
   });
 
   test("[LM1] reading stops at the limit, and the sender is told to stop", async () => {
@@ -50,7 +50,7 @@ describe("readJsonBody", () => {
   });
 
   test.each([
-    ["a byte order mark is skipped", [utf8("\uFEFF{}")], { ok: true, value: {} }],
+    ["a byte order mark is skipped", [utf8("\uFEFF{}")], { ok: true, value: {}, text: "{}" }],
     ["a cut character at the end", [utf8('"é"').slice(0, 2)], { ok: false, status: 400 }],
     ["a byte that is not UTF-8", [Uint8Array.of(0x22, 0xff, 0x22)], { ok: false, status: 400 }],
     ["UTF-16", [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)], { ok: false, status: 400 }],

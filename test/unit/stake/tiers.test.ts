@@ -35,9 +35,9 @@ class Crowd {
   async join(key: string): Promise<void> {
     const worker = { key, id: key, authenticated: true, mobile: false, capabilities: [], acks: true, lastUsedAt: 0, draining: false };
     const standing = await this.tiers.first(key);
-    const attachment = { conn: key, nonce: "", host: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
+    const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
     // The socket itself is never touched here.
-    this.#conns.push({ attachment, ws: Object.create(null), seenAt: 0, badFrames: 0, registering: false, leaving: false });
+    this.#conns.push({ attachment, ws: Object.create(null), seenAt: 0, badFrames: 0, flow: null, registering: false, leaving: false });
   }
 
   tierOf(key: string): string | undefined {

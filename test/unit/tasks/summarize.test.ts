@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { sentencesOf, unitsOf } from "../../../src/worker/tasks/sentences.ts";
+import { sentencesOf } from "../../../src/worker/tasks/sentences.ts";
+import { unitsOf } from "../../../src/worker/tasks/units.ts";
 import { summarize } from "../../../src/worker/tasks/summarize.ts";
 import { countWords } from "../../../src/worker/tasks/words.ts";
 
@@ -66,6 +67,30 @@ describe("summarize", () => {
     expect(words.length).toBeLessThanOrEqual(401);
     expect(words).toMatch(/(?:lorem|ipsum|dolor)…$/);
     expect(summarize(`x${"𝒜".repeat(1000)}`).summary.isWellFormed()).toBe(true);
+  });
+
+  test("a mail is summarized without its frame; its subject says what matters", () => {
+    const { summary } = summarize(
+      "From: Ada\nTo: all\nSubject: Move of the archive\n\nHi all,\n\nI hope you had a good weekend. The archive moves to the new building on 4 May. The canteen has soup. Boxes for the archive must be labelled by Friday. My bike was stolen. Somebody sang.\n\nKind regards,\nAda",
+    );
+    expect(summary).toContain("The archive moves to the new building on 4 May.");
+    expect(summary).toContain("Boxes for the archive must be labelled by Friday.");
+    expect(summary).not.toMatch(/From:|Hi all|good weekend|regards|Ada/);
+  });
+
+  test("lines of a chat stay apart and keep their speaker", () => {
+    const chat =
+      "mia: did the courier bring the green paint for the garden fence yesterday?\ntom: no\nmia: hm\ntom: the courier brings the green paint for the fence on Monday at nine";
+    expect(unitsOf(chat)).toHaveLength(4);
+    expect(summarize(chat).summary).toMatch(/tom: the courier brings the green paint for the fence on Monday at nine\.$/);
+    expect(unitsOf("Name: Ada Lovelace\nCity: London\nYear: 1815").every(({ kind }) => kind === "sentence")).toBe(true);
+  });
+
+  test("a sentence that leans on one left out stands on its own feet", () => {
+    const { summary } = summarize(
+      "Tea is nice. However, the council will close the bridge in June because its pillars are cracked. Ducks swim. Cats sleep. The bridge will open again when new pillars carry it. Dogs bark.",
+    );
+    expect(summary).toBe("The council will close the bridge in June because its pillars are cracked. The bridge will open again when new pillars carry it.");
   });
 
   test("word_count is of the summary; don't, well-known and 3.5 are one word each", () => {

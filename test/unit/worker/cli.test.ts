@@ -1,3 +1,4 @@
+import { createServer } from "node:http";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -44,6 +45,13 @@ describe("compute-router", () => {
       "worker key",
       "worker key path",
       "worker key show",
+      "worker key export",
+      "worker key rotate",
+      "worker init",
+      "worker start",
+      "worker pair",
+      "worker doctor",
+      "worker status",
       "verify",
       "run",
       "task",
@@ -176,6 +184,28 @@ describe("worker key", () => {
     const { code, stderr } = await runCli(["worker", "--config-dir", folder, "--tasks-only", "--url", "ws://127.0.0.1:1/"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("chmod 600") });
   });
+});
+
+it("[TR2] --user-token or $ROUTER_USER_TOKEN goes along with what is asked about the user; without it a bound user is told what to do", async () => {
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    const token = request.headers["x-user-token"];
+    seen.push(Array.isArray(token) ? token.join() : token);
+    response.writeHead(token === undefined ? 401 : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(token === undefined ? { error: "user_token_required" } : { providers: [] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  const list = (more: string[], env: Record<string, string> = {}) =>
+    runCli(["pair", "list", "--user", "u", "--url", `http://127.0.0.1:${port}`, ...more], { env });
+  expect((await list(["--user-token", "of-the-option"])).code).toBe(0);
+  expect((await list([], { ROUTER_USER_TOKEN: "of-the-environment" })).code).toBe(0);
+  const { code, stderr } = await list([]);
+  expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.stringContaining("--user-token") });
+  expect(code).not.toBe(0);
+  expect(seen).toEqual(["of-the-option", "of-the-environment", undefined]);
+  server.close();
 });
 
 it("[TR1] a user id is made once, 128 random bits, for its owner only", async () => {

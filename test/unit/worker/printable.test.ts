@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { print } from "../../../src/cli/print.ts";
+import { printStream } from "../../../src/cli/stream-print.ts";
+import type { JobEvent } from "../../../src/sdk/index.ts";
 import { printable } from "../../../src/worker/node/printable.ts";
-import { FIRST_STATUS, nextStatus, statusLine } from "../../../src/worker/node/worker-status.ts";
+import { statusLines } from "../../../src/worker/node/status-line.ts";
+import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
+import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
 import { lineView } from "../../../src/worker/node/worker-view.ts";
 
 /** Clears the screen, sets the title, fills the clipboard; the last one by a C1 control. */
 const HOSTILE = "a\u001b[2J\u001b]0;owned\u0007\u001b]52;c;cm0=\u0007\u009b31m\rb\b\u0000\u007f";
-const FRAME = { host: "h", publicKey: "0".repeat(64), color: false, columns: 500 };
+const FRAME = { publicKey: "0".repeat(64), color: false, columns: 500, now: 0 };
 
 function out(isTTY: boolean): { isTTY: boolean; text: string; write(text: string): void } {
   return {
@@ -33,13 +37,30 @@ describe("text of strangers", () => {
     expect(pipe.text).toBe(`${HOSTILE}\n`);
   });
 
+  it("is printed so, too, as it streams in", async () => {
+    const [stdout, stderr] = [out(true), out(false)];
+    async function* stream(): AsyncGenerator<JobEvent> {
+      yield { type: "delta", attempt: 1, seq: 0, delta: HOSTILE };
+      const result = { output: `${HOSTILE}${HOSTILE}`, source: "router", result: null, receipt: null, verified: false } as const;
+      yield { type: "done", result: { ...result, verification: { ok: false, reason: "no_receipt" }, price: null, jobId: "j", status: "completed" } };
+    }
+    await printStream(stream(), { stdout, stderr });
+    expect(stdout.text).toBe(`${printable(HOSTILE)}${printable(HOSTILE)}\n`);
+  });
+
   it("commands no terminal through a worker's own screen: what a coordinator says of a job, and of its network", () => {
     const terminal = out(true);
-    const view = lineView(terminal, () => FRAME);
-    view.note({ type: "online", worker_id: "w", authenticated: true, proof: "signed", tier: "Open", network: `\u001b[31m:${HOSTILE}` });
-    view.note({ type: "job_acknowledged", job_id: "j", status: "rejected", error: HOSTILE });
-    expect(terminal.text.replaceAll("\r\u001b[2K", "")).not.toMatch(/(?!\n)\p{Cc}/u);
-    const status = nextStatus(FIRST_STATUS, { type: "runtime_ready", runtime: "r", model: HOSTILE });
-    expect(statusLine(status, FRAME)).not.toMatch(/\p{Cc}/u);
+    const coordinator = "h";
+    const view = lineView(terminal, firstStatus([coordinator]), () => FRAME);
+    let status = firstStatus([coordinator]);
+    const notes: WorkerNote[] = [
+      { type: "online", coordinator, worker_id: "w", authenticated: true, proof: "signed", tier: "Open", network: `\u001b[31m:${HOSTILE}` },
+      { type: "job_acknowledged", coordinator, job_id: "j", status: "rejected", error: HOSTILE },
+      { type: "runtime_ready", runtime: "r", model: HOSTILE },
+    ];
+    for (const note of notes) view.note(note, (status = nextStatus(status, note, 0)));
+    expect(terminal.text).toContain("owned");
+    expect(terminal.text.replaceAll("\r\u001b[J", "")).not.toMatch(/(?!\n)\p{Cc}/u);
+    for (const line of statusLines(status, FRAME)) expect(line).not.toMatch(/\p{Cc}/u);
   });
 });

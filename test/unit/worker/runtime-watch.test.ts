@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Found } from "../../../src/worker/runtimes/probe.ts";
 import { type Runtime, RuntimeError } from "../../../src/worker/runtimes/runtime.ts";
+import { until } from "../../support/until.ts";
 import { type RuntimeNote, RuntimeWatch } from "../../../src/worker/node/runtime-watch.ts";
 
 type Scripted = Runtime & { closed: number; warm: number; failWith: RuntimeError | null };
@@ -29,10 +30,10 @@ function runtime(model: string): Scripted {
 
 const missing: Found = { ok: false, tried: [], hint: "run: ollama pull x" };
 
-function watch(script: Found[], isBusy = () => false): { watch: RuntimeWatch; notes: RuntimeNote[] } {
+function watch(script: Found[], isBusy = () => false, comebackMs?: number): { watch: RuntimeWatch; notes: RuntimeNote[] } {
   const notes: RuntimeNote[] = [];
   const find = () => Promise.resolve(script.shift() ?? missing);
-  const made = new RuntimeWatch({ find, isBusy, onNote: (note) => notes.push(note), intervalMs: 3_600_000 });
+  const made = new RuntimeWatch({ find, isBusy, onNote: (note) => notes.push(note), intervalMs: 3_600_000, ...(comebackMs !== undefined && { comebackMs }) });
   onTestFinished(() => made.close());
   return { watch: made, notes };
 }
@@ -107,14 +108,78 @@ describe("the watch over the LLM runtime", () => {
     expect(watched.runtime).toBeDefined();
   });
 
-  it("a job that finds the runtime gone takes the announcement back, any other failure does not", async () => {
+  it("[WS3] another model beside the one that answers is announced, without warming up again", async () => {
+    const alone = runtime("tiny");
+    const withAnother = { ...runtime("tiny"), models: ["tiny", "large"] };
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: alone },
+      { ok: true, runtime: withAnother },
+    ]);
+    await watched.start();
+    await watched.start();
+    expect(watched.runtime).toBe(withAnother);
+    expect([withAnother.warm, alone.closed, notes.length]).toEqual([0, 1, 2]);
+  });
+
+  it("a job that begins while another model warms up keeps its runtime", async () => {
+    let busy = false;
+    const small = runtime("small");
+    const large = runtime("large");
+    large.warmUp = async () => {
+      busy = true;
+    };
+    const { watch: watched } = watch(
+      [
+        { ok: true, runtime: small },
+        { ok: true, runtime: large },
+      ],
+      () => busy,
+    );
+    await watched.start();
+    await watched.start();
+    expect([watched.runtime, small.closed, large.closed]).toEqual([small, 0, 1]);
+  });
+
+  it("a failed job has the runtime looked at: if it is gone, that is told before the failure", async () => {
+    const tiny = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }, missing]);
+    await watched.start();
+    tiny.failWith = new RuntimeError("runtime_error", "the connection broke in the middle of the answer");
+    await expect(watched.generate("p", { signal: new AbortController().signal })).rejects.toBe(tiny.failWith);
+    expect(notes.at(-1)).toMatchObject({ type: "runtime_lost" });
+    expect(tiny.closed).toBe(1);
+  });
+
+  it("a failed job of a runtime that is still there costs nothing", async () => {
+    const tiny = runtime("tiny");
+    const again = runtime("tiny");
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: tiny },
+      { ok: true, runtime: again },
+    ]);
+    await watched.start();
+    tiny.failWith = new RuntimeError("runtime_error", "bad");
+    await expect(watched.generate("p", { signal: new AbortController().signal })).rejects.toBe(tiny.failWith);
+    expect([watched.runtime, notes.length, again.closed]).toEqual([tiny, 1, 1]);
+  });
+
+  it("one that is gone is looked for again soon, and announced when it is back", async () => {
+    const first = runtime("tiny");
+    const second = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: first }, missing, missing, { ok: true, runtime: second }], () => false, 5);
+    await watched.start();
+    first.failWith = new RuntimeError("runtime_unreachable", "gone");
+    await expect(watched.generate("p", { signal: new AbortController().signal })).rejects.toBe(first.failWith);
+    await until("comeback", () => (watched.runtime === second ? true : undefined));
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
+    expect(second.warm).toBe(1);
+  });
+
+  it("a job that finds the runtime gone takes the announcement back", async () => {
     const tiny = runtime("tiny");
     const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }]);
     await watched.start();
     const options = { signal: new AbortController().signal };
-    tiny.failWith = new RuntimeError("runtime_error", "bad");
-    await expect(watched.generate("p", options)).rejects.toBe(tiny.failWith);
-    expect(watched.runtime).toBe(tiny);
     tiny.failWith = new RuntimeError("runtime_unreachable", "gone");
     await expect(watched.generate("p", options)).rejects.toBe(tiny.failWith);
     expect(watched.runtime).toBeUndefined();

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ThreadedTasks } from "../../../src/worker/node/threaded-tasks.ts";
 import { runTask } from "../../../src/worker/tasks/index.ts";
@@ -33,6 +35,21 @@ describe("tasks in a thread", () => {
     abort.abort();
     await expect(long).rejects.toThrow("aborted");
     expect(await threaded.run("classify", "good", never)).toHaveProperty("sentiment");
+  });
+
+  it("[WS11] an aborted one ends its thread: nothing goes on in the background", async () => {
+    const made = Promise.withResolvers<Worker>();
+    process.once("worker", made.resolve);
+    const threaded = tasks();
+    await threaded.run("classify", "good", never);
+    const thread = await made.promise;
+    const abort = new AbortController();
+    const long = threaded.run("summarize", "A long story about nothing at all was told by somebody. ".repeat(4_500), abort.signal);
+    const exited = once(thread, "exit");
+    abort.abort();
+    await expect(long).rejects.toThrow("aborted");
+    // 1 is the code of a thread that was terminated; one that came to its end would stay for the next task.
+    expect(await exited).toEqual([1]);
   });
 
   it("one that is asked after the thread was closed gets a new thread", async () => {

@@ -1,46 +1,95 @@
 import { describe, expect, it } from "vitest";
-import { FIRST_STATUS, nextStatus, statusLine } from "../../../src/worker/node/worker-status.ts";
+import { statusLines } from "../../../src/worker/node/status-line.ts";
+import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 import { jsonView, lineView } from "../../../src/worker/node/worker-view.ts";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
 
 const KEY = `8551${"0".repeat(56)}b537`;
-const FRAME = { host: "127.0.0.1:4010", publicKey: KEY, color: false, columns: 200 };
-const ONLINE: WorkerNote = { type: "online", worker_id: "w", authenticated: true, proof: "signed", tier: "Verified", network: "eip155:10143" };
+const FRAME = { publicKey: KEY, color: false, columns: 200, now: 0 };
+const EVM = "127.0.0.1:4010";
+const SVM = "127.0.0.1:4020";
+const ONLINE: WorkerNote = {
+  type: "online",
+  coordinator: EVM,
+  worker_id: "w",
+  authenticated: true,
+  proof: "signed",
+  tier: "Verified",
+  network: "eip155:10143",
+};
+const ONLINE_SVM: WorkerNote = { ...ONLINE, coordinator: SVM, tier: "Open", network: "solana:x" };
+const READY: WorkerNote = { type: "runtime_ready", runtime: "ollama", model: "tiny-chat" };
 
 function after(...notes: WorkerNote[]) {
-  return notes.reduce(nextStatus, FIRST_STATUS);
+  return notes.reduce((status, note) => nextStatus(status, note, 0), firstStatus([EVM]));
 }
 
-const ran = (tokens: number | null, ms: number): WorkerNote[] => [
-  { type: "job_started", job_id: "j", attempt: 1, job_type: "LLM_INFER" },
-  { type: "job_finished", job_id: "j", attempt: 1, ms, tokens },
-];
+function afterBoth(...notes: WorkerNote[]) {
+  return notes.reduce((status, note) => nextStatus(status, note, 0), firstStatus([EVM, SVM]));
+}
+
+function statusLine(...[status, frame]: Parameters<typeof statusLines>): string {
+  const lines = statusLines(status, frame);
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? "";
+}
+
+function ran(tokens: number | null, ms: number, coordinator = EVM): [WorkerNote, WorkerNote] {
+  return [
+    { type: "job_started", coordinator, job_id: "j", attempt: 1, job_type: "LLM_INFER" },
+    { type: "job_finished", coordinator, job_id: "j", attempt: 1, ms, tokens },
+  ];
+}
 
 describe("the status line", () => {
   it("says link, instance, key, tier, model, jobs, success and speed", () => {
     const jobs = Array.from({ length: 12 }, () => ran(41, 1_000)).flat();
-    expect(statusLine(after(ONLINE, { type: "runtime_ready", runtime: "ollama", model: "tiny-chat" }, ...jobs), FRAME)).toBe(
+    expect(statusLine(after(ONLINE, READY, ...jobs), FRAME)).toBe(
       "● online  evm 127.0.0.1:4010  key 8551…b537  Verified  tiny-chat  jobs 12  ok 100%  41 tok/s",
     );
   });
 
   it("[ST2] follows the tier", () => {
-    expect(statusLine(after(ONLINE, { type: "tier", tier: "Sentinel" }), FRAME)).toContain("  Sentinel  tasks only");
-    expect(statusLine(after(ONLINE, { type: "tier", tier: "Open" }), FRAME)).toContain("  Open  tasks only");
+    expect(statusLine(after(ONLINE, { type: "tier", coordinator: EVM, tier: "Sentinel" }), FRAME)).toContain("  Sentinel  tasks only");
+    expect(statusLine(after(ONLINE, { type: "tier", coordinator: EVM, tier: "Open" }), FRAME)).toContain("  Open  tasks only");
   });
 
   it("counts failures, and never rounds up to 100%", () => {
     const jobs = Array.from({ length: 999 }, () => ran(null, 5)).flat();
-    const failure: WorkerNote = { type: "job_failed", job_id: "j", attempt: 1, error: "e", message: "m", retryable: true };
-    expect(statusLine(after(ONLINE, ...jobs, failure), FRAME)).toContain("jobs 1000  ok 99%");
+    const [started] = ran(null, 5);
+    const failure: WorkerNote = { type: "job_failed", coordinator: EVM, job_id: "j", attempt: 1, error: "e", message: "m", retryable: true };
+    expect(statusLine(after(ONLINE, ...jobs, started, failure), FRAME)).toContain("jobs 1000  ok 99%");
   });
 
   it("shows that it is not signed in, offline, working, finishing", () => {
     expect(statusLine(after({ ...ONLINE, authenticated: false, network: "solana:x" }), FRAME)).toContain(
       "online  svm 127.0.0.1:4010  key 8551…b537  not signed",
     );
-    expect(statusLine(after(ONLINE, { type: "offline", code: 1006, cause: "c", retry_in_ms: 1 }), FRAME)).toMatch(/^○ offline/);
-    expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining" }), FRAME)).toMatch(/^● finishing.*working$/);
+    expect(statusLine(after(ONLINE, { type: "offline", coordinator: EVM, code: 1006, cause: "c", retry_in_ms: 1 }), FRAME)).toMatch(/^○ offline/);
+    expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining", coordinator: EVM }), FRAME)).toMatch(/^● finishing.*working$/);
+  });
+
+  it("shows how long and how far a job is, once that is worth a word", () => {
+    const [started] = ran(null, 1);
+    const status = after(ONLINE, started, { type: "job_progress", coordinator: EVM, job_id: "j", attempt: 1, ms: 12_300, chars: 640 });
+    expect(statusLine(status, { ...FRAME, now: 12_345 })).toMatch(/working 12 s 640 characters$/);
+    expect(statusLine(after(ONLINE, started), { ...FRAME, now: 999 })).toMatch(/working$/);
+    expect(statusLine(after(ONLINE, { type: "job_waiting", coordinator: EVM, job_id: "k", attempt: 1 }), FRAME)).toMatch(/waiting for the LLM$/);
+  });
+
+  it("has a line for each of several coordinators, and one for what they share", () => {
+    const status = afterBoth(ONLINE, ONLINE_SVM, READY, ...ran(41, 1_000), ...ran(39, 1_000, SVM), {
+      type: "offline",
+      coordinator: SVM,
+      code: 1006,
+      cause: "c",
+      retry_in_ms: 1,
+    });
+    expect(statusLines(status, FRAME)).toEqual([
+      "● online   evm 127.0.0.1:4010  Verified  jobs 1  ok 100%",
+      "○ offline  svm 127.0.0.1:4020  jobs 1  ok 100%",
+      "  key 8551…b537  tiny-chat  40 tok/s",
+    ]);
   });
 
   it("fits the width of the terminal", () => {
@@ -57,7 +106,7 @@ describe("views", () => {
   it("without a terminal: one JSON object a line", () => {
     let out = "";
     const view = jsonView({ write: (text) => (out += text) }, () => "2026-11-21T00:00:00.000Z");
-    view.note(ONLINE);
+    view.note(ONLINE, after(ONLINE));
     view.say("hello\nthere");
     expect(
       out
@@ -72,13 +121,13 @@ describe("views", () => {
 
   it("on a terminal: draws one line again in place, with sentences above it", () => {
     let out = "";
-    const view = lineView({ write: (text) => (out += text) }, () => FRAME);
-    view.note(ONLINE);
-    view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] });
+    const view = lineView({ write: (text) => (out += text) }, after(), () => FRAME);
+    view.note(ONLINE, after(ONLINE));
+    view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] }, after(ONLINE));
     expect(out.split("\n")).toHaveLength(2);
-    expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n\r\u001B[2K● online");
-    view.note({ type: "tier", tier: "Open" });
-    view.note({ type: "tier", tier: "Verified" });
+    expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n● online");
+    view.note({ type: "tier", coordinator: EVM, tier: "Open" }, after(ONLINE));
+    view.note({ type: "tier", coordinator: EVM, tier: "Verified" }, after(ONLINE));
     expect(out).toContain("tier: Open; FAST jobs go to others\n");
     expect(out).toContain("tier: Verified\n");
   });

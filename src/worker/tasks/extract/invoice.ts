@@ -42,7 +42,7 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   if (total === undefined || (number === undefined && items.length === 0)) return undefined;
 
   const tax = amountAfter(searched, TAX);
-  const due = dateAfter(lines, DUE, /$^/);
+  const due = dateAfter(lines, DUE, /(?!)/);
   const record: ExtractedRecord = { type: "invoice" };
   const put = (name: string, value: unknown) => {
     if (value !== undefined && value !== "") setMember(record, name, value);

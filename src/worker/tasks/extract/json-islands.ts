@@ -1,16 +1,12 @@
-import { jsonrepair } from "jsonrepair";
+import { parseLeniently } from "./lenient-json.ts";
 import type { Records } from "./record.ts";
 
-// jsonrepair takes quadratic time on hostile text (1.9 s for 32 KiB, measured 2026-11-21): it reads back over a string at
-// every quote that a bracket follows, and copies the rest at other quotes. So one repair is bounded in length, and all
-// together in estimated work: under half a second at worst.
-const REPAIR_LENGTH = 16 * 1024;
-const REPAIR_WORK = 2 * REPAIR_LENGTH * REPAIR_LENGTH;
-const BRACKETED_QUOTE = /(?:["'`´‘’“”]|&\w{2,5};)\s{0,20}[\]}]/g;
-// It also recurses per bracket, call and concatenation; this many fit the stack of every engine.
-const REPAIR_NESTING = 1000;
 // Deeper groups than any output shows are blanked before a parser sees them.
 const DEPTH = 16;
+// A group that is no data may hold some; so far down it is looked for.
+const NESTED = 4;
+// A string in single quotes is told from an apostrophe by its end, looked for this far.
+const SINGLE_QUOTED = 500;
 
 /** A stretch of a text; `end` is past its last character. */
 type Span = { start: number; end: number };
@@ -29,14 +25,21 @@ export function extractJson(text: string, records: Records): boolean {
   // An island that is all of the text or of a fenced block is meant as data, even `[1, 2]`.
   const frames = [inside(text, 0, text.length), ...fencesOf(text)];
   const wholes = new Set(frames.map(({ start, end }) => `${start}:${end}`));
-  const repairs: Repairs = { work: 0 };
   for (const { start, end, content } of islandsOf(text)) {
-    if (records.isFull) break;
-    const value = parse(content, wholes.has(`${start}:${end}`), repairs);
-    if (value === undefined) continue;
-    for (const item of Array.isArray(value) ? value : [value]) records.add(isObject(item) ? item : { value: item });
+    addIsland(content, wholes.has(`${start}:${end}`), NESTED, records);
   }
   return records.list.length > 0;
+}
+
+/** Adds what an island says; if it is no data itself, then what the groups within it say. */
+function addIsland(content: string, isWhole: boolean, levels: number, records: Records): void {
+  if (records.isFull) return;
+  const value = parse(content, isWhole);
+  if (value !== undefined) {
+    for (const item of Array.isArray(value) ? value : [value]) records.add(isObject(item) ? item : { value: item });
+  } else if (levels > 0 && !content.startsWith("[")) {
+    for (const inner of islandsOf(content.slice(1))) addIsland(inner.content, false, levels - 1, records);
+  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -77,7 +80,7 @@ type Group = Span & { depth: number };
  * Outermost balanced groups of brackets, found in one pass with a stack: whatever is never closed is left behind on the
  * stack and its closed insides count. Brackets in double-quoted strings do not, once inside a group; a string ends with
  * its line. What looks like JSON and is still open at the end of the text is an island too: models are cut off in
- * mid-answer, and jsonrepair closes it.
+ * mid-answer, and the lenient parser closes it.
  */
 function islandsOf(text: string): Island[] {
   const stack: { at: number; closer: "}" | "]" }[] = [];
@@ -89,7 +92,9 @@ function islandsOf(text: string): Island[] {
     if (inString) {
       if (char === "\\") i++;
       else if (char === '"' || char === "\n") inString = false;
-    } else if (char === '"') inString = stack.length > 0;
+    } else if (char === "\\") i++;
+    else if (char === '"') inString = stack.length > 0;
+    else if (char === "'" && stack.length > 0) i = endOfSingleQuoted(text, i);
     else if (char === "{" || char === "[") {
       const closer = char === "{" ? "}" : "]";
       stack.push({ at: i, closer });
@@ -109,6 +114,19 @@ function islandsOf(text: string): Island[] {
   const groups = outermost(closed, cut?.at ?? text.length);
   if (cut !== undefined) groups.push({ start: cut.at, end: text.trimEnd().length, depth: cutAt });
   return blankDeep(text, groups, closed);
+}
+
+/** Index of the quote that closes the one at `at`, or `at` where that is an apostrophe or stays open. */
+function endOfSingleQuoted(text: string, at: number): number {
+  if (!/[{[,:(=]\s{0,20}$/.test(text.slice(Math.max(0, at - 21), at))) return at;
+  const most = Math.min(text.length, at + SINGLE_QUOTED);
+  for (let i = at + 1; i < most; i++) {
+    const char = text[i];
+    if (char === "\\") i++;
+    else if (char === "\n") return at;
+    else if (char === "'" && /^\s{0,20}(?:[,:}\])]|$)/.test(text.slice(i + 1, i + 22))) return i;
+  }
+  return at;
 }
 
 /** The groups that lie in no other one and end before `before`, in order. */
@@ -140,27 +158,39 @@ function blankDeep(text: string, islands: readonly Group[], closed: readonly Gro
   });
 }
 
-type Repairs = { work: number };
-
 /** The value of an island, or undefined where it is prose in brackets. `isWhole`: nothing else is in the text or block. */
-function parse(content: string, isWhole: boolean, repairs: Repairs): unknown {
+function parse(content: string, isWhole: boolean): unknown {
   const value = strict(content);
-  if (value !== undefined) return isData(value, isWhole) ? value : undefined;
-  const head = content.slice(0, 400);
+  // A double cannot hold an integer of so many digits; the lenient parser keeps it as text.
+  if (value !== undefined && !/\d{16}/.test(content)) return isData(value, isWhole) ? value : undefined;
+  const plain = unescaped(content);
+  const head = plain.slice(0, 400);
   const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*["'{[“\d-]/ : /^\[\s*[{[]/).test(head);
-  if (!isPlausible || content.length > REPAIR_LENGTH) return undefined;
-  repairs.work += content.length * (content.length + 32 * (content.match(BRACKETED_QUOTE)?.length ?? 0));
-  if (repairs.work > REPAIR_WORK || (content.match(/[[{(+]/g)?.length ?? 0) > REPAIR_NESTING) return undefined;
-  try {
-    const repaired = strict(jsonrepair(content));
-    return isData(repaired, isWhole) ? repaired : undefined;
-  } catch {
-    return undefined;
-  }
+  if (!isPlausible) return undefined;
+  const read = parseLeniently(plain);
+  return read !== undefined && isData(read, isWhole) ? read : undefined;
 }
 
+/** JSON whose quotes were escaped for a shell, a log or HTML, with plain quotes. */
+function unescaped(content: string): string {
+  const head = content.slice(0, 40);
+  if (/^[{[][\s[{]*\\["']/.test(head)) return content.replace(/\\(["'\\])/g, "$1");
+  if (!/^[{[][\s[{]*&(?:quot|#34|#39|apos);/.test(head)) return content;
+  return content.replace(/&(quot|#34|apos|#39|lt|gt|amp);/g, (entity, name: string) => ENTITIES.get(name) ?? entity);
+}
+
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ["quot", '"'],
+  ["#34", '"'],
+  ["apos", "'"],
+  ["#39", "'"],
+  ["lt", "<"],
+  ["gt", ">"],
+  ["amp", "&"],
+]);
+
 // A brace with a quoted or plain name and a colon, or a comment; `{ return x; }` and `{name}` are code and templates.
-const OBJECT_HEAD = /^\{\s*(?:\/\/|\/\*|["'“‘][^"'”’\n]{0,100}["'”’]\s*:|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*:)/u;
+const OBJECT_HEAD = /^\{\s*(?:\/\/|\/\*|#|<!--|["'“‘][^"'”’\n]{0,100}["'”’]\s*[:=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s]))/u;
 
 /** `[1]` and `[2, 3]` in prose are citations; an object, or a list with objects or texts, is data. */
 function isData(value: unknown, isWhole: boolean): boolean {

@@ -55,7 +55,7 @@ function recordOf(pairs: readonly Pair[]): PairRecord {
 
 /** The pairs in line `i`: one, or several side by side where every part of the line is one. */
 export function pairsOfLine(lines: readonly string[], i: number): Pair[] {
-  const line = (lines[i] ?? "").trim().replace(/^(?:[-*•‣▪] +)/, "");
+  const line = (lines[i] ?? "").trim().replace(/^(?:(?:[-*•‣▪]|\d{1,3}[.)]) +)/, "");
   if (line === "" || line.length > 4096) return [];
   const logged = loggedPairs(line, i);
   if (logged.length > 0) return logged;
@@ -103,6 +103,8 @@ function pairOf(text: string, line: number, column: number): Pair | undefined {
     label += "**";
     value = value.slice(2).trim();
   }
+  // A bracket that closes elsewhere belongs to code.
+  if (/^[{[][^}\]]*$/.test(value)) return undefined;
   if (at[0] === ":" && /^\/\/|^\\/.test(bare.slice(at.index + 1))) return undefined;
   // `12:30`, `a:b` and `std::move` are no labels: a colon that ends one has a space behind it, or CJK around it.
   if (at[0] === ":" && value !== "" && !/^\s|^\*\*/.test(bare.slice(at.index + 1)) && !/^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(label))

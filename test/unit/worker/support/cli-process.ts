@@ -8,12 +8,13 @@ import { onTestFinished } from "vitest";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const MAIN = join(ROOT, "src", "cli", "main.ts");
+const QUICK = join(import.meta.dirname, "quick-worker.ts");
 
 type Line = Record<string, unknown>;
 
-function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe" = "ignore") {
+function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe" = "ignore", program = MAIN) {
   const plain = { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env };
-  return spawn(process.execPath, [MAIN, ...args], { cwd: ROOT, env: plain, stdio: [stdin, "pipe", "pipe"] });
+  return spawn(process.execPath, [program, ...args], { cwd: ROOT, env: plain, stdio: [stdin, "pipe", "pipe"] });
 }
 
 /** Runs one command line to its end. */
@@ -35,13 +36,21 @@ export class WorkerProcess {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly stderr: Promise<string>;
 
-  constructor(args: string[], env: NodeJS.ProcessEnv = {}) {
-    const child = launch(["worker", "--json", ...args], env) as ChildProcessByStdio<null, Readable, Readable>;
+  constructor(
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+    child = launch(["worker", "--json", ...args], env) as ChildProcessByStdio<null, Readable, Readable>,
+  ) {
     this.#child = child;
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     this.exited = once(child, "exit").then(([code, signal]) => ({ code, signal }));
     this.stderr = text(child.stderr);
     onTestFinished(() => void child.kill("SIGKILL"));
+  }
+
+  /** A desktop worker whose times are short, see quick-worker.ts. */
+  static quick(url: string, folder: string): WorkerProcess {
+    return new WorkerProcess([], {}, launch([url, folder], {}, "ignore", QUICK) as ChildProcessByStdio<null, Readable, Readable>);
   }
 
   kill(signal: NodeJS.Signals): void {

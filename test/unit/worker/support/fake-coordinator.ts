@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { createServer, type Server } from "node:http";
 import { type WebSocket, WebSocketServer } from "ws";
 import { onTestFinished } from "vitest";
 import { HEARTBEAT, HEARTBEAT_ACK } from "../../../../src/protocol/worker-messages.ts";
@@ -15,23 +16,52 @@ export class FakeCoordinator {
   /** Off: heartbeats are not answered. */
   heartbeats = true;
 
-  private constructor(server: WebSocketServer, port: number, network: string) {
+  /** What its clock shows more than this machine's, in ms. */
+  clockAhead = 0;
+  readonly #port: number;
+  #server: Server;
+  #sockets: WebSocketServer;
+
+  private constructor(server: Server, port: number, network: string) {
+    this.#server = server;
+    this.#sockets = this.#answerAt(server);
+    this.#port = port;
     this.host = `127.0.0.1:${port}`;
     this.url = `ws://${this.host}/`;
     this.network = network;
-    server.on("connection", (socket) => this.#dialled.put(new Connection(socket, this)));
+  }
+
+  #answerAt(server: Server): WebSocketServer {
+    server.on("request", (request, response) => {
+      const isHealth = request.url === "/v1/health";
+      const health = { status: "ok", workers_online: 0, network: this.network, timestamp: new Date(Date.now() + this.clockAhead).toISOString() };
+      response.writeHead(isHealth ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(isHealth ? health : { error: "not_found" }));
+    });
+    return new WebSocketServer({ server }).on("connection", (socket) => this.#dialled.put(new Connection(socket, this)));
+  }
+
+  /** Dies: every socket breaks without a close frame, and nobody listens any more. */
+  async stop(): Promise<void> {
+    for (const client of this.#sockets.clients) client.terminate();
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Comes back at the same address. */
+  async restart(): Promise<void> {
+    this.#server = createServer();
+    this.#sockets = this.#answerAt(this.#server);
+    await once(this.#server.listen(this.#port, "127.0.0.1"), "listening");
   }
 
   static async start(network = "eip155:10143"): Promise<FakeCoordinator> {
-    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-    await once(server, "listening");
+    const server = createServer();
+    await once(server.listen(0, "127.0.0.1"), "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
-    onTestFinished(() => {
-      for (const client of server.clients) client.terminate();
-      server.close();
-    });
-    return new FakeCoordinator(server, address.port, network);
+    const coordinator = new FakeCoordinator(server, address.port, network);
+    onTestFinished(() => coordinator.stop());
+    return coordinator;
   }
 
   /** The next worker that dials; none has said a word yet. */

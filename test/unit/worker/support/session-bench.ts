@@ -20,6 +20,8 @@ type Options = { profile?: Profile; network?: string; kept?: KeptResult[]; rando
 export class SessionBench {
   readonly state: SessionState;
   now = 0;
+  /** What the wall clock is ahead by because the machine slept. */
+  slept = 0;
   random: number;
   readonly effects: Effect[] = [];
 
@@ -30,7 +32,7 @@ export class SessionBench {
   }
 
   get wall(): number {
-    return WALL + this.now;
+    return WALL + this.now + this.slept;
   }
 
   get conn(): number {

@@ -1,0 +1,39 @@
+import { pairText } from "../protocol/worker-messages.ts";
+import { type KeyPair, signText } from "../receipt/ed25519.ts";
+import { ComputeRouterError } from "../sdk/index.ts";
+import { coordinatorName } from "../worker/node/desktop-worker.ts";
+import { CliError } from "./cli-error.ts";
+import { EXIT } from "./exit-code.ts";
+import { asking } from "./seeker.ts";
+import { coordinatorUrls } from "./url-option.ts";
+
+/** A pairing that was made. `pairedAt` is ISO 8601. */
+export type Claimed = { coordinator: string; pairedAt: string };
+
+/** Claims a pairing code for a worker's key, at the first of these coordinators that knows it. Throws CliError. */
+export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
+  const code = text.trim().toUpperCase();
+  let failure = new CliError(EXIT.usage, "no coordinator to claim the code at");
+  for (const url of urls) {
+    try {
+      const { paired_at } = await claimAt(url, key, code);
+      return { coordinator: coordinatorName(coordinatorUrls(url).socket), pairedAt: paired_at };
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
+      // The code may be another coordinator's, and one that could not be asked may be the one that knows it.
+      if (reason !== "invalid_code" && error.exit !== EXIT.unreachable) throw error;
+      if (failure.exit !== EXIT.unreachable) failure = error;
+    }
+  }
+  throw failure;
+}
+
+function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {
+  return asking({ url, user: "claim" }, async (client) => {
+    // The network is signed too: the same code may exist on the other instance [TR4].
+    const { network } = await client.health();
+    const signature = signText(pairText({ network, code, pubkey: publicKey }), secret);
+    return client.trust.claim({ pairing_code: code, provider_pubkey: publicKey, signature });
+  });
+}

@@ -1,0 +1,38 @@
+import { readKeyFile } from "../../worker/node/key-file.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
+import { claimPairing } from "../claim.ts";
+import { CliError } from "../cli-error.ts";
+import { command } from "../command.ts";
+import { EXIT } from "../exit-code.ts";
+import { print } from "../print.ts";
+import { WORKER_PLACE_ARGS } from "../worker-args.ts";
+import { workerPlan } from "../worker-plan.ts";
+
+/** `compute-router worker pair`. */
+export const workerPair = command({
+  name: "worker pair",
+  description: "Let this worker run the PRIVATE jobs of whoever made the code; the worker may be running",
+  args: {
+    code: { type: "positional", required: true, description: "Six characters, from the user's `compute-router pair create`" },
+    ...WORKER_PLACE_ARGS,
+    json: { type: "boolean", description: "Print JSON" },
+  },
+  many: ["url"],
+  run: async (args, all) => {
+    const { coordinators, keyFile } = workerPlan(args, all("url"));
+    const reading = readKeyFile(keyFile);
+    if (!reading.ok) throw new CliError(EXIT.key, reading.message);
+    const { publicKey } = reading.key;
+    const { coordinator, pairedAt } = await claimPairing(
+      coordinators.map(({ url }) => url),
+      reading.key,
+      args.code,
+    );
+    // The user id is a secret of the other side: it is not shown.
+    print(
+      args.json === true
+        ? JSON.stringify({ coordinator, provider_pubkey: publicKey, paired_at: pairedAt })
+        : `paired at ${coordinator}: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`,
+    );
+  },
+});

@@ -1,0 +1,68 @@
+import { configFolder } from "../../worker/node/config-folder.ts";
+import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
+import { CliError } from "../cli-error.ts";
+import { command } from "../command.ts";
+import { EXIT } from "../exit-code.ts";
+import { KEY_ARGS } from "../key-option.ts";
+import { print } from "../print.ts";
+
+/** A worker writes its status every 10 s at least. */
+const STALE_MS = 30_000;
+
+/** `compute-router worker status`. */
+export const workerStatus = command({
+  name: "worker status",
+  description: "Say what the running workers of this configuration folder do; exit 0: all online, 6: some are not, 9: none runs",
+  args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
+  run: (args) => {
+    const configDir = args["config-dir"];
+    const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const reports = runningWorkers(folder);
+    if (args.json === true) print(JSON.stringify(reports));
+    if (reports.length === 0) throw new CliError(EXIT.notRunning, "no worker runs here; start one: compute-router worker start");
+    if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
+    const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
+    if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
+  },
+});
+
+function reportText(report: StatusReport, now: number): string {
+  const { pid, started_at, provider_pubkey, llm, name, metrics, draining } = report;
+  const about = [
+    `process ${pid}`,
+    `up ${duration(now - Date.parse(started_at))}`,
+    `key ${shortKey(provider_pubkey)}`,
+    ...(name === null ? [] : [`name ${name}`]),
+    llm === null ? "tasks only" : `${llm.model} by ${llm.runtime}`,
+    ...(metrics === null ? [] : [metrics]),
+    ...(draining ? ["finishing"] : []),
+    ...(now - Date.parse(report.updated_at) > STALE_MS ? [`stands still: it last said something ${duration(now - Date.parse(report.updated_at))} ago`] : []),
+  ];
+  return [about.join("  "), ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`)].join("\n");
+}
+
+function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, tokens }: StatusReport["coordinators"][number], now: number): string {
+  const done = jobs.LLM_INFER.completed + jobs.TASK.completed;
+  const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
+  return [
+    `${state === "online" ? "●" : "○"} ${state}`,
+    coordinator,
+    ...(network === null ? [] : [network]),
+    ...(tier === null ? [] : [tier]),
+    `jobs ${done} done, ${failed} failed`,
+    ...(tokens > 0 ? [`${tokens} tokens`] : []),
+    ...(job === null ? [] : [`working on ${job.job_type} for ${duration(now - Date.parse(job.started_at))}`]),
+    ...(cause === null ? [] : [`(${cause})`]),
+  ].join("  ");
+}
+
+/** Milliseconds as the two largest units that matter. */
+function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}

@@ -1,0 +1,125 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { configFolder } from "../worker/node/config-folder.ts";
+import { type CoordinatorPlace, coordinatorName } from "../worker/node/desktop-worker.ts";
+import { defaultKeyFile } from "../worker/node/key-file.ts";
+import type { LlmWish } from "../worker/node/llm-finder.ts";
+import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics-server.ts";
+import { configFile, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
+import { CliError } from "./cli-error.ts";
+import { EXIT } from "./exit-code.ts";
+import { coordinatorUrls } from "./url-option.ts";
+
+/** The options of the `worker` commands, as they were said. */
+export type WorkerOptions = {
+  "llm-url"?: string | undefined;
+  model?: string | undefined;
+  runtime?: string | undefined;
+  "model-file"?: string | undefined;
+  "tasks-only"?: boolean | undefined;
+  name?: string | undefined;
+  network?: string | undefined;
+  metrics?: string | undefined;
+  key?: string | undefined;
+  "config-dir"?: string | undefined;
+};
+
+/** What a worker is to do: what was said, else what is configured, else what is usual. */
+export type WorkerPlan = {
+  coordinators: readonly CoordinatorPlace[];
+  /** Null: no LLM. */
+  wish: LlmWish | null;
+  name: string | undefined;
+  folder: string;
+  keyFile: string;
+  metrics: MetricsAddress | undefined;
+  /** The configuration that was read; null if there is none. */
+  config: WorkerConfig | null;
+  configFile: string;
+};
+
+/** Makes the plan. Throws CliError when options or configuration make no sense. */
+export function workerPlan(args: WorkerOptions, urls: readonly string[]): WorkerPlan {
+  const configDir = args["config-dir"];
+  const folder = configFolder(configDir === undefined ? {} : { configDir });
+  const file = configFile(folder);
+  const reading = readConfig(file);
+  if (!reading.ok) throw new CliError(EXIT.usage, reading.message);
+  const { config } = reading;
+  const key = args.key ?? config?.key;
+  const metrics = args.metrics ?? config?.metrics;
+  const name = args.name ?? config?.name;
+  return {
+    coordinators: coordinatorPlaces(urls, args.network, config),
+    wish: wishOf(args, config),
+    name,
+    folder,
+    keyFile: key === undefined ? defaultKeyFile(folder) : resolve(key),
+    metrics: metrics === undefined ? undefined : metricsAddress(metrics),
+    config,
+    configFile: file,
+  };
+}
+
+/** The coordinators that were said, else those of the environment, the configuration, this machine. */
+function coordinatorPlaces(urls: readonly string[], network: string | undefined, config: WorkerConfig | null): CoordinatorPlace[] {
+  const said = urls.length > 0 || process.env["ROUTER_BASE_URL"] ? (urls.length > 0 ? urls : [undefined]) : null;
+  const configured = config?.coordinators.map((place): CoordinatorPlace => ({
+    url: place.url,
+    ...(place.network !== undefined && { network: place.network }),
+  }));
+  const places =
+    said === null && configured !== undefined ? configured : (said ?? [undefined]).map((url): CoordinatorPlace => ({ url: coordinatorUrls(url).socket }));
+  if (network !== undefined) {
+    if (places.length > 1)
+      throw new CliError(EXIT.usage, "--network is for one coordinator; with several, write `network` beside each `url` in the configuration");
+    return places.map(({ url }) => ({ url, network }));
+  }
+  const names = places.map(({ url }) => coordinatorName(url));
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw new CliError(EXIT.usage, `--url: ${twice} is named twice`);
+  return places;
+}
+
+/** The LLM that is wanted; null for none. An option about the LLM replaces all that is configured about it. */
+function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | null {
+  const { runtime, model, "llm-url": llmUrl, "model-file": modelFile } = args;
+  if (runtime !== undefined && runtime !== "embedded") throw new CliError(EXIT.usage, `--runtime: the only one is "embedded"; for a server say --llm-url`);
+  if (modelFile !== undefined && runtime === undefined) throw new CliError(EXIT.usage, "--model-file is for --runtime embedded");
+  if (modelFile !== undefined && !existsSync(modelFile)) throw new CliError(EXIT.usage, `--model-file: there is no file ${modelFile}`);
+  if (runtime !== undefined && llmUrl !== undefined) throw new CliError(EXIT.usage, "say --runtime embedded or --llm-url, not both");
+  if (args["tasks-only"] === true) {
+    if (runtime !== undefined || llmUrl !== undefined || model !== undefined)
+      throw new CliError(EXIT.usage, "--tasks-only leaves no use for --llm-url, --model or --runtime");
+    return null;
+  }
+  if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };
+  if (llmUrl === undefined && model === undefined && config !== null) return configuredWish(config.llm);
+  return { kind: "found", ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) };
+}
+
+function configuredWish(llm: WorkerConfig["llm"]): LlmWish | null {
+  switch (llm.kind) {
+    case "none":
+      return null;
+    case "embedded":
+      return { kind: "embedded", ...(llm.model_file !== undefined && { modelFile: resolve(llm.model_file) }) };
+    case "find":
+      return { kind: "found", ...(llm.url !== undefined && { llmUrl: llm.url }), ...(llm.model !== undefined && { model: llm.model }) };
+    default:
+      return llm satisfies never;
+  }
+}
+
+/** The same wish as the configuration writes it. */
+export function configOfWish(wish: LlmWish | null): WorkerConfig["llm"] {
+  if (wish === null) return { kind: "none" };
+  if (wish.kind === "embedded") return { kind: "embedded", ...(wish.modelFile !== undefined && { model_file: wish.modelFile }) };
+  return { kind: "find", ...(wish.llmUrl !== undefined && { url: wish.llmUrl }), ...(wish.model !== undefined && { model: wish.model }) };
+}
+
+function metricsAddress(text: string): MetricsAddress {
+  const address = readMetricsAddress(text);
+  if (address === null) throw new CliError(EXIT.usage, `--metrics: "${text}" is no address as 127.0.0.1:9464`);
+  return address;
+}

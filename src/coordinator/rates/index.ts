@@ -1,0 +1,3 @@
+export { type Flow, freshFlow, type Passage, takeFrame } from "./flow.ts";
+export { networkOf } from "./network.ts";
+export { SlidingCount } from "./sliding-count.ts";

@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
+import { isRunning, processTag, readProcessTag, thisProcess } from "./process-id.ts";
+import type { WorkerStatus } from "./worker-status.ts";
+
+const Count = z.int().min(0);
+const JobCounts = z.object({ completed: Count, failed: Count, cancelled: Count });
+
+/** What a running worker says about itself in a file, for `compute-router worker status`. Times are ISO 8601. */
+export const StatusReport = z.object({
+  version: z.literal(1),
+  pid: z.int().positive(),
+  started_at: z.string(),
+  updated_at: z.string(),
+  provider_pubkey: z.string(),
+  name: z.string().nullable(),
+  metrics: z.string().nullable(),
+  draining: z.boolean(),
+  llm: z.object({ runtime: z.string(), model: z.string() }).nullable(),
+  coordinators: z.array(
+    z.object({
+      coordinator: z.string(),
+      state: z.enum(["connecting", "online", "offline", "stopped"]),
+      cause: z.string().nullable(),
+      network: z.string().nullable(),
+      tier: z.string().nullable(),
+      authenticated: z.boolean(),
+      reconnects: Count,
+      job: z.object({ job_id: z.string(), job_type: z.enum(["LLM_INFER", "TASK"]), started_at: z.string() }).nullable(),
+      jobs: z.object({ LLM_INFER: JobCounts, TASK: JobCounts }),
+      tokens: Count,
+    }),
+  ),
+});
+/** See the schema of the same name. */
+export type StatusReport = z.infer<typeof StatusReport>;
+
+/** What a report says besides the status. Times are the wall clock in ms since the epoch. */
+export type ReportAbout = { pid: number; startedAt: number; now: number; publicKey: string; name: string | null; metrics: string | null };
+
+/** The status as others read it. */
+export function statusReport({ draining, llm, links }: WorkerStatus, about: ReportAbout): StatusReport {
+  return {
+    version: 1,
+    pid: about.pid,
+    started_at: iso(about.startedAt),
+    updated_at: iso(about.now),
+    provider_pubkey: about.publicKey,
+    name: about.name,
+    metrics: about.metrics,
+    draining,
+    llm,
+    coordinators: links.map(({ coordinator, link, cause, network, tier, authenticated, reconnects, job, jobs, tokens }) => ({
+      coordinator,
+      state: link,
+      cause,
+      network,
+      tier,
+      authenticated,
+      reconnects,
+      job: job === null ? null : { job_id: job.id, job_type: job.type, started_at: iso(job.since) },
+      jobs: { LLM_INFER: outcomes(jobs.LLM_INFER), TASK: outcomes(jobs.TASK) },
+      tokens,
+    })),
+  };
+}
+
+function outcomes({ completed, failed, cancelled }: z.infer<typeof JobCounts>): z.infer<typeof JobCounts> {
+  return { completed, failed, cancelled };
+}
+
+/** The file in which this process tells its status; readable by its owner only, replaced in one step. */
+export class StatusFile {
+  readonly #file: string;
+
+  constructor(folder: string) {
+    this.#file = join(folder, `worker.${processTag(thisProcess())}.status.json`);
+  }
+
+  /** A disk that takes nothing costs the worker its status, not its work. */
+  write(report: StatusReport): void {
+    try {
+      writeFileSync(`${this.#file}.new`, `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 });
+      renameSync(`${this.#file}.new`, this.#file);
+    } catch {
+      this.remove();
+    }
+  }
+
+  remove(): void {
+    for (const file of [this.#file, `${this.#file}.new`]) rmSync(file, { force: true });
+  }
+}
+
+/** The reports of all workers of this folder that run. Files of dead ones are cleared away. */
+export function runningWorkers(folder: string): StatusReport[] {
+  const reports: StatusReport[] = [];
+  for (const file of filesOf(folder)) {
+    const owner = readProcessTag(/^worker\.([\d-]+)\.status\.json(?:\.new)?$/.exec(file)?.[1] ?? "");
+    if (owner === null) continue;
+    if (!isRunning(owner)) rmSync(join(folder, file), { force: true });
+    else if (file.endsWith(".json")) reports.push(...readReport(join(folder, file)));
+  }
+  return reports;
+}
+
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function readReport(file: string): StatusReport[] {
+  try {
+    return [StatusReport.parse(JSON.parse(readFileSync(file, "utf8")))];
+  } catch {
+    return [];
+  }
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

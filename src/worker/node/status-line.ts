@@ -1,0 +1,96 @@
+import { printable } from "./printable.ts";
+import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
+
+/** What the lines need besides the status. `now` is the wall clock in ms since the epoch. */
+export type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
+
+/** The status, cut to the width of the terminal: one line, or one for each coordinator and one for what they share. */
+export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] {
+  const { links, llm } = status;
+  const key = `key ${shortKey(frame.publicKey)}`;
+  const model = llm?.model ?? "tasks only";
+  const [only] = links;
+  if (links.length === 1 && only !== undefined) {
+    return [
+      marked(
+        only,
+        status,
+        [stateOf(only, status), nameOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)],
+        frame,
+      ),
+    ];
+  }
+  const state = Math.max(...links.map((link) => stateOf(link, status).length));
+  const name = Math.max(...links.map((link) => nameOf(link).length));
+  const lines = links.map((link) =>
+    marked(
+      link,
+      status,
+      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
+      frame,
+    ),
+  );
+  return [...lines, cut(`  ${[key, model, ...speedOf(links)].join("  ")}`, frame.columns)];
+}
+
+/** A public key short enough to read and to compare at a glance. */
+export function shortKey(publicKey: string): string {
+  return `${publicKey.slice(0, 4)}…${publicKey.slice(-4)}`;
+}
+
+function stateOf({ link }: LinkStatus, { draining }: WorkerStatus): string {
+  return draining && link !== "stopped" ? "finishing" : link;
+}
+
+function nameOf({ network, coordinator }: LinkStatus): string {
+  return `${instanceOf(network)}${coordinator}`;
+}
+
+/** The instance that serves a network, as a word. */
+function instanceOf(network: string | null): string {
+  if (network === null) return "";
+  const [namespace] = network.split(":");
+  if (namespace === "eip155") return "evm ";
+  return namespace === "solana" ? "svm " : `${namespace} `;
+}
+
+function tierOf({ link, authenticated, tier }: LinkStatus): string[] {
+  if (link !== "online") return [];
+  return [authenticated ? (tier ?? "signed") : "not signed"];
+}
+
+function countsOf({ jobs }: LinkStatus): string[] {
+  const completed = jobs.LLM_INFER.completed + jobs.TASK.completed;
+  const all = completed + jobs.LLM_INFER.failed + jobs.TASK.failed;
+  // Never rounded up to 100%.
+  return [`jobs ${all}`, ...(all > 0 ? [`ok ${Math.floor((100 * completed) / all)}%`] : [])];
+}
+
+function speedOf(links: readonly LinkStatus[]): string[] {
+  const tokens = links.reduce((sum, link) => sum + link.tokens, 0);
+  const ms = links.reduce((sum, link) => sum + link.tokenMs, 0);
+  return ms > 0 ? [`${Math.round((1000 * tokens) / ms)} tok/s`] : [];
+}
+
+/** What it does now. Seconds are said only of a job that takes some. */
+function workOf({ job, waits }: LinkStatus, now: number): string[] {
+  if (job === null) return waits ? ["waiting for the LLM"] : [];
+  const seconds = Math.floor((now - job.since) / 1000);
+  return [["working", ...(seconds > 0 ? [`${seconds} s`] : []), ...(job.chars > 0 ? [`${job.chars} characters`] : [])].join(" ")];
+}
+
+function marked(link: LinkStatus, status: WorkerStatus, parts: string[], { color, columns }: StatusFrame): string {
+  const mark = link.link === "online" ? "●" : "○";
+  return `${color ? paint(mark, link, status) : mark} ${cut(parts.join("  "), columns - 2)}`;
+}
+
+/** The network is in the coordinator's words, the model in the runtime's. */
+function cut(text: string, columns: number): string {
+  const characters = [...printable(text)];
+  return characters.length > columns ? `${characters.slice(0, Math.max(0, columns - 1)).join("")}…` : characters.join("");
+}
+
+function paint(mark: string, { link }: LinkStatus, { draining }: WorkerStatus): string {
+  const code = link === "stopped" ? 31 : link === "online" && !draining ? 32 : 33;
+  return `\u001B[${code}m${mark}\u001B[39m`;
+}

@@ -1,0 +1,204 @@
+import type { PhraseList } from "./phrases.ts";
+
+/** Phrases that blame, complain or tell of a loss; the form is told in `phrases.ts`. */
+export const BLAME: PhraseList = [
+  [
+    -3,
+    `would|will|do|can|could|wouldn't|won't|don't|can't|cannot|couldn't ?not ?in ?good ?conscience|honestly not|never|recommend* ?be|ever|recommend* ?coming|going|back|buy|return|order|shop|use|recommend*
+    won't|wouldn't|don't|can't|couldn't|cannot|not|never ?be ?honestly|really|ever recommend*
+    will|would|do not recommend*
+    won't|never|wouldn't ?likely|probably|ever ?be going|coming|returning|back|return|ordering|buying|visiting|shopping|using ?back|again
+    2|two thumbs down
+    thumbs down
+    give ?it|them|this ?only|just no|one|zero|two|1|0|2|half stars|star
+    no stars
+    below average|par|expectations|standard
+    not my idea of
+    the chills|creeps
+    out of luck
+    not|isn't|wasn't|never|hardly|barely|aren't ?even|really worth ?it|the|a|my|your|buying|watching|reading ?price|money|time|trouble|wait|effort
+    waste|wasted|wasting of|my|your|our|time|money|an|two|three|hours ?a|my|your|our|good|perfectly
+    complete|total|utter|what|such ?a|and waste|mess|joke|disaster|rubbish|failure|disappointment|letdown|shame|nightmare|scam|pity
+    stay|steer|keep|run ?well|far away|clear
+    avoid at|like|this|these|them|it|if ?all|the ?costs|plague
+    at all costs
+    never|no|won't|not|don't|nor|wouldn't ?again|be|ever|go|buy|order|shop|use|come|fly|stay|book|return|ordering|buying|coming|flying|using|recommend* ?here|with|there|back|from|this|you|them|it|will|to again|back|return|anyone
+    never again
+    last|final time|order|purchase|visit|stay
+    thanks|thank for ?you wasting|ruining|nothing|losing|ignoring|breaking|charging|cancelling|canceling|lying
+    rip off
+    a|such ?complete|total|real|bad|sick|big joke
+    i'll never get back
+    want|demand|need|give ~ money back
+    zero|0|one|1|minus|negative ?out star|stars
+    throw|threw|thrown|straight|goes|went ~ bin|trash|garbage|away
+    sick and|of tired|this|these|it|being
+    piece of crap|junk|garbage|trash|shit|rubbish
+    i've|have had enough
+    fed up
+    taking|take my|our business|custom elsewhere
+    a slap in the face
+    drives|driving|drove me|us crazy|mad|insane|nuts
+    i|we|you can't|cannot stand ?it|this|the
+    lost|lose|losing their|his|her|our|my jobs|job|lives|life|home|homes|customers|faith|trust|patience
+    were|was|been|are ?brutally killed|murdered|injured|wounded|arrested|robbed|fired|attacked`,
+  ],
+  [
+    -2,
+    `peeled|rubbed|wore|worn|washed|flaked|chipped|fallen off|away|out
+    so narrow|small|tiny|loud|slow|thin|dark|cold|hot|noisy|heavy|complicated|weak|bad|boring that
+    asked for ~ and|but got|received
+    when it feels like it
+    old one ~ better
+    walked|left halfway|before|early
+    imagine paying|waiting|spending
+    who approved|allowed|wrote|signed
+    don't|can't see|understand|get|know why|how anyone|people|this|they
+    behind|over schedule|budget
+    never admit*|listen*|apologi*|learn*|clean*|deliver*|answer*
+    every single morning|day|night|week
+    tough|dry|hard|cold as leather|stone|ice|rubber|wood|bone
+    ran|run|runs|running out of
+    for the wrong|worse
+    up all night
+    too long
+    on my|our nerves
+    file|filed|files for ?for bankruptcy
+    lost|lose|loses|losing my|our|his|her|their wallet|keys|phone|passport|mother|father|son|daughter|dog|cat
+    behind my|our back
+    not|hardly ?the what|quality ?was ?i|we shown|pictured|advertised|described|promised|paid|ordered|expected
+    just what i|we|they needed|wanted a|an|another
+    breaks|broke|rips|tears|scratches|stains easily
+    sharp edges
+    building|construction site
+    sold for
+    heard nothing
+    nothing ?has happened|changed|worked|helped
+    can't|couldn't|unable|impossible|not ?able ?to ?even log|sign|get|install|connect|reach|open|access|cancel|update|find ?in|into|out|through ?any
+    times ?and heard|nobody|nothing|still
+    which|that never arrived|came|worked|happened
+    no instructions|manual|receipt|support|updates|staff|towels|parking|lift|seats
+    kept ?us|me awake|waiting
+    in the rain|cold|dark
+    prices|price|rent|fees have|has|had|keep|keeps doubled|tripled|risen|rising|climbing|exploded
+    if you enjoy|like|love waiting|queues|queuing|standing|being|paying|losing
+    what genius
+    who thought|designed|decided
+    waited|wait|waiting|waits and waited|waiting
+    waited|wait|waiting|took|takes|taking|spent ?for|over|more|an|on|in|about|us|me|almost|nearly ~ hour|hours|forever|ages|weeks|months|long
+    in vain
+    under no circumstances
+    no excuse
+    nothing ?really for|special|here|good
+    rarely|not|never|isn't a good sign|idea|experience
+    the only downside|complaint|problem|negative|con
+    no real improvement
+    blew|blows|blown up|out
+    low|poor|bad|terrible|cheap|inferior|awful quality
+    cut|cuts|cutting off|out|corners
+    hard|difficult|impossible|tough|tricky|annoying|tedious ?to to hear|use|find|read|reach|open|understand|hold|clean|install|set|get|believe|follow|see|navigate|watch|sit
+    have|has|had|need|needs|needed to|be be|constantly|keep|replaced|hold|repaired|fixed|restart|reset|reboot|restarted|resend|re|charge|chase|wait
+    pull|pulled|takes|took forever|ages
+    do|does|did|doesn't|didn't|don't not|the|do ?the job
+    dropped|drops|drop calls|call|connection|connections
+    look|looks|feel|feels|sound|sounds|smell|smells ?very|so|really|just|and cheap|bad|awful|weird|fake|old|dated|wrong|off|horrible
+    as long|far|if away|you
+    wasn't|isn't|weren't|aren't|not ?so|that|really|very|too|all|at ?very|all good|great|bad|fresh|fun|nice|clean|friendly|impressed|pleasant|best|tasty|easy|comfortable|sharp|clear|user|smooth|helpful
+    should've|should have ?been
+    not|isn't|wasn't user|very|all|so|that|really friendly|good|great
+    regret buying|ordering|coming|going|this
+    feel|felt|feeling sick|ripped|cheated|scammed|robbed|sorry|bad|ill|awful|betrayed|ignored|let
+    sick of
+    tired of
+    over ?my|the cooked|priced|rated|hyped|head
+    going|gone|goes|went downhill
+    cold|stale|raw|burnt|soggy|dry|greasy|undercooked|rude|slow|dirty|broken|late and
+    no ?more|longer thanks|thank|longer
+    left|leaves ~ crying|disappointed|hungry|unanswered|stranded|waiting|disgusted
+    not|isn't|wasn't|don't|didn't|aren't|never|nothing|no|hardly ?exactly|quite|really|nearly|even|the|a|particularly|very|even ?the|as ?as good|great|happy|impressed|helpful|friendly|satisfied|amused|enough|clean|comfortable|pleased|fun|funny|recommended|worth|special|fresh|reliable|easy|sure|clear|fair|ok|okay|acceptable|cool|nice|thing|same|compelling|interesting|right
+    let|lets|letting|been ?me|us|you|him|her|them|everyone|customers|fans|people down
+    fall|falls|fell|falling|came|comes|coming|fallen|broke|breaks ?right apart|off|flat|short|loose|undone
+    stop|stops|stopped|quit|quits ?suddenly working|responding|replying|answering|charging|loading|functioning|turning|syncing
+    doesn't|didn't|won't|don't|never|not|isn't|can't|couldn't|wouldn't|barely|hardly|aren't ?even|always|seem|really|ever|properly ?to work*|respond*|arrive*|show*|reply|replied|answer*|help*|listen*|fit|fits|last|lasted|load*|open*|connect*|charge|charges|charged|start*|turn*|install*|sync*|explain*|apologi*|understand*|function*|happen*
+    not|isn't|wasn't|doesn't|don't|didn't ?even|really|at|look|feel|taste ?what|like|as|the|quite ?what|the ~ described|pictured|advertised|expected|picture|promised|pictures|ordered|photo
+    nothing ?at|what ?all like the|what|it ?picture|description|photos
+    no|not|without|zero ?a|any|an|get|got|getting|received|hear|heard ?a|any|an|single ?a answer*|reply|replies|response*|apology|explanation|refund*|help|support|sign|idea|clue|hope|warning|respect|communication|way|reason|signal|point|luck|hot|internet|wifi|substance|personality|depth|plot|chemistry|fun|sense|thanks|one ?water|from|seems|cares|answers
+    nobody|none|noone|no|not ?one|a|of ?soul ?them|single ?seems|seemed|ever|to|even ?to care*|answer*|help*|call*|repl*|came|come|listen*|show*|know*|knew|respond*|bother*|pick*|anything|want*
+    let alone
+    still|been|keep|kept|we're|i'm ?am|are|is|been|i'm ?on|have ?no wait*|hold|waiting|haven't|hasn't|broken|missing|nothing|pending|stuck
+    on hold
+    more|over|for ?than ~ hours|hour|weeks|months ?late
+    hours|hour|days|minutes|weeks|months|again late|delayed|waiting|wait|delay
+    keeps|kept|keep|constantly|always|continually|randomly|repeatedly crash*|freez*|fail*|break*|los*|stop*|disconnect*|timing|drop*|reset*|shut*|asking|ask|saying|happening|bugging|lagging|ringing
+    double|twice|over charged|billed
+    charged|billed|charge ?me|us ~ twice|double|cancelled|canceled|never|again|extra|wrong
+    is|was|are|were|went|be|been|goes|site|app|server|website|service|keeps ?still|now|completely|all|going ?going down|offline|dead|broken ?again
+    too expensive|small|loud|slow|hot|cold|long|short|salty|heavy|complicated|sweet|big|dark|late|tight|thin|much|many|little|few|thick|dry|weak|hard|soft|low|high|noisy|predictable|bright|far|difficult|crowded|often
+    way|far|much|bit|little|just too
+    had|seen|known|tasted|eaten|read ~ better
+    expected|deserve*|expect|hoped|wanted|thought|needs|need|needed|could|should|must ?be|do|get|have|for|it|was|so ?be|done|been|was|to ?be ?much better|more|improve*|improvement
+    could|should|would ?have ?been|be|done better|great|good|nice|perfect|excellent|decent|fun|easier|fantastic
+    could|should be better|improved|faster|cheaper|nicer
+    leave*|left a|much|something|lot ?lot to be|to desired|be ?desired
+    nothing|not|little|hardly to|much|special|new|anything ?special|to ?to write home|about ?about
+    you get what you pay
+    don't|never|wouldn't waste|buy|bother|fall|spend|believe|trust|touch|expect
+    save yourself|your the|money|trouble|hassle|time
+    spend your|my|our money elsewhere|somewhere
+    look* elsewhere|like ?a ?trash|garbage|toy
+    taste*|smell*|feel*|look*|sound*|reek* ?like|of ?a cardboard|plastic|rubber|soap|garbage|trash|chalk|metal|feet|glue|dust|smoke|mould|mold|chemicals|burnt|cheap|fish|gasoline|damp|rotten|dog|sewage|stale
+    parts|pieces|screws|pages|half|items|features|luggage|bag|bags|order|package|parcel ?of|are|is|was|were|still|have|has|the|never ?the ?been|parts|features ?are|were|is missing|gone|lost|broken|damaged|deleted|stolen|arrived|cancelled
+    out of order|stock|control|touch|date|hand|sync|business
+    yeah right
+    oh|well|how|ah great|wonderful|fantastic|brilliant|lovely|nice|awesome|joy|perfect|typical
+    why|what ~ even|earth|hell|heck|fuck
+    what|where|who|why|how the|on|in hell|heck|fuck|earth|world
+    gave|give|given|giving up
+    returned|return|returning|sent|send|sending|take|took ?it|them|this|the ?straight|right ?back same|immediately|back
+    would ?have ?to return
+    wanted|trying|tried|wants ?so ?hard to love|like|enjoy|believe|be
+    was|were|is|are supposed to
+    instead of
+    rather than
+    less|worse than ?i expected
+    no|any|not longer|more work*|available|support*|trust|use
+    hung|hang up
+    get|got|getting|gets|becomes|became old|worse|stuck|boring|sick|lost|cold|repetitive|hot
+    how|why ~ possible|hard|difficult
+    at best
+    go|goes|going|went wrong|bad|down|nowhere|downhill|under
+    up ?to ~ standard|scratch
+    not|isn't|doesn't up|live to|up
+    no hot water
+    without power|water|electricity|heating|internet|notice|warning|asking|permission|explanation
+    against my|our|their will
+    not|never|hardly|barely|nowhere near ?enough
+    at|on the floor|ground|fault
+    mess|screw|screwed|messed|messes|messing ?me|it|this|everything up|around
+    drain* ~ battery|phone
+    full|lots|loads|ton|tons|plenty|riddled|packed of|with ads|bugs|errors|lies|holes|cliches|typos|mistakes|spam|hate|water
+    third|fourth|second|5th|4th|3rd|2nd replacement|attempt|ticket
+    have|had|having|make|made to|me ?me call|wait|pay|ask|beg|fight|return|buy|chase|resort|queue
+    killing|kills|kill|killed me|off|us
+    breaks|broke|breaking ?my heart
+    my|our|the back|neck|head|throat|stomach|feet|tooth|teeth ?is|are|still hurt*|aches|sore|killing
+    cancel|close|delete|deleted|cancelled|unsubscribe|closing|cancelling ?my account|subscription|membership|order|flight|flights
+    flight|flights|train|bus|order|appointment|trip|concert|show|game ?has|have|is|was|got ?been|was|just|again cancel*|delayed|late|postponed
+    miss|missed|missing ?my|our|the|a|his|her connection|flight|train|bus|deadline|connecting|wedding|opportunity
+    lost|lose|losing|loses my|our|all|data|your ?my|our bag|bags|luggage|baggage|data|work|order|files|photos|money|connection|suitcase|game|match`,
+  ],
+  [
+    -1,
+    `not|isn't|doesn't|don't|didn't ?really|look|feel|seem ?like|as|so ?a good|great|much|well
+    half of the
+    three|four|five|six|several|many|multiple|countless times|calls|emails|weeks|months|days|hours
+    again and again
+    over and over
+    every single time
+    nothing new|about|happens|happened|works|helped|changed|special
+    no one
+    sorry to|for|but
+    for no reason
+    raise|raised|doubled|tripled|hiked|hike the|their|its|my ?the price|prices|fees|fee|rent|taxes`,
+  ],
+];

@@ -1,0 +1,71 @@
+import { PHRASES } from "./phrases.ts";
+import type { Token } from "./tokens.ts";
+
+/** A phrase found at a token: its valence, and the token after its last. */
+export type PhraseMatch = { readonly valence: number; readonly end: number };
+
+type Slot = { readonly words: ReadonlySet<string>; readonly beginnings: readonly string[]; readonly isOptional: boolean; readonly isGap: boolean };
+type Phrase = { readonly valence: number; readonly slots: readonly Slot[] };
+
+const GAP = 4;
+
+function slotOf(source: string): Slot {
+  const isOptional = source.startsWith("?");
+  const choices = (isOptional ? source.slice(1) : source).split("|");
+  return {
+    words: new Set(choices.filter((choice) => !choice.endsWith("*"))),
+    beginnings: choices.filter((choice) => choice.endsWith("*")).map((choice) => choice.slice(0, -1)),
+    isOptional,
+    isGap: source === "~",
+  };
+}
+
+const BY_FIRST = new Map<string, Phrase[]>();
+const BY_BEGINNING: { beginning: string; phrase: Phrase }[] = [];
+for (const [valence, list] of PHRASES) {
+  for (const line of list.split("\n")) {
+    const slots = line.trim().split(/\s+/).map(slotOf);
+    const phrase = { valence, slots };
+    for (const word of slots[0]?.words ?? []) {
+      const others = BY_FIRST.get(word);
+      if (others === undefined) BY_FIRST.set(word, [phrase]);
+      else others.push(phrase);
+    }
+    for (const beginning of slots[0]?.beginnings ?? []) BY_BEGINNING.push({ beginning, phrase });
+  }
+}
+
+/** The longest phrase that begins at token `at`, the first listed of equals; undefined if none does. Constant work. */
+export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | undefined {
+  const first = tokens[at];
+  if (first?.kind !== "word") return undefined;
+  let best: PhraseMatch | undefined;
+  const consider = ({ valence, slots }: Phrase) => {
+    const end = matchFrom(tokens, at + 1, slots, 1);
+    if (end !== undefined && end > (best?.end ?? 0)) best = { valence, end };
+  };
+  BY_FIRST.get(first.text)?.forEach(consider);
+  for (const { beginning, phrase } of BY_BEGINNING) if (first.text.startsWith(beginning)) consider(phrase);
+  return best;
+}
+
+function matchFrom(tokens: readonly Token[], at: number, slots: readonly Slot[], index: number): number | undefined {
+  const slot = slots[index];
+  if (slot === undefined) return at;
+  const token = tokens[at];
+  const isWord = token?.kind === "word";
+  if (slot.isGap) {
+    for (let skipped = 0; skipped <= GAP; skipped++) {
+      const end = matchFrom(tokens, at + skipped, slots, index + 1);
+      if (end !== undefined) return end;
+      if (tokens[at + skipped]?.kind !== "word") return undefined;
+    }
+    return undefined;
+  }
+  const fits = isWord && (slot.words.has(token.text) || slot.beginnings.some((beginning) => token.text.startsWith(beginning)));
+  if (fits) {
+    const end = matchFrom(tokens, at + 1, slots, index + 1);
+    if (end !== undefined) return end;
+  }
+  return slot.isOptional ? matchFrom(tokens, at, slots, index + 1) : undefined;
+}

@@ -1,0 +1,184 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TestHub, commitInput, until } from "../support/worker-hub.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const HOUR = 3_600_000;
+
+/** The alarm as the platform rings it, until it has met something: the hub begins anew in a turn of its own. */
+async function tickUntil(hub: TestHub, ms: number, met: () => Promise<boolean>, ticks: number): Promise<void> {
+  for (let tick = 0; tick < ticks; tick++) {
+    if (await met()) return;
+    await hub.pass(ms);
+  }
+  expect(await met()).toBe(true);
+}
+
+describe.each([
+  ["in one life", async () => {}],
+  ["over a loss of memory", (hub: TestHub) => hub.evict()],
+])("the clock is put back by an hour, %s", (_, between) => {
+  test("[JB4] a job that waits fails when its window is over, not an hour later", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const id = await hub.commit();
+    hub.skip(-HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    await tickUntil(hub, 2_000, async () => (await hub.job(id)).status === "failed", 20);
+  });
+
+  test("[JB4] a worker that never answers loses its job when its time is over", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.assigned();
+    hub.skip(-HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    await tickUntil(
+      hub,
+      5_000,
+      async () => {
+        // One that wakes: the platform's own clock, which notes the others, is not put back here.
+        worker.send({ type: "heartbeat", beat: 1 });
+        return (await hub.job(id)).status !== "assigned";
+      },
+      10,
+    );
+  });
+
+  test("[WS6] a silent worker is closed when its time is over", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    await hub.worker();
+    hub.skip(-HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    await tickUntil(hub, 10_000, async () => (await hub.stub.workersOnline()) === 0, 10);
+  });
+
+  test("[WS2] a stranger is closed when its time is over", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const stranger = await hub.connect();
+    hub.skip(-HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    for (let tick = 0; tick < 3; tick++) await hub.pass(5_000);
+    expect(await stranger.closed()).toBe(4008);
+  });
+
+  test("[JB9] a job in work is finished as if nothing had been", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    hub.skip(-HOUR);
+    await between(hub);
+    expect((await worker.complete(job)).status).toBe("accepted");
+    expect((await hub.job(id)).status).toBe("completed");
+    await hub.commit();
+    await worker.assigned();
+  });
+
+  test("[API5] an idempotency key still stands for its job", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
+    await hub.stub.commit(input);
+    hub.skip(-HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    expect(await hub.stub.commit({ ...input, id: crypto.randomUUID() })).toMatchObject({ ok: true, jobId: input.id });
+  });
+
+  test("[WS4] a parked worker is parked for an hour at most", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    await hub.sql(`UPDATE keys SET parked_until = ${Date.now() + HOUR}`);
+    worker.close();
+    await hub.online(0);
+    hub.skip(-12 * HOUR);
+    await between(hub);
+    await hub.stub.wake();
+    await hub.inside(() => {});
+    const again = await hub.connect(worker.key);
+    again.send(again.registration());
+    const refusal = await again.next("register_ack");
+    expect(refusal).toMatchObject({ status: "error", error: "parked" });
+    expect(Number(refusal["retry_after_s"])).toBeLessThanOrEqual(3_600);
+  });
+});
+
+test("[JB9] D1 that was down is asked again soon after the clock was put back", async () => {
+  const hub = new TestHub();
+  hub.skip(0);
+  let asked = 0;
+  await hub.breakD1({ batch: () => Promise.reject(new Error(`down ${asked++}`)) });
+  const id = await hub.commit();
+  await until(async () => asked > 0, "asked");
+  await hub.healD1();
+  hub.skip(-HOUR);
+  await hub.stub.wake();
+  await tickUntil(hub, 2_000, async () => (await hub.sql("SELECT id FROM jobs WHERE synced_rev < rev")).length === 0, 40);
+  expect((await hub.job(id)).id).toBe(id);
+});
+
+test("[API6] a request that waits is let go when the clock is put back, not held an hour", async () => {
+  const hub = new TestHub();
+  hub.skip(0);
+  const id = await hub.commit();
+  const waiting = hub.request(`/v1/jobs/${id}?wait=25`);
+  await hub.stub.workersOnline();
+  hub.skip(-HOUR);
+  await hub.stub.wake();
+  expect((await waiting).body).toMatchObject({ id, status: "pending" });
+});
+
+describe("the clock goes forward", () => {
+  test("[API5] an idempotency key is kept for 24 hours and forgotten then", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
+    await hub.stub.commit(input);
+    hub.skip(23.9 * HOUR);
+    await hub.stub.wake();
+    expect(await hub.stub.commit({ ...input, id: crypto.randomUUID() })).toMatchObject({ ok: true, jobId: input.id });
+    hub.skip(0.2 * HOUR);
+    const fresh = crypto.randomUUID();
+    expect(await hub.stub.commit({ ...input, id: fresh })).toMatchObject({ ok: true, jobId: fresh });
+    await hub.stub.wake();
+    expect(await hub.stub.commit({ ...input, id: crypto.randomUUID() })).toMatchObject({ ok: true, jobId: fresh });
+  });
+
+  test("[JB9] by a day: what waits ends, what was done is still there, and workers that come again work", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const done = await hub.commit();
+    await worker.complete(await worker.assigned());
+    worker.close();
+    await hub.online(0);
+    const waiting = await hub.commit();
+    await hub.pass(24 * HOUR);
+    expect(await hub.job(waiting)).toMatchObject({ status: "failed", result: { error: "deadline_exceeded" } });
+    expect(await hub.job(done)).toMatchObject({ status: "completed" });
+    const next = await hub.commit();
+    expect((await (await hub.worker()).assigned()).job_id).toBe(next);
+  });
+});
+
+test("[JB9] a storage that cannot forget does not keep the cron from waking the hub", async () => {
+  const hub = new TestHub();
+  hub.skip(0);
+  const id = await hub.commit();
+  await hub.sql("INSERT INTO idempotency VALUES ('u', 'old', 'f', 'j', 0)");
+  await hub.sql("CREATE TRIGGER broken BEFORE DELETE ON idempotency BEGIN SELECT RAISE(ABORT, 'disk'); END");
+  hub.skip(31_000);
+  await hub.inside((inside) => inside.wake().catch(() => {}));
+  expect((await hub.job(id)).status).toBe("failed");
+});

@@ -1,0 +1,162 @@
+import { describe, expect, test } from "vitest";
+import { LIMITS, RATES, TIMING } from "../../../src/protocol/limits.ts";
+import { readSettings } from "../../../src/coordinator/config.ts";
+import { CLIENT_HEADER, Doorkeeper } from "../../../src/coordinator/hub/doorkeeper.ts";
+import { type Registered, Sockets } from "../../../src/coordinator/hub/sockets.ts";
+import { TestHub, until, withSettings } from "../support/worker-hub.ts";
+import type { TestWorker } from "../support/worker.ts";
+
+withSettings({ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
+
+/** Dials as a client of this address. */
+function dial(hub: TestHub, address: string, headers: Record<string, string> = {}): Promise<Response> {
+  return hub.fetch(new Request("http://hub.test/", { headers: { Upgrade: "websocket", "x-test-ip": address, ...headers } }));
+}
+
+const REGISTERED: Registered = {
+  key: "00".repeat(32),
+  id: "worker",
+  authenticated: false,
+  mobile: false,
+  capabilities: ["TASK"],
+  tier: "Open",
+  tierDue: 0,
+  acks: false,
+  lastUsedAt: 0,
+  draining: false,
+};
+
+type Stranger = { status: number; closed: () => number | null };
+
+/** An unregistered socket that keeps count of how it ended. */
+async function stranger(hub: TestHub, address: string): Promise<Stranger> {
+  const { status, webSocket } = await dial(hub, address);
+  let code: number | null = null;
+  webSocket?.addEventListener("close", (event) => {
+    code = event.code;
+    webSocket.close();
+  });
+  webSocket?.accept();
+  return { status, closed: () => code };
+}
+
+/** Sends this frame so many times in one turn of the hub, as a socket that floods does. */
+function flood(hub: TestHub, worker: TestWorker, count: number, frame: object = { type: "heartbeat", loud: true }): Promise<void> {
+  return hub.together(...Array.from({ length: count }, () => ({ from: worker, frame })));
+}
+
+const heard = (worker: TestWorker, type: string) => worker.texts.filter((text) => JSON.parse(text).type === type).length;
+
+describe("sockets in all", () => {
+  test("[LM1] 5,000 are held, the next is refused", () => {
+    // The platform keeps sockets for hours; here nobody does.
+    const platform = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
+    const sockets = new Sockets(platform);
+    const nobody = { apply: () => [], send: () => {}, close: () => {} };
+    const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
+    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: nobody, clock: () => Date.now() });
+    const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
+    const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
+      const { status } = doorkeeper.admit(dialling);
+      for (const stranger of [...sockets.strangers()]) sockets.identify(stranger, REGISTERED);
+      return status;
+    });
+    expect(statuses.filter((status) => status === 101)).toHaveLength(LIMITS.sockets);
+    expect(statuses.at(-1)).toBe(503);
+  });
+});
+
+describe("sockets of one client", () => {
+  test("[LM2] up to the limit are let in, registered or not; the next is 429 with Retry-After, another client's is not", async () => {
+    const hub = new TestHub();
+    for (let n = 0; n < RATES.socketsPerIp - 1; n++) {
+      const worker = await hub.connect(undefined, undefined, { "x-test-ip": "192.0.2.1" });
+      await worker.register();
+    }
+    expect((await stranger(hub, "192.0.2.1")).status).toBe(101);
+    const refused = await dial(hub, "192.0.2.1");
+    expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toEqual([429, "60", { error: "rate_limited" }]);
+    expect((await dial(hub, "192.0.2.1", { [CLIENT_HEADER]: "192.0.2.9" })).status, "nobody says himself who he is").toBe(429);
+    expect((await stranger(hub, "192.0.2.2")).status).toBe(101);
+    // The count is that of the sockets themselves: it outlives the hub's memory, and a socket that goes makes room.
+    await hub.evict();
+    expect((await dial(hub, "192.0.2.1")).status).toBe(429);
+    await hub.evict("close");
+    expect((await stranger(hub, "192.0.2.1")).status).toBe(101);
+  });
+});
+
+describe("sockets that do not register", () => {
+  test("[LM1] of one client fill the table; another's comes in all the same, in place of the oldest of them", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const idle: Stranger[] = [];
+    for (let n = 0; n < LIMITS.unregisteredSockets - 1; n++) idle.push(await stranger(hub, `192.0.2.${n % 2}`));
+    const honest = await stranger(hub, "198.51.100.1");
+    expect(idle.every(({ status, closed }) => status === 101 && closed() === null)).toBe(true);
+    const worker = await hub.connect(undefined, undefined, { "x-test-ip": "198.51.100.2" });
+    await until(async () => idle[0]?.closed() === 4008, "closed");
+    expect(idle.slice(1).every(({ closed }) => closed() === null)).toBe(true);
+    expect(honest.closed()).toBeNull();
+    expect((await worker.register()).status).toBe("ok");
+  });
+
+  test("[LM1] the one who has most makes room for himself only when his oldest had time to register", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const idle: Stranger[] = [];
+    for (let n = 0; n < LIMITS.unregisteredSockets; n++) idle.push(await stranger(hub, `192.0.2.${n}`));
+    const refused = await dial(hub, "198.51.100.1");
+    expect([refused.status, await refused.json()]).toMatchObject([503, { error: "overloaded" }]);
+    hub.skip(TIMING.strangerSafe);
+    expect((await stranger(hub, "198.51.100.1")).status).toBe(101);
+    await until(async () => idle[0]?.closed() === 4008, "closed");
+    expect(idle.filter(({ closed }) => closed() !== null)).toHaveLength(1);
+  });
+});
+
+describe("messages of one socket", () => {
+  test("[LM2] a burst is read; past it frames are answered `error` rate_limited and not read, and room comes back with time", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    hub.skip(1_000);
+    await flood(hub, worker, RATES.messageBurst + 3);
+    await until(async () => heard(worker, "error") === 3, "three errors");
+    expect(heard(worker, "heartbeat_ack")).toBe(RATES.messageBurst);
+    expect(worker.texts.filter((text) => text.includes('"error"')).every((text) => JSON.parse(text).code === "rate_limited")).toBe(true);
+    hub.skip(100);
+    await flood(hub, worker, RATES.messagesPerSecond / 10 + 1);
+    await until(async () => heard(worker, "error") === 4, "one error more");
+    expect(heard(worker, "heartbeat_ack")).toBe(RATES.messageBurst + RATES.messagesPerSecond / 10);
+  });
+
+  test("[LM2] progress past it is dropped without a word, and the job goes on", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    const job = await worker.assigned();
+    hub.skip(1_000);
+    await flood(hub, worker, RATES.messageBurst + 50, { type: "job_progress", job_id: job.job_id, attempt: job.attempt, seq: 0, delta: "x" });
+    hub.skip(1_000);
+    expect((await worker.complete(job)).status).toBe("accepted");
+    expect(heard(worker, "error")).toBe(0);
+  });
+
+  test("[LM2] past a second burst of refusals nothing more is said, and after 5 s of it the socket is closed 4008", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    hub.skip(1_000);
+    await flood(hub, worker, 4 * RATES.messageBurst);
+    await until(async () => heard(worker, "error") === RATES.messageBurst, "errors");
+    for (let second = 1; second < TIMING.flood / 1_000; second++) {
+      hub.skip(1_000);
+      await flood(hub, worker, 2 * RATES.messageBurst);
+    }
+    expect(heard(worker, "error")).toBe(RATES.messageBurst);
+    expect(await hub.workersOnline()).toBe(1);
+    hub.skip(1_000);
+    await flood(hub, worker, 2 * RATES.messageBurst);
+    expect(await hub.workersOnline()).toBe(0);
+    expect(await worker.ended()).toBe(4008);
+  });
+});

@@ -1,0 +1,99 @@
+import { applyD1Migrations, reset } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { TIMING } from "../../../src/protocol/limits.ts";
+import { TestHub, until } from "../support/worker-hub.ts";
+import d1 from "../state/2.0.0-d1.sql?raw";
+import hubSql from "../state/2.0.0-hub.sql?raw";
+
+const statements = (sql: string) => sql.split("\n").filter((line) => line !== "" && !line.startsWith("--"));
+
+/** When that hub was killed, in the middle of things. */
+const KILLED = 1_795_247_524_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const FINISHED = "7ea581b3-2a52-4dd2-b098-d5344d2fded9";
+const WAITING = "3bfe6883-21ff-4cc7-a45f-7336a3ba829e";
+const SIGNED = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+const PAIRED = "547d597e2a95bb8877d761e51ff6b0dde42259a24a1ecb32fb09f81170c03943";
+
+/** A hub on the state that version 2.0.0 left, woken this long after. */
+async function olderHub(after: number): Promise<TestHub> {
+  const hub = new TestHub();
+  await hub.stub.workersOnline();
+  await hub.inside(async (_, { storage }) => {
+    await storage.deleteAlarm();
+    const tables = storage.sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'").toArray();
+    for (const { name } of tables) storage.sql.exec(`DROP TABLE "${name}"`);
+    for (const statement of statements(hubSql)) storage.sql.exec(statement);
+  });
+  vi.useFakeTimers({ toFake: ["Date"], now: KILLED + after });
+  await hub.evict();
+  return hub;
+}
+
+beforeEach(async () => {
+  await reset();
+  await env.DB.batch(statements(d1).map((statement) => env.DB.prepare(statement)));
+  await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+});
+
+describe("the state of version 2.0.0", () => {
+  test("[JB9] its jobs, pairings and idempotency keys are read: a job that waited is given out", async () => {
+    const hub = await olderHub(1_000);
+    expect(await hub.job(FINISHED)).toMatchObject({ status: "completed", result: { summary: "short", word_count: 1 }, receipt: { payment_ref: null } });
+    expect(await hub.job(WAITING)).toMatchObject({ status: "pending" });
+    const again = { id: crypto.randomUUID(), trustedKeys: [], wait: 0, payload: "{}", jobType: "TASK", policy: "CHEAP", privacyClass: "PRIVATE" } as const;
+    const idempotency = { key: "old-key", fingerprint: "3439fbc72bc1097d75f870adb72a7a55f4163da19722b83febe41d70192631bb" };
+    expect(await hub.stub.commit({ ...again, trustedKeys: [], userId: "old user", idempotency })).toMatchObject({ ok: true, jobId: FINISHED });
+    const { body } = await hub.request("/v1/trust/list?user_id=old%20user");
+    expect(body).toMatchObject({ providers: [{ provider_pubkey: PAIRED }] });
+    const worker = await hub.worker();
+    expect(await worker.assigned()).toMatchObject({ job_id: WAITING, payload: { input: "a job that waits" } });
+    expect((await worker.complete({ job_id: WAITING, attempt: 1 })).status).toBe("accepted");
+    await hub.recorded(WAITING, "completed");
+  });
+
+  test("[TR2] its users began without a token, and go on without", async () => {
+    const hub = await olderHub(1_000);
+    for (const user_id of ["old user", "another old user"]) {
+      const create = (headers: Record<string, string>) => hub.request("/v1/trust/create", { method: "POST", body: JSON.stringify({ user_id }), headers });
+      expect((await create({ "x-user-token": "late" })).status).toBe(201);
+      expect((await create({})).status).toBe(201);
+    }
+  });
+
+  test("[WS5] a key that has signed must go on signing; keys that never did are not kept", async () => {
+    const hub = await olderHub(1_000);
+    await hub.stub.workersOnline();
+    expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: SIGNED }]);
+    await hub.worker();
+    expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: SIGNED }]);
+    await hub.worker({ signed: true });
+    expect(await hub.sql("SELECT key FROM keys")).toHaveLength(2);
+  });
+
+  test("[JB9] [LM3] asleep for days, it wakes by cron: what is overdue ends, what is past its time is forgotten, and its alarm is set", async () => {
+    const hub = await olderHub(3 * DAY);
+    await hub.stub.wake();
+    expect(await hub.job(WAITING)).toMatchObject({ status: "failed", result: { error: "deadline_exceeded" } });
+    await hub.recorded(WAITING, "failed");
+    expect(await hub.sql("SELECT * FROM idempotency")).toEqual([]);
+    expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: SIGNED }]);
+    const id = await hub.commit();
+    expect(await hub.alarmAt()).toBeLessThanOrEqual(KILLED + 3 * DAY + TIMING.retryTick);
+    const worker = await hub.worker();
+    expect((await worker.assigned()).job_id).toBe(id);
+  });
+
+  test("[WS5] [LM3] 30 days after it was last seen a key is forgotten, unless it is connected", async () => {
+    const hub = await olderHub(TIMING.authenticatedKey - 1_000);
+    const stays = await hub.worker({ signed: true });
+    await hub.stub.wake();
+    expect(await hub.sql("SELECT key FROM keys")).toHaveLength(2);
+    vi.setSystemTime(KILLED + 2 * TIMING.authenticatedKey);
+    await hub.stub.wake();
+    await until(async () => (await hub.sql("SELECT key FROM keys")).length === 1, "forgotten");
+    expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: stays.key.publicKey }]);
+  });
+});

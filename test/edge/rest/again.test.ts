@@ -1,0 +1,120 @@
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { muteErrors } from "../support/errors.ts";
+import { TestHub, commitInput, until } from "../support/worker-hub.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const OUTPUT = { summary: "the first and only" };
+
+/** Everything that a hub knew of a job is gone: D1 has it. */
+async function handedOnAndForgotten(hub: TestHub): Promise<void> {
+  await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");
+  await hub.evict();
+}
+
+describe("a commit that is delivered a second time, after its job has left the hub", () => {
+  test("[JB9] [RC5] is answered with that job, which is not run again", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    await hub.stub.commit(input);
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await handedOnAndForgotten(hub);
+    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: true, jobId: input.id, job: null });
+    expect(await hub.sql("SELECT id FROM jobs")).toEqual([]);
+    await worker.quiet();
+    expect(await hub.job(input.id)).toMatchObject({ status: "completed", result: OUTPUT });
+  });
+
+  test("[JB8] stays refused, even if a worker is there by now", async () => {
+    const hub = new TestHub();
+    const input = commitInput({ privacyClass: "PRIVATE" });
+    expect(await hub.stub.commit(input)).toMatchObject({ ok: false, reason: "no_trusted_worker" });
+    await handedOnAndForgotten(hub);
+    const worker = await hub.worker();
+    const again = { ...input, trustedKeys: [worker.key.publicKey], again: true };
+    expect(await hub.stub.commit(again)).toEqual({ ok: false, reason: "no_trusted_worker", jobId: input.id });
+    const payment = {
+      key: "k",
+      digest: "d",
+      binding: "b",
+      payer: null,
+      asset: "0x0",
+      amount: "1",
+      expiresAt: Date.now() + 60_000,
+      payload: "{}",
+      requirements: "{}",
+    };
+    expect(await hub.stub.reserve(again, payment)).toEqual({ state: "refused", reason: "no_trusted_worker", jobId: input.id });
+    await worker.quiet();
+  });
+
+  test("[JB9] is 503 while D1 cannot say, and nothing is run", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    await hub.stub.commit(input);
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await handedOnAndForgotten(hub);
+    await hub.breakD1({ read: () => Promise.reject(new Error("down")) });
+    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: false, reason: "overloaded" });
+    await worker.quiet();
+  });
+
+  test("[JB9] is run if the first delivery never came", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput({ again: true });
+    expect(await hub.stub.commit(input)).toMatchObject({ ok: true, jobId: input.id });
+    expect((await worker.assigned()).job_id).toBe(input.id);
+  });
+
+  test("[JB9] is one job if the first delivery comes while D1 is asked", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    let asked = 0;
+    const slow = Promise.withResolvers<void>();
+    await hub.breakD1({
+      read: () => {
+        asked++;
+        return slow.promise;
+      },
+    });
+    const second = hub.stub.commit({ ...input, again: true });
+    await until(async () => asked > 0, "asked");
+    expect(await hub.stub.commit(input)).toMatchObject({ ok: true, jobId: input.id });
+    await hub.inside(() => slow.resolve());
+    expect(await second).toMatchObject({ ok: true, jobId: input.id });
+    expect((await worker.assigned()).job_id).toBe(input.id);
+    expect(await hub.sql("SELECT id FROM jobs")).toHaveLength(1);
+    await worker.quiet();
+  });
+
+  test("[JB9] through the router: the answer is lost, the job ends and leaves, the hub dies, and the retry finds it", async () => {
+    muteErrors();
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    let lost = 0;
+    const HUB = {
+      getByName: () => ({
+        commit: async (input: Parameters<typeof hub.stub.commit>[0]) => {
+          const answer = await hub.stub.commit(input);
+          if (lost++ > 0) return answer;
+          await worker.complete(await worker.assigned(), OUTPUT);
+          await handedOnAndForgotten(hub);
+          throw Object.assign(new Error("Network connection lost."), { retryable: true });
+        },
+      }),
+    };
+    const { app } = await import("../../../src/coordinator/app.ts");
+    const body = JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "summarize", input: "i" } });
+    const request = new Request("http://hub.test/v1/jobs/commit/cheap", { method: "POST", body, headers: { prefer: "wait=5" } });
+    const response = await app.fetch(request, { ...env, HUB: HUB as never });
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({ job: { status: "completed", result: OUTPUT } });
+    expect(lost).toBe(2);
+    await worker.quiet();
+  });
+});

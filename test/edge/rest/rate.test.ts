@@ -1,0 +1,87 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { RATES } from "../../../src/protocol/limits.ts";
+import { type Overrides, TASK, failingHub, freshInstance, post, refusal, rest } from "./rest.ts";
+
+beforeEach(freshInstance);
+
+const ON = { RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" };
+const COMMIT = "/v1/jobs/commit/cheap";
+const UNKNOWN = "/v1/jobs/11111111-2222-4333-8444-555555555555";
+const KEY = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
+
+let clients = 0;
+/** Headers of a client that nobody has seen. */
+const someone = (): Record<string, string> => ({ "x-test-ip": `203.0.113.${++clients}` });
+
+const commit = (client: Record<string, string>, overrides: Overrides = ON) => post(COMMIT, TASK, client, overrides);
+const poll = (client: Record<string, string>, overrides: Overrides = ON) => rest(UNKNOWN, { headers: client }, overrides);
+const list = (client: Record<string, string>, overrides: Overrides = ON) => rest("/v1/trust/list?user_id=u", { headers: client }, overrides);
+
+const LIMITED = [
+  { what: "commits", limit: RATES.commitsPerMinute, ask: commit, status: 201, setting: "COMMITS_PER_MINUTE", period: 60 },
+  { what: "polls", limit: RATES.pollsPerTenSeconds, ask: poll, status: 404, setting: "POLLS_PER_TEN_SECONDS", period: 10 },
+  { what: "pairing requests", limit: RATES.trustPerMinute, ask: list, status: 200, setting: "TRUST_PER_MINUTE", period: 60 },
+];
+
+describe.each(LIMITED)("$what of one client", ({ limit, ask, status, setting, period }) => {
+  test("[LM2, API1] up to the limit they are answered, the next one is 429 with Retry-After; another client is answered", async () => {
+    const client = someone();
+    for (let n = 0; n < limit; n++) expect((await ask(client)).status).toBe(status);
+    const answer = await ask(client);
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(Number(answer.headers.get("retry-after"))).toBeLessThanOrEqual(period * 1.1);
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    expect(await refusal(answer, 429)).toBe("rate_limited");
+    expect((await ask(someone())).status).toBe(status);
+  });
+
+  test("[LM2] the limit is a setting, and RATE_LIMITS=off is none", async () => {
+    const client = someone();
+    const few = { ...ON, [setting]: "2" };
+    for (let n = 0; n < 2; n++) expect((await ask(client, few)).status).toBe(status);
+    expect((await ask(client, few)).status).toBe(429);
+    expect((await ask(client, { ...few, RATE_LIMITS: "off" })).status).toBe(status);
+    expect((await ask(client, { ...few, RATE_LIMITS: "" })).status, "TESTNET_MODE=true").toBe(status);
+    expect((await ask(client, { ...few, RATE_LIMITS: "", TESTNET_MODE: "false" })).status, "TESTNET_MODE=false").toBe(429);
+  });
+});
+
+test("[LM2] both tiers share one count, and so do the three pairing endpoints", async () => {
+  const client = someone();
+  const two = { ...ON, COMMITS_PER_MINUTE: "2", TRUST_PER_MINUTE: "3" };
+  expect((await commit(client, two)).status).toBe(201);
+  expect((await post("/v1/jobs/commit/fast", TASK, client, two)).status).toBe(201);
+  expect((await commit(client, two)).status).toBe(429);
+  expect((await list(client, two)).status).toBe(200);
+  expect((await post("/v1/trust/create", { user_id: "u" }, client, two)).status).toBe(201);
+  expect((await post("/v1/trust/claim", { pairing_code: "000000", provider_pubkey: KEY }, client, two)).status).toBe(400);
+  expect((await post("/v1/trust/create", { user_id: "u" }, client, two)).status).toBe(429);
+});
+
+test("[LM2] addresses of one IPv6 /64 are one client", async () => {
+  const one = { ...ON, COMMITS_PER_MINUTE: "1" };
+  expect((await commit({ "x-test-ip": "2001:db8:0:7::1" }, one)).status).toBe(201);
+  expect((await commit({ "x-test-ip": "2001:db8::7:ffff:ffff:ffff:ffff" }, one)).status).toBe(429);
+  expect((await commit({ "x-test-ip": "2001:db8:0:8::1" }, one)).status).toBe(201);
+});
+
+test("[LM2, PY5] a commit too many is refused before its body, its payment and the hub: whatever they are", async () => {
+  const client = someone();
+  const paid = { ...ON, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
+  expect((await commit(client, paid)).status, "unpaid ones count too").toBe(402);
+  const hub = failingHub({});
+  for (const headers of [{}, { "x-payment": "x" }]) {
+    expect(await refusal(await post(COMMIT, "not json", { ...client, ...headers }, { ...paid, ...hub }), 429)).toBe("rate_limited");
+  }
+  expect(hub.calls()).toBe(0);
+});
+
+test("[API7] a preflight is not counted", async () => {
+  const client = someone();
+  const one = { ...ON, COMMITS_PER_MINUTE: "1" };
+  for (let n = 0; n < 3; n++) {
+    const response = await rest(COMMIT, { method: "OPTIONS", headers: { ...client, "Access-Control-Request-Method": "POST" } }, one);
+    expect(response.status).toBe(204);
+  }
+  expect((await commit(client, one)).status).toBe(201);
+});

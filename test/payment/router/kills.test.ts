@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type FullLab, startLab } from "../start-lab.ts";
+import { Bench, idOf, LAB } from "../support/bench.ts";
+import { expectNothingLost, MOMENTS } from "../support/kills.ts";
+
+let lab: FullLab;
+beforeAll(async () => {
+  lab = await startLab(LAB);
+});
+afterAll(() => lab.stop());
+
+describe.each(["evm", "svm"] as const)("SIGKILL of the coordinator on %s", (side) => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await new Bench(lab, side).start();
+    return () => bench.stop();
+  });
+
+  it.each(MOMENTS)(
+    "[PY6] [PY8] [JB9] $name: the same payment again is one job, completed, charged once",
+    { timeout: 150_000 },
+    async (moment) => await expectNothingLost(bench, moment),
+  );
+
+  it("[PY6] [PY7] [PY9] [JB9] over a kill a done job is still the same, a held payment is settled when a worker comes, and a credit is spent", async () => {
+    const who = bench.payer();
+    const gained = await bench.earning(async () => {
+      await bench.makeCredit("cheap", who, "credit");
+      await bench.join();
+      const paid = await bench.pay("cheap");
+      const done = await idOf(await bench.commit("cheap", "done", paid.headers()));
+      await bench.ended(done);
+      await bench.leave();
+      const held = await idOf(await bench.commit("cheap", "held", (await bench.pay("cheap")).headers()));
+      await bench.kill();
+      await bench.start();
+      expect(await idOf(await bench.commit("cheap", "done", paid.headers()))).toBe(done);
+      await bench.join();
+      expect((await bench.ended(held)).job.status).toBe("completed");
+      const free = await idOf(await bench.commit("cheap", "for the credit", (await bench.pay("cheap", { who })).headers()));
+      expect((await bench.ended(free)).job.status).toBe("completed");
+    });
+    // What is held, what is done, and what became a credit; not what the credit bought.
+    expect(gained).toBe(3_000n);
+  });
+});

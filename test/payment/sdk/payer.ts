@@ -1,7 +1,0 @@
-import { privateKeyToAccount } from "viem/accounts";
-import { payWithEvm } from "../../../src/sdk/pay/evm.ts";
-
-/** A payer for `compute-router run --payer`, as a user writes one. */
-export default payWithEvm(privateKeyToAccount(process.env["EVM_PRIVATE_KEY"] as `0x${string}`), {
-  tokens: [{ network: "eip155:10143", asset: process.env["EVM_USDC"] ?? "" }],
-});

@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "vitest";
+import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
+import { freePort } from "../../../scripts/port.ts";
+import { PlainWorker } from "../../support/plain-worker.ts";
+import { until } from "../../support/until.ts";
+import { challengeOf } from "../pay/challenge.ts";
+import { balanceOf, type Payment, type PayOptions } from "../pay/pay.ts";
+import type { Who } from "../pay/wrongs.ts";
+import type { FullLab } from "../start-lab.ts";
+
+export type Side = "evm" | "svm";
+export type Tier = "fast" | "cheap";
+export type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null; signature: string };
+export type Job = { id: string; status: string; result: Record<string, unknown> | null; receipt: Receipt | null };
+
+/** A lab with so many payers that each test can take new ones: no credit of another test is spent. */
+export const LAB = { evm: { payers: 120 }, svm: { payers: 120 } };
+export const PRICE = { fast: 10_000n, cheap: 1_000n } as const;
+
+/** One coordinator over a lab, its workers and its till. */
+export class Bench {
+  readonly lab: FullLab;
+  readonly side: Side;
+  readonly state: string;
+  coordinator!: Coordinator;
+  readonly workers: PlainWorker[] = [];
+  #next = 0;
+
+  constructor(lab: FullLab, side: Side) {
+    this.lab = lab;
+    this.side = side;
+    this.state = mkdtempSync(join(tmpdir(), `compute-router-paid-${side}-`));
+  }
+
+  get url(): string {
+    return this.coordinator.url;
+  }
+
+  async start(): Promise<this> {
+    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...this.lab.description.settings[this.side] };
+    this.coordinator = await startCoordinator({ instance: this.side, port: await freePort(), stateDir: this.state, settings });
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.workers.splice(0).forEach((worker) => worker.close());
+    await this.coordinator.stop();
+    rmSync(this.state, { recursive: true, force: true });
+  }
+
+  /** SIGKILL for the whole tree; `start` begins a new one on the same state. */
+  async kill(): Promise<void> {
+    await this.coordinator.kill();
+    this.workers.splice(0).forEach((worker) => worker.close());
+  }
+
+  async join(count = 1, serve = true): Promise<PlainWorker> {
+    const joined = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const worker = new PlainWorker(this.coordinator.socketUrl);
+        await worker.connect();
+        if (serve) worker.serve();
+        this.workers.push(worker);
+        return worker;
+      }),
+    );
+    return joined[0] as PlainWorker;
+  }
+
+  async leave(): Promise<void> {
+    this.workers.splice(0).forEach((worker) => worker.close());
+    await until("no worker", async () =>
+      (JSON.parse(await (await fetch(`${this.url}/v1/health`)).text()) as { workers_online: number }).workers_online === 0 ? true : undefined,
+    );
+  }
+
+  body(text: string, more: object = {}): string {
+    return JSON.stringify({ job_type: "TASK", user_id: "probe", payload: { task_type: "summarize", input: text }, ...more });
+  }
+
+  commit(tier: Tier, text: string, headers: Record<string, string> = {}, more: object = {}): Promise<Response> {
+    return this.post(tier, this.body(text, more), headers);
+  }
+
+  post(tier: Tier, body: string, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${this.url}/v1/jobs/commit/${tier}`, { method: "POST", headers, body });
+  }
+
+  /** The number of a payer that nobody used. */
+  payer(): number {
+    if (this.#next >= this.lab[this.side].payers.length) throw new Error("the lab needs more payers");
+    return this.#next++;
+  }
+
+  /** What a payer has. */
+  purse(who: Who): Promise<bigint> {
+    const chain = this.lab[this.side];
+    const owner = typeof who === "number" ? chain.payers[who] : chain[who];
+    return balanceOf(chain, owner?.address ?? "");
+  }
+
+  /** A payment by a new payer, if no other is named. */
+  async pay(tier: Tier, options: PayOptions = {}): Promise<Payment> {
+    return this.lab.pay(await challengeOf(await this.commit(tier, "first")), { who: options.who ?? this.payer(), ...options });
+  }
+
+  earned(): Promise<bigint> {
+    return balanceOf(this.lab[this.side], this.lab[this.side].payTo);
+  }
+
+  async job(id: string): Promise<{ job: Job; response: Response }> {
+    const response = await fetch(`${this.url}/v1/jobs/${id}`);
+    return { job: JSON.parse(await response.clone().text()) as Job, response };
+  }
+
+  async ended(id: string, seconds = 45): Promise<{ job: Job; response: Response }> {
+    const deadline = Date.now() + seconds * 1000;
+    for (;;) {
+      const seen = await this.job(id);
+      if (["completed", "failed"].includes(seen.job.status)) return seen;
+      if (Date.now() > deadline) throw new Error(`job ${id} is ${seen.job.status} after ${seconds} s\n${this.#explain()}`);
+      await delay(50);
+    }
+  }
+
+  settles(): number {
+    return this.lab.facilitator.log.counts.settle;
+  }
+
+  /** What the payee got during `what`, which is what all payers together have lost. */
+  async earning(what: () => Promise<unknown>): Promise<bigint> {
+    const before = await this.#books();
+    await what();
+    const after = await this.#books();
+    expect(before.purses - after.purses, "lost by the payers, got by the payee").toBe(after.earned - before.earned);
+    return after.earned - before.earned;
+  }
+
+  /** A paid job that ends in a credit of its payer. */
+  async makeCredit(tier: Tier, who: number, text: string): Promise<{ id: string; paid: Payment }> {
+    await this.leave();
+    const failing = await this.join(1, false);
+    const paid = await this.pay(tier, { who });
+    const id = await idOf(await this.commit(tier, text, paid.headers()));
+    await failing.assigned(id);
+    failing.send({ type: "job_failed", job_id: id, attempt: 1, error: "broken", retryable: false });
+    expect((await this.ended(id)).job).toMatchObject({ status: "failed", result: { error: "worker_error" } });
+    await this.leave();
+    return { id, paid };
+  }
+
+  /** What was going on, for a person. */
+  #explain(): string {
+    return JSON.stringify({ workers: this.workers.map(({ closed, frames }) => [closed, frames.slice(-6)]), calls: this.lab.facilitator.log.calls.slice(-4) });
+  }
+
+  async #books(): Promise<{ purses: bigint; earned: bigint }> {
+    const everybody = ["poor" as const, ...this.lab[this.side].payers.keys()];
+    const purses = await Promise.all(everybody.map((who) => this.purse(who)));
+    return { purses: purses.reduce((sum, purse) => sum + purse, 0n), earned: await this.earned() };
+  }
+}
+
+export const idOf = async (response: Response): Promise<string> => {
+  const text = await response.clone().text();
+  if (response.status !== 201) throw new Error(`not 201 but ${response.status} ${text}`);
+  return (JSON.parse(text) as { job_id: string }).job_id;
+};
+
+export const brief = async (response: Response): Promise<string> => {
+  const { error } = JSON.parse(await response.clone().text()) as { error?: string };
+  return `${response.status} ${error ?? ""}`;
+};

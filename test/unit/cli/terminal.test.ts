@@ -1,0 +1,126 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { until } from "../../support/until.ts";
+import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
+import { SlowLlm } from "../worker/support/slow-llm.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const MAIN = join(import.meta.dirname, "..", "..", "..", "src", "cli", "main.ts");
+const hasScript = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
+
+type Terminal = { said: () => string; says: (text: string) => Promise<true>; type: (text: string) => void; exited: Promise<number> };
+
+/** Runs `compute-router` on a terminal of its own, which util-linux's `script` makes. */
+function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}): Terminal {
+  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn("script", ["-qefc", `stty cols 120; exec ${command}`, "/dev/null"], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TERM: "xterm", ...env },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let said = "";
+  child.stdout.on("data", (data: Buffer) => (said += data.toString("utf8")));
+  return {
+    said: () => said,
+    says: (text) =>
+      until(
+        `"${text}" on the terminal`,
+        () => (said.includes(text) ? true : undefined),
+        () => said,
+      ),
+    type: (text) => child.stdin.write(text),
+    exited: once(child, "exit").then(([code]) => Number(code)),
+  };
+}
+
+describe.runIf(hasScript)("on a terminal", () => {
+  it("worker init asks, checks what is answered, and writes it down", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    const folder = join(temporaryFolder(), "new");
+    const { says, type, said, exited } = terminal(["worker", "init", "--tasks-only", "--config-dir", folder], { NO_COLOR: "1" });
+    await says("Coordinator, or several");
+    type("127.0.0.1:1\r");
+    await says(`✗ 127.0.0.1:1     cannot be reached`);
+    await says("Take it all the same?");
+    // Typed ahead of the question.
+    type(`n\r${coordinator.host}\r`);
+    await says("✓ socket");
+    await says("Name to show");
+    type("den\r");
+    await says("keep it so? [Y/n]");
+    type("\r");
+    await says("Pairing code");
+    type("\r");
+    expect(await exited).toBe(0);
+    expect(said()).toContain("compute-router worker start");
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toEqual({
+      version: 1,
+      coordinators: [{ url: coordinator.url }],
+      name: "den",
+      llm: { kind: "none" },
+    });
+  });
+
+  it("worker init shows the LLM that it finds, and takes a model of it only", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    const llm = await SlowLlm.start();
+    llm.models = ["small", "large"];
+    const folder = join(temporaryFolder(), "new");
+    const { says, type, exited } = terminal(["worker", "init", "--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", folder]);
+    await says("Coordinator, or several");
+    type("\r\r");
+    await says("with small, large");
+    type("yes\rhuge\r");
+    await says("there is no such model");
+    type("large\r\r");
+    expect(await exited).toBe(0);
+    const { llm: kept } = JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"));
+    expect(kept).toEqual({ kind: "find", url: llm.baseUrl, model: "large" });
+  });
+
+  it("worker init left by Ctrl-C changes nothing", async () => {
+    const folder = join(temporaryFolder(), "new");
+    const { says, type, exited } = terminal(["worker", "init", "--config-dir", folder]);
+    await says("Coordinator, or several");
+    type("\u0003");
+    expect(await exited).toBe(2);
+    await says("nothing was changed");
+    expect(() => readFileSync(join(folder, "worker.key"))).toThrow("ENOENT");
+  });
+
+  it("[WS11] worker start draws its status in place; Ctrl-C lets it leave in order", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { says, type, said, exited } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", temporaryFolder()]);
+    const { worker } = await coordinator.registered();
+    await says("online");
+    const { job_id } = worker.assign();
+    await worker.receive("job_complete", "job_ack");
+    worker.send({ type: "job_complete_ack", job_id, status: "accepted" });
+    await says("jobs 1  ok 100%");
+    type("\u0003");
+    await worker.receive("drain");
+    await says("no more jobs");
+    worker.send({ type: "drained" });
+    worker.close(1000);
+    expect(await exited).toBe(0);
+    expect(said()).toContain("\u001B[32m●");
+  });
+
+  it("NO_COLOR is heeded", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { says, said } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", temporaryFolder()], { NO_COLOR: "1" });
+    await coordinator.registered();
+    await says("● online");
+    // Only the cursor is moved.
+    expect(
+      said()
+        .split("\u001B")
+        .filter((sequence) => /^\[\d+m/.test(sequence)),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,223 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { runCli, WorkerProcess } from "../worker/support/cli-process.ts";
+import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const NOBODY = "ws://127.0.0.1:1/";
+
+function put(folder: string, name: string, content: string): void {
+  writeFileSync(join(folder, name), content, { mode: 0o600 });
+}
+
+/** A worker's folder with a key in it. */
+function withKey(): { folder: string; seed: string; publicKey: string } {
+  const folder = temporaryFolder();
+  const { secret, publicKey } = keyPair(new Uint8Array(32).fill(9));
+  const seed = Buffer.from(secret).toString("hex");
+  put(folder, "worker.key", `${seed}\n`);
+  return { folder, seed, publicKey };
+}
+
+/** The checks that `worker doctor --json` prints, by name. */
+async function examine(
+  ...args: string[]
+): Promise<{ code: number | null; stderr: string; checks: Map<string, { state: string; message: string; fix?: string }> }> {
+  const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...args]);
+  const lines = stdout.trimEnd().split("\n");
+  return { code, stderr, checks: new Map(lines.map((line) => JSON.parse(line)).map((check) => [check.name, check])) };
+}
+
+describe("worker init", () => {
+  it("without a terminal: writes key and configuration of the options, and start takes them from there", async () => {
+    const coordinators = await Promise.all([FakeCoordinator.start(), FakeCoordinator.start("solana:x")]);
+    const folder = join(temporaryFolder(), "new");
+    const urls = coordinators.flatMap(({ url }) => ["--url", url]);
+    const init = await runCli(["worker", "init", ...urls, "--tasks-only", "--name", "box", "--metrics", "0", "--config-dir", folder]);
+    expect({ code: init.code, stderr: init.stderr }).toEqual({ code: 0, stderr: "" });
+    expect(init.stdout).toContain("compute-router worker start");
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toEqual({
+      version: 1,
+      coordinators: coordinators.map(({ url }) => ({ url })),
+      name: "box",
+      llm: { kind: "none" },
+      metrics: "0",
+    });
+    for (const file of ["worker.json", "worker.key"]) expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
+    const worker = new WorkerProcess(["--config-dir", folder]);
+    const [first, second] = await Promise.all(coordinators.map((coordinator) => coordinator.registered()));
+    expect(first?.register).toMatchObject({ name: "box", capabilities: ["TASK"] });
+    expect(second?.register["provider_pubkey"]).toBe(first?.register["provider_pubkey"]);
+    expect(await worker.says("info")).toMatchObject({ message: expect.stringMatching(/^metrics at http:\/\/127\.0\.0\.1:\d+\/metrics$/) });
+  });
+
+  it("does not replace a configuration unless told to, and never a key", async () => {
+    const { folder, publicKey } = withKey();
+    const init = (...more: string[]) => runCli(["worker", "init", "--url", NOBODY, "--tasks-only", "--config-dir", folder, "--json", ...more]);
+    expect(JSON.parse((await init()).stdout)).toMatchObject({ provider_pubkey: publicKey, key_made: false });
+    expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining("--force") });
+    expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
+  });
+
+  it.each([
+    ["{", "is not JSON"],
+    ['{"version":1,"coordinators":[],"llm":{"kind":"none"}}', "coordinators"],
+    ['{"version":1,"coordinators":[{"url":"http://x/"}],"llm":{"kind":"none"}}', "coordinators.0.url: must be a ws: or wss: URL"],
+    ['{"version":1,"coordinators":[{"url":"ws://x/"}],"llm":{"kind":"none"},"tier":"Sentinel"}', "tier"],
+  ])("a configuration that makes no sense is a usage error that says where: %s", async (content, message) => {
+    const folder = temporaryFolder();
+    put(folder, "worker.json", content);
+    const { code, stderr } = await runCli(["worker", "start", "--config-dir", folder]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+    expect(stderr).toContain("compute-router worker init");
+  });
+
+  it.each([
+    [["--url", NOBODY, "--url", "127.0.0.1:1"], "is named twice"],
+    [["--url", NOBODY, "--url", "ws://127.0.0.1:2/", "--network", "eip155:1"], "--network is for one coordinator"],
+    [["--name", "a", "--name", "b"], "--name was said more than once"],
+    [["--metrics", "nowhere"], "--metrics"],
+    [["--metrics", "127.0.0.1:99999"], "--metrics"],
+  ])("start %o is a usage error", async (args, message) => {
+    const { code, stderr } = await runCli(["worker", "start", "--config-dir", temporaryFolder(), ...args]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  it("options before the command are refused, not dropped", async () => {
+    const { code, stderr } = await runCli(["worker", "--url", NOBODY, "start"]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("say options after the command: compute-router worker start") });
+  });
+});
+
+describe("worker doctor", () => {
+  it("finds nothing wrong where nothing is, and changes nothing", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { folder } = withKey();
+    const challenged = coordinator.dialled().then((worker) => worker.challenge());
+    const { code, stderr, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", folder);
+    await challenged;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect([...checks.values()].filter(({ state }) => state === "fail")).toEqual([]);
+    expect(checks.get("task")?.message).toMatch(/^a trial job took \d+ ms, its receipt holds$/);
+    expect(checks.get("socket")?.state).toBe("ok");
+    expect(checks.get(coordinator.host)?.message).toContain("eip155:10143");
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
+  });
+
+  it("[RC3] says that the clock is wrong, by how much, and what to do", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    coordinator.clockAhead = 400_000;
+    const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
+    expect(code).toBe(5);
+    expect(checks.get("clock")).toMatchObject({
+      state: "fail",
+      message: "400 s behind the coordinator's: its receipts are not valid",
+      fix: expect.stringContaining("NTP"),
+    });
+  });
+
+  it("[WS3] says which host to dial", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge("router.example"));
+    const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
+    expect(code).toBe(5);
+    expect(checks.get("socket")).toMatchObject({ state: "fail", fix: expect.stringContaining("dial router.example") });
+  });
+
+  it("says that a coordinator is away, that a key is open to others, that there is no LLM: each with its cure", async () => {
+    const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:1", "--config-dir", withKey().folder);
+    expect(away).toMatchObject({ code: 6, stderr: "one thing is wrong\n" });
+    expect(away.checks.get("127.0.0.1:1")).toMatchObject({ state: "fail", message: "cannot be reached" });
+    expect(away.checks.get("LLM")).toMatchObject({ state: "warn", fix: expect.stringContaining("start the runtime at that URL") });
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "worker.key"), "00".repeat(32), { mode: 0o644 });
+    const open = await examine("--url", NOBODY, "--tasks-only", "--config-dir", folder);
+    expect(open).toMatchObject({ code: 3, stderr: "2 things are wrong\n" });
+    expect(open.checks.get("key")).toMatchObject({ state: "fail", message: expect.stringContaining("chmod 600") });
+  });
+
+  it("prints a mark for each, and the cure below what is wrong", async () => {
+    const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
+    expect(stdout).toMatch(/^✓ node /m);
+    expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached\n +→ is the address right/m);
+    expect(stdout).toMatch(/^! key +none at .* yet\n +→ compute-router worker init/m);
+    expect(stdout).not.toContain("\u001B");
+  });
+});
+
+describe("worker status", () => {
+  it("says what runs, for whom, and by its exit code whether all is well", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { folder, publicKey } = withKey();
+    const status = (...more: string[]) => runCli(["worker", "status", "--config-dir", folder, ...more]);
+    expect(await status()).toMatchObject({ code: 9, stderr: expect.stringContaining("compute-router worker start") });
+    const worker = new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
+    const { pid } = await worker.says("starting");
+    // It is written before the first dial.
+    expect(await status()).toMatchObject({ code: 6, stderr: expect.stringContaining(`not online at ${coordinator.host}`) });
+    await coordinator.registered();
+    await worker.says("online");
+    await expect.poll(async () => (await status()).code, { timeout: 10_000 }).toBe(0);
+    const [report] = JSON.parse((await status("--json")).stdout);
+    expect(report).toMatchObject({
+      pid,
+      provider_pubkey: publicKey,
+      llm: null,
+      coordinators: [{ coordinator: coordinator.host, state: "online", network: "eip155:10143" }],
+    });
+    expect((await status()).stdout).toContain("● online");
+    worker.kill("SIGKILL");
+    await worker.exited;
+    expect((await status()).code).toBe(9);
+    expect(readdirSync(folder).filter((file) => file.includes("status"))).toEqual([]);
+  });
+});
+
+describe("worker key", () => {
+  it("export copies the seed into a new file of its owner's, never over another", async () => {
+    const { folder, seed } = withKey();
+    const file = join(folder, "copy.key");
+    const exported = await runCli(["worker", "key", "export", file, "--config-dir", folder]);
+    expect({ code: exported.code, leaks: exported.stdout.includes(seed) }).toEqual({ code: 0, leaks: false });
+    expect(readFileSync(file, "utf8")).toBe(`${seed}\n`);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(await runCli(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is there already"),
+    });
+    expect((await runCli(["worker", "key", "export", "-", "--config-dir", folder])).stdout).toBe(`${seed}\n`);
+  });
+
+  it("rotate makes a new key and keeps the old one; it has to be told to, without a terminal", async () => {
+    const { folder, seed, publicKey } = withKey();
+    const rotate = (...more: string[]) => runCli(["worker", "key", "rotate", "--config-dir", folder, ...more]);
+    expect(await rotate()).toMatchObject({ code: 2, stderr: expect.stringContaining("--yes") });
+    const rotated = JSON.parse((await rotate("--yes", "--json")).stdout);
+    expect(rotated).toMatchObject({ old_pubkey: publicKey, old_key_file: join(folder, `worker.key.${publicKey.slice(0, 16)}`) });
+    expect(readFileSync(rotated.old_key_file, "utf8")).toBe(`${seed}\n`);
+    expect(statSync(rotated.old_key_file).mode & 0o777).toBe(0o600);
+    expect((await runCli(["worker", "key", "show", "--config-dir", folder])).stdout.trim()).toBe(rotated.provider_pubkey);
+    expect(rotated.provider_pubkey).not.toBe(publicKey);
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
+
+  it("rotate leaves a key alone that is in use, or whose results are not handed in", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { folder, seed } = withKey();
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: [{ url: coordinator.url }], llm: { kind: "none" } }));
+    const rotate = () => runCli(["worker", "key", "rotate", "--yes", "--config-dir", folder]);
+    const worker = new WorkerProcess(["--config-dir", folder]);
+    const { worker: connection } = await coordinator.registered();
+    connection.assign();
+    await connection.receive("job_complete", "job_ack");
+    expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("works with this key") });
+    worker.kill("SIGKILL");
+    await worker.exited;
+    expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("still to be handed in") });
+    expect(readFileSync(join(folder, "worker.key"), "utf8")).toBe(`${seed}\n`);
+    expect(existsSync(join(folder, "worker.key"))).toBe(true);
+  });
+});

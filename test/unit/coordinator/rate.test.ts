@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test, vi } from "vitest";
+import { isOverAtLocation } from "../../../src/coordinator/routes/rate.ts";
+import { RATES } from "../../../src/protocol/limits.ts";
+
+describe("the platform's counter", () => {
+  test("[LM2] is asked about the client, and its no is a no", async () => {
+    const asked: string[] = [];
+    const counter = (success: boolean) => ({
+      limit: ({ key }: { key: string }) => {
+        asked.push(key);
+        return Promise.resolve({ success });
+      },
+    });
+    expect(await isOverAtLocation(counter(true), "192.0.2.1")).toBe(false);
+    expect(await isOverAtLocation(counter(false), "192.0.2.2")).toBe(true);
+    expect(asked).toEqual(["192.0.2.1", "192.0.2.2"]);
+  });
+
+  test("[LM2] says nothing where it is not bound or does not work", async () => {
+    const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect(await isOverAtLocation(undefined, "192.0.2.1")).toBe(false);
+    expect(await isOverAtLocation({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);
+    expect(logged.mock.calls.flat().join("")).toContain("rate_unreadable");
+    logged.mockRestore();
+  });
+
+  test.each(["evm", "svm"])("[LM2] of %s counts what limits.ts says, and its request log has no URLs", (instance) => {
+    const toml = readFileSync(new URL(`../../../wrangler.${instance}.toml`, import.meta.url), "utf8");
+    const simple = (name: string) => new RegExp(`name = "${name}"\\nnamespace_id = "\\d+"\\nsimple = (.*)`).exec(toml)?.[1];
+    expect(simple("COMMIT_RATE")).toBe(`{ limit = ${RATES.commitsPerMinute}, period = 60 }`);
+    expect(simple("POLL_RATE")).toBe(`{ limit = ${RATES.pollsPerTenSeconds}, period = 10 }`);
+    expect(simple("TRUST_RATE")).toBe(`{ limit = ${RATES.trustPerMinute}, period = 60 }`);
+    expect(toml).toMatch(/\[observability\.logs\]\nenabled = true\ninvocation_logs = false\n/);
+  });
+});

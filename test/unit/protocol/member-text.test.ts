@@ -1,0 +1,38 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { memberText } from "../../../src/protocol/member-text.ts";
+
+describe("[WS8] the text of a member", () => {
+  test.each([
+    ["numbers that no double holds", '{"payload":{"a":1e400,"b":12345678901234567890,"c":1.0,"d":-0}}', '{"a":1e400,"b":12345678901234567890,"c":1.0,"d":-0}'],
+    ["integer-like names in their order", '{"payload":{"b":1,"10":2,"9":3}}', '{"b":1,"10":2,"9":3}'],
+    ["repeated names", '{"payload":{"a":1,"a":2}}', '{"a":1,"a":2}'],
+    ["escapes and white space", '{ "payload" : {\n"a"\t: "\\u0041\\/" } }', '{\n"a"\t: "\\u0041\\/" }'],
+    ["a name that is escaped", '{"p\\u0061yload":{"a":1}}', '{"a":1}'],
+    ["the last of two", '{"payload":{"a":1},"x":[{"payload":2}],"payload":{"a":3}}', '{"a":3}'],
+    ["quotes and brackets in strings", '{"x":"}\\"{","payload":{"a":"}]\\\\"},"y":1}', '{"a":"}]\\\\"}'],
+    ["a number before the end", '{"payload":12}', "12"],
+    ["a word before a space", '{"payload":null }', "null"],
+    ["a byte order mark in front", '\u{feff}{"payload":"a"}', '"a"'],
+  ])("is as it was written: %s", (_, json, text) => {
+    expect(memberText(json, "payload")).toBe(text);
+  });
+
+  test.each(["{}", '{"a":{"payload":1}}', '{"payloads":1}', '{"a":"payload"}'])("is null without such a member: %s", (json) => {
+    expect(memberText(json, "payload")).toBeNull();
+  });
+
+  test("parses to what the whole text parses to, whatever is in it, at any indentation", () => {
+    const object = fc.dictionary(fc.oneof(fc.string({ unit: "binary" }), fc.constant("payload")), fc.jsonValue());
+    fc.assert(
+      fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {
+        const json = JSON.stringify(value, null, space);
+        const parsed: Record<string, unknown> = JSON.parse(json);
+        const text = memberText(json, "payload");
+        if (Object.hasOwn(parsed, "payload")) expect(JSON.parse(text ?? "")).toEqual(parsed.payload);
+        else expect(text).toBeNull();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

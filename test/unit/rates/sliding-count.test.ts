@@ -1,0 +1,94 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { SlidingCount } from "../../../src/coordinator/rates/index.ts";
+
+const PERIOD = 10_000;
+const START = 1_750_000_000_000;
+/** Requests of one client: how long after the one before. */
+const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 15_000 })), { minLength: 1, maxLength: 300 });
+const limit = fc.integer({ min: 1, max: 20 });
+
+/** When each request came, and whether it was let through. */
+function run(gapsBefore: number[], most: number): { at: number; ok: boolean; retryAfter: number }[] {
+  const count = new SlidingCount(PERIOD, 10);
+  let at = START;
+  return gapsBefore.map((gap) => {
+    at += gap;
+    const pass = count.take("client", most, at);
+    return { at, ok: pass.ok, retryAfter: pass.ok ? 0 : pass.retryAfter };
+  });
+}
+
+test("[LM2] no stretch of a period ever has more than the limit in it, wherever it begins", () => {
+  fc.assert(
+    fc.property(gaps, limit, (before, most) => {
+      const passed = run(before, most).filter(({ ok }) => ok);
+      for (const [first, { at }] of passed.entries()) {
+        const within = passed.slice(first).filter((other) => other.at - at < PERIOD).length;
+        expect(within).toBeLessThanOrEqual(most);
+      }
+    }),
+    { seed: 4711, numRuns: 500 },
+  );
+});
+
+test("[LM2] nobody is refused who has kept the limit for a period and a tenth", () => {
+  fc.assert(
+    fc.property(gaps, limit, (before, most) => {
+      const all = run(before, most);
+      for (const [index, { at, ok }] of all.entries()) {
+        const counted = all.slice(0, index).filter((other) => other.ok && at - other.at < PERIOD * 1.1).length;
+        if (!ok) expect(counted).toBeGreaterThanOrEqual(most);
+      }
+    }),
+    { seed: 4711, numRuns: 500 },
+  );
+});
+
+test("[API1] Retry-After is kept: who comes then is let through, and a millisecond before is not", () => {
+  fc.assert(
+    fc.property(gaps, limit, (before, most) => {
+      const count = new SlidingCount(PERIOD, 10);
+      let at = START;
+      for (const gap of before) {
+        at += gap;
+        const pass = count.take("client", most, at);
+        if (pass.ok) continue;
+        expect(pass.retryAfter).toBeGreaterThan(0);
+        expect(pass.retryAfter).toBeLessThanOrEqual(PERIOD * 1.1);
+        expect(count.take("client", most, at + pass.retryAfter - 1).ok).toBe(false);
+        expect(count.take("client", most, at + pass.retryAfter).ok).toBe(true);
+        return;
+      }
+    }),
+    { seed: 4711, numRuns: 500 },
+  );
+});
+
+test("[LM2] at the limit it is let through, past it it is not, and another client is", () => {
+  const count = new SlidingCount(PERIOD, 10);
+  for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true });
+  expect(count.take("a", 7, START + 8).ok).toBe(false);
+  expect(count.take("b", 7, START + 8).ok).toBe(true);
+});
+
+test("[LM2] a limit of nothing lets nothing through", () => {
+  expect(new SlidingCount(PERIOD, 10).take("a", 0, START)).toMatchObject({ ok: false });
+});
+
+test("[LM2] a clock that goes back neither frees nor forgets", () => {
+  const count = new SlidingCount(PERIOD, 10);
+  expect(count.take("a", 1, START)).toEqual({ ok: true });
+  expect(count.take("a", 1, START - 60_000).ok).toBe(false);
+  expect(count.take("a", 1, START + 2 * PERIOD)).toEqual({ ok: true });
+});
+
+test("[LM2] memory is bounded: the client unheard for longest is forgotten, not the one that goes on asking", () => {
+  const count = new SlidingCount(PERIOD, 3);
+  for (const key of ["a", "b", "c"]) count.take(key, 1, START);
+  expect(count.take("a", 1, START).ok).toBe(false);
+  count.take("d", 1, START);
+  expect(count.size).toBe(3);
+  expect(count.take("a", 1, START).ok).toBe(false);
+  expect(count.take("b", 1, START).ok).toBe(true);
+});

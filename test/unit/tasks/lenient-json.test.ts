@@ -1,0 +1,40 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseLeniently } from "../../../src/worker/tasks/extract/lenient-json.ts";
+
+describe("parseLeniently", () => {
+  test.each<[string, string, unknown]>([
+    ["trailing and doubled commas", "[1,,2,]", [1, 2]],
+    ["missing commas between lines", '{"a": 1\n"b": "x"\n"c": true}', { a: 1, b: "x", c: true }],
+    ["Python", "{'a': None, 'b': (1, True)}", { a: null, b: [1, true] }],
+    ["an apostrophe within single quotes", "{'a': 'it's ours', 'b': 1}", { a: "it's ours", b: 1 }],
+    ["quotes within quotes", '{"a": "the "best" one", "b": 1}', { a: 'the "best" one', b: 1 }],
+    ["a quote that was never closed", '{"a": "one, "b": 2}', { a: "one", b: 2 }],
+    ["a text that stops within a string", '{"a": ["x", "y', { a: ["x", "y"] }],
+    ["a text that stops behind a colon", '[{"a":1},{"a":', [{ a: 1 }, { a: null }]],
+    ["a forgotten closer", '{"a":[1,2}', { a: [1, 2] }],
+    ["comments", "{a: 1, // one\n# two\n/* three */ b: http://x.example/y}", { a: 1, b: "http://x.example/y" }],
+    ["numbers of JSON5", "[0x1F, .5, 5., +3, 1_000, 1e3, -0, 007]", [31, 0.5, 5, 3, 1000, 1000, 0, "007"]],
+    ["integers that a double would change", "[9007199254740993, 9007199254740991]", ["9007199254740993", 9007199254740991]],
+    ["escapes", String.raw`{"a": "\x41\u{1F600}\u00e9\q\n"}`, { a: "A😀éq\n" }],
+    ["constructors and joined strings", `{id: ObjectId("5f"), s: "a" + 'b'}`, { id: "5f", s: "ab" }],
+    ["equals signs and semicolons", '{"a" = 1; "b" => 2}', { a: 1, b: 2 }],
+    ["a key by the name of the prototype", '{"__proto__": {x: 1}}', JSON.parse('{"__proto__":{"x":1}}')],
+  ])("%s", (_, text, value) => {
+    expect(parseLeniently(text)).toStrictEqual(value);
+  });
+
+  test.each(["{ color: red; margin: 0 }", "{ x : x > 0 }", "{ return a; }", "{name}", "{a, b}", "{ f(x): 1 }"])("%s is no data", (text) => {
+    expect(parseLeniently(text)).toBeUndefined();
+  });
+
+  test("what JSON.parse reads, it reads alike", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ depthSize: "small" }), (value) => {
+        fc.pre(typeof value === "object" && value !== null && !/\d{16}|e\+/.test(JSON.stringify(value)) && !JSON.stringify(value).includes('""'));
+        expect(parseLeniently(JSON.stringify(value, null, 1))).toStrictEqual(JSON.parse(JSON.stringify(value)));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,41 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { runTask } from "../../../src/worker/tasks/index.ts";
+import { frozen } from "../../../src/worker/tasks/unicode.ts";
+
+// U+2EBF0 is a letter since Unicode 15.1, U+1C89 an upper-case one since 16.0, U+0378 is none yet.
+const YOUNG = "\u{2ebf0}\u1c89\u0378";
+
+describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
+  test("what is younger than Unicode 14 is no letter, and comes back as it was", () => {
+    expect(runTask("summarize", YOUNG)).toEqual({ summary: "", word_count: 0 });
+    expect(runTask("summarize", `The lake ${YOUNG} is deep.`)).toEqual({ summary: `The lake ${YOUNG} is deep.`, word_count: 4 });
+    expect(runTask("extract_json", `{"${YOUNG}": ["${YOUNG}", {"a": "${YOUNG}"}]}`)).toEqual({
+      extracted: [{ [YOUNG]: [YOUNG, { a: YOUNG }] }],
+      count: 1,
+    });
+  });
+
+  test("a private-use character of the text is not mistaken for a stand-in", () => {
+    const text = `\ue000\u1c89\u{f0000}\u{2ebf0}`;
+    const { text: plain, restore } = frozen(text);
+    expect(plain).not.toMatch(/[\u1c89\u{2ebf0}]/u);
+    expect(plain).toHaveLength(text.length);
+    expect(restore(plain)).toBe(text);
+  });
+
+  test("any text comes back", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const { text: plain, restore } = frozen(text);
+        expect(restore(plain)).toBe(text);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("characters of 2021 are left alone", () => {
+    const text = "Grüße, 日本語, हिन्दी, العربية, 😀🫠 ₿";
+    expect(frozen(text).text).toBe(text);
+  });
+});

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { lockHolder, takeFileLock } from "../../../src/worker/node/file-lock.ts";
+import { processTag, thisProcess } from "../../../src/worker/node/process-id.ts";
+import { temporaryFolder } from "./support/folder.ts";
+
+const SOURCE = join(import.meta.dirname, "../../../src/worker/node/file-lock.ts");
+
+/** A process that takes the lock `name` whenever it reads a line, and answers whether it has it; it keeps what it has. */
+function contender(folder: string): { child: ChildProcess; ready: Promise<void>; take: () => Promise<boolean> } {
+  const script = `
+    import { createInterface } from "node:readline";
+    import { takeFileLock } from ${JSON.stringify(SOURCE)};
+    console.log("ready");
+    for await (const _ of createInterface({ input: process.stdin })) console.log(takeFileLock(${JSON.stringify(folder)}, "name").ok);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<string> => String((await lines.next()).value);
+  return {
+    child,
+    ready: next().then(() => {}),
+    take: async () => {
+      child.stdin.write("take\n");
+      return (await next()) === "true";
+    },
+  };
+}
+
+describe("a file lock", () => {
+  it("keeps others out until it is released, other names excepted, and says who has it", () => {
+    const folder = temporaryFolder();
+    const first = takeFileLock(folder, "name");
+    expect(takeFileLock(folder, "name")).toEqual({ ok: false, holder: process.pid });
+    expect(takeFileLock(folder, "name-2").ok).toBe(true);
+    expect(lockHolder(folder, "name")).toBe(process.pid);
+    if (first.ok) first.release();
+    expect(lockHolder(folder, "name")).toBeNull();
+    expect(takeFileLock(folder, "name").ok).toBe(true);
+  });
+
+  it("of a process that was killed is free, however many ask for it at once: one gets it, and never two", async () => {
+    const folder = temporaryFolder();
+    const contenders = Array.from({ length: 5 }, () => contender(folder));
+    await Promise.all(contenders.map(({ ready }) => ready));
+    for (let round = 0; round < 4; round++) {
+      const alive = contenders.slice(round);
+      const answers = await Promise.all(alive.map(({ take }) => take()));
+      expect(answers.filter(Boolean).length).toBeLessThanOrEqual(1);
+      // Whoever asks alone gets it, unless somebody has it already.
+      const taken = answers.some(Boolean) || (await alive[0]?.take()) === true;
+      expect(taken).toBe(true);
+      const holder = alive.find(({ child }) => child.pid === lockHolder(folder, "name"));
+      if (holder === undefined) throw new Error("nobody has the lock");
+      holder.child.kill("SIGKILL");
+      await once(holder.child, "exit");
+      contenders.splice(contenders.indexOf(holder), 1);
+      contenders.unshift(holder);
+    }
+  });
+
+  it.runIf(process.platform === "linux")("of a process whose number another one has now is free", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, `name.${processTag({ pid: process.pid, started: "1" })}.aa.lock`), "");
+    expect(takeFileLock(folder, "name").ok).toBe(true);
+    expect(readdirSync(folder)).toHaveLength(1);
+  });
+
+  it("is not disturbed by files of other names, and leaves them alone", () => {
+    const folder = temporaryFolder();
+    const others = ["name.lock", "name.x-y.aa.lock", `other.${processTag(thisProcess())}.aa.lock`, `name.${processTag(thisProcess())}.aa.json`];
+    for (const file of others) writeFileSync(join(folder, file), "");
+    const lock = takeFileLock(folder, "name");
+    expect(lock.ok).toBe(true);
+    if (lock.ok) lock.release();
+    expect(readdirSync(folder).toSorted()).toEqual(others.toSorted());
+  });
+});

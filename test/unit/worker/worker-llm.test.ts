@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+import { until } from "../../support/until.ts";
+import { temporaryFolder } from "./support/folder.ts";
+import { type Connection, FakeCoordinator } from "./support/fake-coordinator.ts";
+import { WorkerProcess } from "./support/cli-process.ts";
+import { type Answering, SlowLlm } from "./support/slow-llm.ts";
+
+const PROMPT = { job_type: "LLM_INFER", payload: { job_type: "LLM_INFER", prompt: "Sing.", max_tokens: 500 } };
+
+type Set = { llm: SlowLlm; process: WorkerProcess; workers: Connection[]; folder: string };
+
+/** A worker process with an LLM, registered at this many coordinators. */
+async function start(count = 1): Promise<Set> {
+  const llm = await SlowLlm.start();
+  const folder = temporaryFolder();
+  const coordinators = await Promise.all(Array.from({ length: count }, () => FakeCoordinator.start()));
+  const urls = coordinators.flatMap(({ url }) => ["--url", url]);
+  const process = new WorkerProcess([...urls, "--llm-url", llm.baseUrl, "--config-dir", folder]);
+  const workers = await Promise.all(coordinators.map(async (coordinator) => (await coordinator.registered()).worker));
+  // The announcement comes when the model has answered once [WS3].
+  for (const worker of workers) expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], models: ["slow"] });
+  return { llm, process, workers, folder };
+}
+
+function only([worker, more]: readonly Connection[]): Connection {
+  if (worker === undefined || more !== undefined) throw new Error("not one worker");
+  return worker;
+}
+
+function answer(llm: SlowLlm, at = 0): Promise<Answering> {
+  return until(`answer ${at}`, () => llm.answers[at]);
+}
+
+describe("an LLM job of the worker process", () => {
+  it("[SPEC] streams visible text only, and reports usage", async () => {
+    const { llm, workers } = await start();
+    const worker = only(workers);
+    worker.assign(PROMPT);
+    await worker.receive("job_ack");
+    const first = await worker.receive("job_progress");
+    expect(first["delta"]).not.toContain("hidden");
+    (await answer(llm)).finish();
+    const complete = await worker.receive("job_complete", "job_progress");
+    expect(complete["output"]).toEqual({
+      model: "slow",
+      output: expect.stringMatching(/^(la )+$/),
+      usage: { completion_tokens: 5, prompt_tokens: 3 },
+    });
+  });
+
+  it("[WS11] cancelled: the stream to the runtime is closed, so that it stops generating; the next job runs", async () => {
+    const { llm, workers } = await start();
+    const worker = only(workers);
+    const job = worker.assign(PROMPT);
+    const running = await answer(llm);
+    worker.send({ type: "job_cancel", job_id: job.job_id, attempt: 1, reason: "cancelled" });
+    expect(await running.cut).toBe(true);
+    const next = worker.assign(PROMPT);
+    (await answer(llm, 1)).finish();
+    expect(await worker.receive("job_complete", "job_ack", "job_progress")).toMatchObject({ job_id: next.job_id });
+  });
+
+  it("[WS8] at its deadline: the stream to the runtime is closed and the job has failed", async () => {
+    const { llm, workers } = await start();
+    const worker = only(workers);
+    worker.assign({ ...PROMPT, deadline: new Date(Date.now() + 1_000).toISOString() });
+    const running = await answer(llm);
+    expect(await worker.receive("job_failed", "job_ack", "job_progress")).toMatchObject({ error: "deadline_exceeded", retryable: false });
+    expect(await running.cut).toBe(true);
+  });
+
+  it("[WS11] a second signal closes the stream and ends the process at once", async () => {
+    const { llm, process, workers } = await start();
+    only(workers).assign(PROMPT);
+    const running = await answer(llm);
+    process.kill("SIGTERM");
+    await only(workers).receive("drain", "job_ack", "job_progress");
+    process.kill("SIGTERM");
+    expect(await process.exited).toEqual({ code: 143, signal: null });
+    expect(await running.cut).toBe(true);
+  });
+
+  it("[WS9, WS3] the runtime dies in the middle: the job may be retried, LLM_INFER is taken back, and announced again when the runtime is back", async () => {
+    const { llm, workers } = await start();
+    const worker = only(workers);
+    worker.assign(PROMPT);
+    await worker.receive("job_progress", "job_ack");
+    llm.kill();
+    // First of all no more of them: whoever has failed is free for the next job.
+    const withdrawn = await worker.receive("register", "job_progress");
+    expect(withdrawn).toMatchObject({ capabilities: ["TASK"], models: [] });
+    // It says nothing of leases and needs no new proof: the registration stands.
+    expect(withdrawn).not.toHaveProperty("resume");
+    expect(withdrawn).not.toHaveProperty("signature");
+    expect(await worker.receive("job_failed")).toMatchObject({ error: "runtime_error", retryable: true });
+    llm.models = ["slow", "other"];
+    await llm.listen();
+    expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], models: ["slow", "other"] });
+  });
+});
+
+describe("a worker of two coordinators", () => {
+  it("[WS9] runs one LLM job at a time: the second begins, and is acknowledged, when the first has ended", async () => {
+    const { llm, workers } = await start(2);
+    const [first, second] = workers;
+    if (first === undefined || second === undefined) throw new Error("not two workers");
+    first.assign(PROMPT);
+    const running = await answer(llm);
+    const waiting = second.assign(PROMPT);
+    running.finish();
+    await first.receive("job_complete", "job_ack", "job_progress");
+    expect(await second.receive("job_ack")).toMatchObject({ job_id: waiting.job_id });
+    (await answer(llm, 1)).finish();
+    await second.receive("job_complete", "job_progress");
+  });
+
+  it("[WS9] gives the second back as busy when the first takes longer than 3 s; a task runs meanwhile", async () => {
+    const { llm, workers } = await start(2);
+    const [first, second] = workers;
+    if (first === undefined || second === undefined) throw new Error("not two workers");
+    first.assign(PROMPT);
+    await answer(llm);
+    const refused = second.assign(PROMPT);
+    expect(await second.receive("job_reject")).toEqual({ type: "job_reject", job_id: refused.job_id, reason: "busy" });
+    second.assign();
+    await second.receive("job_complete", "job_ack");
+    expect(llm.answers).toHaveLength(1);
+  });
+
+  it("[WS9] whose first is cancelled in the middle begins the second", async () => {
+    const { llm, workers } = await start(2);
+    const [first, second] = workers;
+    if (first === undefined || second === undefined) throw new Error("not two workers");
+    const job = first.assign(PROMPT);
+    const running = await answer(llm);
+    second.assign(PROMPT);
+    first.send({ type: "job_cancel", job_id: job.job_id, attempt: 1, reason: "cancelled" });
+    expect(await running.cut).toBe(true);
+    await second.receive("job_ack");
+    (await answer(llm, 1)).finish();
+    await second.receive("job_complete", "job_progress");
+  });
+
+  it("[WS4] goes on for one when the other refuses it, and says so by its exit code at the end", async () => {
+    const { process, workers } = await start(2);
+    const [first, second] = workers;
+    first?.close(4001);
+    expect(await process.says("stopped")).toMatchObject({ reason: "replaced" });
+    second?.assign();
+    await second?.receive("job_complete", "job_ack");
+    process.kill("SIGTERM");
+    await second?.receive("drain");
+    // Not acknowledged, the result stays on disk; a coordinator that says it has drained is believed.
+    second?.send({ type: "drained" });
+    expect((await process.exited).code).toBe(4);
+  });
+});
