@@ -1,0 +1,181 @@
+import { randomBytes } from "node:crypto";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Answer, type Fields, newUser, task } from "../support/api.ts";
+import { start, type Subject } from "../support/coordinator.ts";
+import { type FakeFacilitator, fakeFacilitator, type Reply } from "../support/facilitator.ts";
+import { head, rawRequest } from "../support/raw-http.ts";
+import { fullWorker } from "../support/worker.ts";
+
+let facilitator: FakeFacilitator;
+let evm: Subject;
+const PAYEE = "0x99B9e5b1ED388051ce91BA3140147Ea1864564bC";
+const PAYER = "0xC38E3bbC4575c1f5F28908Dd5d8e347c7B055890";
+const SETTLED = { success: true, payer: PAYER, transaction: `0x${"cd".repeat(32)}`, network: "eip155:10143" };
+
+beforeAll(async () => {
+  facilitator = await fakeFacilitator();
+  evm = await start("evm", { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url, PUBLIC_HOST: "pay.example" });
+});
+
+beforeEach(() => {
+  facilitator.calls.length = 0;
+  facilitator.replies["/verify"] = { body: { isValid: true, payer: PAYER } };
+  facilitator.replies["/settle"] = { body: SETTLED };
+});
+
+type Tier = "fast" | "cheap";
+
+/** The terms of an endpoint, as its 402 has them. */
+async function terms(tier: Tier): Promise<Fields> {
+  const header = (await evm.api.tryCommit({}, tier)).headers.get("payment-required") ?? "";
+  const { accepts } = JSON.parse(Buffer.from(header, "base64").toString()) as { accepts: Fields[] };
+  return accepts[0] ?? {};
+}
+
+const now = () => Math.floor(Date.now() / 1_000);
+
+/** An authorization of the right form for a price; nobody but a facilitator can say that its signature is none. */
+function authorization(amount: string, changes: Fields = {}): Fields {
+  const nonce = `0x${randomBytes(32).toString("hex")}`;
+  return { from: PAYER, to: PAYEE, value: amount, validAfter: "0", validBefore: String(now() + 300), nonce, ...changes };
+}
+
+const header = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
+
+async function payment(tier: Tier, changes: { terms?: Fields; authorization?: Fields; envelope?: Fields } = {}): Promise<string> {
+  const accepted = await terms(tier);
+  const payload = { signature: `0x${"ab".repeat(64)}1b`, authorization: authorization(String(accepted.amount), changes.authorization) };
+  return header({ x402Version: 2, accepted: { ...accepted, ...changes.terms }, payload, ...changes.envelope });
+}
+
+const pay = (sent: string, tier: Tier = "cheap", body: Fields = task(newUser())): Promise<Answer> => evm.api.tryCommit(body, tier, { "x-payment": sent });
+
+describe("payments that are none", () => {
+  const wrong: [string, Tier, Parameters<typeof payment>[1]][] = [
+    ["the cheap price on fast", "fast", { authorization: { value: "1000" }, terms: { amount: "1000" } }],
+    ["the cheap price under fast terms", "fast", { authorization: { value: "1000" } }],
+    ["more than the price", "cheap", { authorization: { value: "1000000" } }],
+    ["another payee in what was signed", "cheap", { authorization: { to: PAYER } }],
+    ["another payee in the terms", "cheap", { terms: { payTo: PAYER } }],
+    ["another token", "cheap", { terms: { asset: `0x${"11".repeat(20)}` } }],
+    ["another network", "cheap", { terms: { network: "eip155:1" } }],
+    ["another scheme", "cheap", { terms: { scheme: "upto" } }],
+    ["expired", "cheap", { authorization: { validBefore: String(now() - 1) } }],
+    ["good for a second more", "cheap", { authorization: { validBefore: String(now() + 1) } }],
+    ["not good yet", "cheap", { authorization: { validAfter: String(now() + 3_600) } }],
+    ["a value that is no number", "cheap", { authorization: { value: "1e3" } }],
+    ["a negative value", "cheap", { authorization: { value: "-1000" } }],
+    ["a nonce of 31 bytes", "cheap", { authorization: { nonce: `0x${"0f".repeat(31)}` } }],
+    ["terms from a prototype", "cheap", { envelope: { accepted: null, __proto__: null } }],
+    ["another version", "cheap", { envelope: { x402Version: 3 } }],
+  ];
+
+  test.each(wrong)("[PY3, PY5] %s: 402 with what to pay, and no facilitator is asked", async (_name, tier, changes) => {
+    const answer = await pay(await payment(tier, changes), tier);
+    expect(answer.status, answer.text).toBe(402);
+    expect(answer.body).toMatchObject({ error: expect.stringMatching(/^invalid_payment: /), accepts: [{ scheme: "exact", payTo: PAYEE }] });
+    expect(facilitator.calls).toEqual([]);
+  });
+
+  test("[PY3, LM1] hostile headers: too long, no base64, no JSON, nested, of prototypes, twice: 402, and no facilitator is asked", async () => {
+    const deep = Buffer.from(`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`).toString("base64");
+    for (const sent of ["A".repeat(17 * 1_024), "!!!!", "e30", "bnVsbA==", "W10=", header("x"), header(7), deep, header(JSON.parse('{"__proto__":{"x402Version":2}}')), "e30=, e30="]) {
+      const answer = await pay(sent);
+      expect(answer.status, `${sent.slice(0, 40)} ${answer.text}`).toBe(402);
+    }
+    expect(facilitator.calls).toEqual([]);
+  });
+
+  test("[PY3] two payments in one request: neither is used", async () => {
+    const answer = await evm.api.tryCommit(task(newUser()), "cheap", { "x-payment": await payment("cheap"), "payment-signature": await payment("cheap") });
+    expect(answer.status).toBe(402);
+    expect(facilitator.calls).toEqual([]);
+  });
+});
+
+describe("a facilitator in trouble, or lying", () => {
+  const troubles: [string, Reply, number][] = [
+    ["status 500", { status: 500, body: { error: "x" } }, 503],
+    ["HTML", { body: "<html>" }, 503],
+    ["an empty answer", { body: "" }, 503],
+    ["null", { body: "null" }, 503],
+    ["a yes that is no boolean", { body: { isValid: "true", payer: PAYER } }, 503],
+    ["another payer than the one who signed", { body: { isValid: true, payer: PAYEE } }, 503],
+    ["an answer of megabytes", { body: `{"isValid":true,"payer":"${PAYER}","x":"${"x".repeat(3_000_000)}"}` }, 503],
+    ["a redirect", (response) => response.writeHead(307, { location: "http://127.0.0.1:9/verify" }).end(), 503],
+    ["a hang-up", (response) => response.destroy(), 503],
+    ["no", { body: { isValid: false, invalidReason: "invalid_exact_evm_payload_signature" } }, 402],
+  ];
+
+  test.each(troubles)("[PY8] %s at verify: nothing runs, nothing is settled", async (_name, reply, status) => {
+    facilitator.replies["/verify"] = reply;
+    const answer = await pay(await payment("cheap"));
+    expect(answer.status, answer.text).toBe(status);
+    expect(answer.body).not.toHaveProperty("job_id");
+    expect(facilitator.calls.map(({ path }) => path)).not.toContain("/settle");
+  });
+
+  test("[PY8] silent at verify: 503 after 5 s, and others are served meanwhile", { timeout: 30_000 }, async () => {
+    facilitator.replies["/verify"] = () => {};
+    const slow = pay(await payment("cheap"));
+    expect((await evm.api.get("/v1/health")).ms).toBeLessThan(2_000);
+    const answer = await slow;
+    expect(answer.status).toBe(503);
+    expect(answer.ms).toBeGreaterThan(4_500);
+    expect(answer.ms).toBeLessThan(9_000);
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+});
+
+describe("one payment", () => {
+  test("[PY6, PY7] used fifty times at once with one body is one job, verified once and settled once", { timeout: 60_000 }, async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const [sent, body] = [await payment("cheap"), task(newUser())];
+    const answers = await Promise.all(Array.from({ length: 50 }, () => pay(sent, "cheap", body)));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 201));
+    const ids = new Set(answers.map((answer) => String(answer.body.job_id)));
+    expect(ids.size).toBe(1);
+    const [id = ""] = ids;
+    await worker.assigned(id);
+    expect((await worker.complete(id, { sentiment: "neutral", confidence: 1 })).status).toBe("accepted");
+    expect((await pay(sent, "cheap", body)).body.job_id).toBe(id);
+    expect(facilitator.calls.map(({ path }) => path).filter((path) => path !== "/supported")).toEqual(["/verify", "/settle"]);
+  });
+
+  test("[PY6] for another body, another endpoint or another user: 402 payment_already_used, whoever comes first", async () => {
+    const [sent, user] = [await payment("cheap"), newUser()];
+    const bodies = [task(user), task(user, "other"), task(newUser()), task(user, "x", { privacy_class: "PUBLIC" })];
+    const answers = await Promise.all(bodies.map((body) => pay(sent, "cheap", body)));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    for (const answer of answers.filter(({ status }) => status !== 201)) expect(answer).toMatchObject({ status: 402, body: { error: "payment_already_used" } });
+    expect((await pay(sent, "fast", bodies[0])).status).toBe(402);
+  });
+
+  test("[PY5, JB8] a PRIVATE commit that no worker may run, with a payment that nobody signed: 422, never verified, never kept", async () => {
+    const answer = await pay(await payment("cheap"), "cheap", task(newUser(), "x", { privacy_class: "PRIVATE" }));
+    expect(answer.status).toBe(422);
+    expect(facilitator.calls).toEqual([]);
+  });
+
+  test("[PY3] what the facilitator is shown is the payment and the endpoint: no prompt, no user", async () => {
+    await pay(await payment("cheap", { envelope: { secret: "ENVELOPE-SECRET" } }), "cheap", task("USER-SECRET", "PROMPT-SECRET"));
+    expect(facilitator.calls.some(({ path }) => path === "/verify")).toBe(true);
+    expect(JSON.stringify(facilitator.calls)).not.toMatch(/SECRET/);
+  });
+});
+
+describe("what is bought, and where", () => {
+  test("[PY4] PUBLIC_HOST stands in `resource`, whatever Host, X-Forwarded-* and the request line say", async () => {
+    for (const [line, ...headers] of [
+      ["/v1/jobs/commit/fast", "Host: evil.example"],
+      ["/v1/jobs/commit/fast", `Host: ${evm.host}`, "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: ftp", "Forwarded: host=evil.example;proto=ftp"],
+      ["http://evil.example/v1/jobs/commit/fast", `Host: ${evm.host}`],
+      ["/v1/jobs/commit/fast?host=evil.example#evil.example", `Host: ${evm.host}`, "X-Original-URL: /evil.example", "X-Rewrite-URL: /evil.example"],
+    ]) {
+      const answer = await rawRequest(evm.port, head(`POST ${String(line)} HTTP/1.1`, ...headers, "Content-Length: 0"));
+      expect(answer.status, answer.all).toBe(402);
+      expect(answer.all).not.toContain("evil.example");
+      expect(answer.all).toContain('"resource":"https://pay.example/v1/jobs/commit/fast"');
+    }
+  });
+});

@@ -1,0 +1,144 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { newUser, task } from "../support/api.ts";
+import { start, type Subject } from "../support/coordinator.ts";
+import { newIdentity } from "../support/identity.ts";
+import { RawHttp } from "../support/raw-http.ts";
+import { RawSocket } from "../support/raw-socket.ts";
+import { within } from "../support/wait.ts";
+import { fullWorker, type WorkerSocket } from "../support/worker.ts";
+
+let evm: Subject;
+const OUTPUT = { sentiment: "positive", confidence: 0.9 };
+/** An honest request takes milliseconds; on a busy machine, with floods around it, this. */
+const STILL_SERVED_MS = 3_000;
+
+beforeAll(async () => {
+  evm = await start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
+});
+
+let last = 0;
+/** Headers of a client that nobody has seen. */
+const from = (): Record<string, string> => ({ "x-test-ip": `10.7.${Math.floor(++last / 250)}.${(last % 250) + 1}` });
+
+/** A worker, and a user whose PRIVATE jobs it runs. */
+async function honest(): Promise<{ worker: WorkerSocket; user: string }> {
+  const worker = await fullWorker(evm.socketUrl);
+  const user = newUser();
+  const { pairing_code } = (await evm.api.post("/v1/trust/create", { user_id: user }, from())).body;
+  const claimed = await evm.api.post("/v1/trust/claim", { pairing_code, provider_pubkey: worker.pubkey }, from());
+  expect(claimed.status).toBe(200);
+  return { worker, user };
+}
+
+/** A job from commit to result, while something else goes on. */
+async function served({ worker, user }: Awaited<ReturnType<typeof honest>>): Promise<number> {
+  const started = performance.now();
+  const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }), "cheap", from());
+  await worker.assigned(id);
+  expect((await worker.complete(id, OUTPUT)).status).toBe("accepted");
+  return performance.now() - started;
+}
+
+describe("connections that go nowhere", () => {
+  test("[LM1] three hundred requests that never end, in their head and in their body, hold nobody up", { timeout: 60_000 }, async () => {
+    const pair = await honest();
+    const raws = Array.from({ length: 300 }, () => new RawHttp(evm.port));
+    try {
+      for (const [index, raw] of raws.entries()) {
+        if (index % 3 === 0) raw.write("GET /v1/health HT");
+        else if (index % 3 === 1) raw.write(`GET /v1/health HTTP/1.1\r\nHost: ${evm.host}\r\nX-A: `);
+        else raw.write(`POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: ${evm.host}\r\nContent-Length: 400000\r\n\r\n{"job_type":`);
+      }
+      for (let round = 0; round < 5; round += 1) {
+        for (const raw of raws) raw.write("a");
+        expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+        expect((await evm.api.get("/v1/health", from())).ms).toBeLessThan(STILL_SERVED_MS);
+      }
+      expect(raws.some(({ all }) => all.includes("job_id"))).toBe(false);
+    } finally {
+      for (const raw of raws) raw.end();
+    }
+    expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+  });
+
+  test("[LM1, WS2] a hundred sockets that dial and say nothing: a worker still comes in", { timeout: 60_000 }, async () => {
+    const pair = await honest();
+    const raws = await Promise.all(Array.from({ length: 100 }, () => RawSocket.open(evm.port, "/", [`Host: ${evm.host}`, ...lines(from())])));
+    try {
+      expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+      expect(await served(await honest())).toBeLessThan(STILL_SERVED_MS);
+    } finally {
+      for (const raw of raws) raw.end();
+    }
+  });
+
+  test("[LM2] a worker that asks and never reads what it is told is closed; its memory is not the hub's", { timeout: 60_000 }, async () => {
+    const pair = await honest();
+    const raw = new RawHttp(evm.port);
+    raw.socket.pause();
+    raw.write(
+      `GET / HTTP/1.1\r\nHost: ${evm.host}\r\nx-test-ip: ${String(from()["x-test-ip"])}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString("base64")}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+    );
+    const key = newIdentity().pubkey;
+    raw.write(frame(JSON.stringify({ type: "register", provider_pubkey: key, provider_type: "DESKTOP", capabilities: [] })));
+    const odd = frame('{"type":"heartbeat","more":1}').repeat(200);
+    const closed = new Promise<void>((resolve) => raw.socket.on("close", () => resolve()));
+    const flood = setInterval(() => raw.write(odd), 20);
+    try {
+      const until = Date.now() + 6_000;
+      while (Date.now() < until) expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+    } finally {
+      clearInterval(flood);
+    }
+    // Reading again, it finds the end of the connection, and before it no more answers than a burst is worth.
+    raw.socket.resume();
+    await Promise.race([closed, within(10_000, () => (raw.ended ? true : undefined), () => "the end of the slow reader")]);
+    expect(raw.all.split("heartbeat_ack").length - 1).toBeLessThan(600);
+    raw.end();
+  });
+});
+
+describe("guessing pairing codes", () => {
+  test("[TR3] thirty wrong guesses a minute from thirty addresses, and then nobody's guess is looked at, a right one neither", { timeout: 60_000 }, async () => {
+    const code = String((await evm.api.post("/v1/trust/create", { user_id: newUser() }, from())).body.pairing_code);
+    const guess = (pairing_code: string) => evm.api.post("/v1/trust/claim", { pairing_code, provider_pubkey: newIdentity().pubkey }, from());
+    const statuses: number[] = [];
+    for (let each = 0; each < 40; each += 1) statuses.push((await guess(each.toString(16).padStart(6, "0").toUpperCase())).status);
+    expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(30);
+    expect(statuses.at(-1)).toBe(429);
+    const right = await guess(code);
+    expect(right).toMatchObject({ status: 429, body: { error: "rate_limited" } });
+    expect(Number(right.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("[TR3] guesses at once are counted before they are answered: no crowd gets more than thirty", { timeout: 60_000 }, async () => {
+    const guess = (pairing_code: string) => evm.api.post("/v1/trust/claim", { pairing_code, provider_pubkey: newIdentity().pubkey }, from());
+    const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => guess(`F${index.toString(16).padStart(5, "0")}`.toUpperCase())));
+    expect(answers.filter(({ status }) => status !== 429).length).toBeLessThanOrEqual(30);
+  });
+
+  test("[LM2] an address that a client makes up in other headers is not its address", async () => {
+    const one = from();
+    const statuses: number[] = [];
+    for (let each = 0; each < 12; each += 1) {
+      const spoof = { "x-forwarded-for": `9.9.9.${each}`, "cf-connecting-ip": `8.8.8.${each}`, "x-real-ip": `7.7.7.${each}`, "x-router-client": `6.6.6.${each}` };
+      statuses.push((await evm.api.post("/v1/trust/create", { user_id: newUser() }, { ...one, ...spoof })).status);
+    }
+    expect(statuses.filter((status) => status === 201)).toHaveLength(10);
+    expect(statuses.slice(10)).toEqual([429, 429]);
+    // A proxy appends what it saw: what a client wrote before that does not count.
+    const behind = (each: number) => ({ "x-test-ip": `5.5.5.${each}, ${String(one["x-test-ip"])}` });
+    expect((await evm.api.post("/v1/trust/create", { user_id: newUser() }, behind(1))).status).toBe(429);
+  });
+});
+
+function lines(headers: Record<string, string>): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+}
+
+/** A masked text frame as latin1 text; the mask is of zeros. */
+function frame(text: string): string {
+  const body = Buffer.from(text);
+  const length = body.length < 126 ? Buffer.from([0x80 | body.length]) : Buffer.from([0xfe, body.length >> 8, body.length & 255]);
+  return Buffer.concat([Buffer.from([0x81]), length, Buffer.alloc(4), body]).toString("latin1");
+}

@@ -1,0 +1,32 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterAll } from "vitest";
+
+/** How the facilitator answers a call: JSON, text, or whatever is done with the response. */
+export type Reply = { status?: number; body: unknown } | ((response: ServerResponse) => void);
+
+/** A facilitator that says what a test wants, and keeps what it was sent. */
+export type FakeFacilitator = { url: string; calls: { path: string; body: string }[]; replies: Record<string, Reply> };
+
+/** Starts one, ended after the tests of this file. Calls without a reply are 404. */
+export async function fakeFacilitator(): Promise<FakeFacilitator> {
+  const calls: FakeFacilitator["calls"] = [];
+  const replies: Record<string, Reply> = {};
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const path = request.url ?? "";
+      calls.push({ path, body });
+      const reply = replies[path] ?? { status: 404, body: "no such path" };
+      if (typeof reply === "function") return reply(response);
+      response.writeHead(reply.status ?? 200, { "content-type": "application/json" });
+      response.end(typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls, replies };
+}
