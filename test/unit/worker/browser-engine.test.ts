@@ -192,7 +192,7 @@ describe("history", () => {
 describe("claiming a pairing code", () => {
   const health = () => Response.json({ status: "ok", network: "eip155:10143" });
   const asking = (claim: (body: Record<string, string>) => Response): typeof fetch =>
-    vi.fn<typeof fetch>((url, init) => Promise.resolve(url === "/v1/health" ? health() : claim(JSON.parse(String(init?.body)) as Record<string, string>)));
+    vi.fn<typeof fetch>((url, init) => Promise.resolve(url === "/v1/health" ? health() : claim(JSON.parse(init?.body as string) as Record<string, string>)));
 
   it("[TR4] is proved with the worker's key, for this network", async () => {
     const claim = await claimCode(
