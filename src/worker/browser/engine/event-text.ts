@@ -34,6 +34,10 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
       return { tone: "info", text: "Taking no new jobs." };
     case "tier":
       return { tone: "info", text: `This worker's stake tier is now ${note.tier}.` };
+    // Said by the engine's own watch, which sees a frozen page too.
+    case "woke":
+    case "job_waiting":
+    case "job_progress":
     case "connecting":
     case "job_started":
     case "job_finished":

@@ -50,6 +50,9 @@ export function nextReport(report: Report, note: SessionNote, now: number): Repo
     case "job_failed":
     case "job_cancelled":
       return report.job?.jobId === note.job_id ? { ...report, job: null } : report;
+    case "job_waiting":
+    case "job_progress":
+    case "woke":
     case "job_rejected":
     case "job_acknowledged":
     case "result_dropped":
