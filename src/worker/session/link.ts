@@ -182,7 +182,8 @@ export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
 export function woken(state: SessionState, slept: number, turn: Turn): void {
   const { link } = state;
   tell({ type: "woke", slept_ms: Math.round(slept) }, turn);
-  if (link.kind === "waiting") link.due = turn.now;
+  // A parking is the coordinator's to end.
+  if (link.kind === "waiting" && !link.parked) link.due = turn.now;
   if (link.kind !== "online") return;
   link.heartbeatDue = turn.now;
   if (Number.isFinite(link.silentDue)) link.silentDue = Math.min(link.silentDue, turn.now + state.timing.wake);
