@@ -1,9 +1,12 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
+import { buildPages } from "./scripts/build-pages.ts";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
 /** A facilitator that is not there: the port of the discard protocol. */
 const NOBODY = "http://127.0.0.1:9";
 
+// The edge projects bind them as the wrangler files say.
+buildPages();
 const migrations = await readD1Migrations("migrations");
 
 /** In workerd, with the bindings of the instance's own wrangler file, in testnet mode; a test may override any variable. */
@@ -56,6 +59,18 @@ export default defineConfig({
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        // A real Chromium against a real coordinator; skipped, and said so, where there is none.
+        test: {
+          name: "browser",
+          include: ["test/browser/**/*.test.ts"],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -15,6 +15,9 @@ ${rows(coordinators)}
   One more worker, with the LLM server of this machine if there is one:
     npm run worker -- --url ${first.socketUrl} --config-dir .state/my-worker
 
+  A browser or a phone as one more worker:
+    ${first.url}/worker
+
   A job of your own:
     curl -s ${first.url}/v1/jobs/commit/cheap -H 'content-type: application/json' -H 'prefer: wait=20' \\
       -d '${JOB}'

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { buildPages } from "./build-pages.ts";
 import type { Child } from "./child.ts";
 import { type Instance, ROOT } from "./instance.ts";
 import { migrate } from "./migrate.ts";
@@ -71,6 +72,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const { instance, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
   await assertPortFree(port, `give ${instance} another port`);
+  // wrangler refuses to start without them, and those of an older checkout would be served.
+  buildPages();
   const lock = await takeFolder(stateDir);
   const failure = await migrate(instance, stateDir, () => options.onStep?.("migrating"));
   if (failure !== null) {

@@ -13,6 +13,7 @@ import { job } from "./routes/job.ts";
 import { quote } from "./routes/quote.ts";
 import { rated } from "./routes/rate.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
+import { workerFile, workerPage } from "./routes/worker-page.ts";
 
 /** The whole REST surface of an instance [SPEC "Endpoints"]. */
 export const app = new Hono<AppEnv>();
@@ -31,6 +32,8 @@ app.post("/v1/trust/claim", rated("trust"), claimPairing);
 app.get("/v1/trust/list", rated("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
 app.get("/docs", docsPage);
+app.get("/worker", workerPage);
+app.get("/worker/:file", workerFile);
 
 const methods = Map.groupBy(
   app.routes.filter((route) => route.method !== "ALL"),

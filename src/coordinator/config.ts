@@ -8,6 +8,8 @@ import type { WorkerHub } from "./hub/worker-hub.ts";
 export type Env = {
   HUB: DurableObjectNamespace<WorkerHub>;
   DB: D1Database;
+  /** The files of the pages for browsers, where there are any. */
+  PAGES?: Fetcher;
   [variable: string]: unknown;
 };
 

@@ -40,7 +40,7 @@ export async function* serverSentEvents(connection: Connection, request: RouterR
   }
 }
 
-function decode(decoder: TextDecoder, bytes: Uint8Array, details: { status: number; requestId: string | null }): string {
+function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array, details: { status: number; requestId: string | null }): string {
   try {
     return decoder.decode(bytes, { stream: true });
   } catch {

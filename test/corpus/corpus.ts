@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { runTask } from "../../src/worker/tasks/index.ts";
-import type { TaskOutput } from "../../src/worker/tasks/index.ts";
+import type { TaskOutput, TaskType } from "../../src/worker/tasks/index.ts";
 
 /** `dev` was tuned on; `held-out` was written before the first rules and read since; of `blind` only totals were looked at. */
 export type Split = "dev" | "held-out" | "blind";
@@ -52,18 +52,17 @@ export function golden(): Golden {
   return JSON.parse(read("golden.json")) as Golden;
 }
 
-/** What the engine answers now for every text of the corpus; texts of one task also run as input of the others. */
+/** Every text of the corpus with every task that it is run through, by the name that its output has; texts of one task also run as input of the others. */
+export function corpusCalls(): { name: string; taskType: TaskType; input: string }[] {
+  const call = (taskType: TaskType, id: string, input: string) => ({ name: `${taskType} ${id}`, taskType, input });
+  return [
+    ...sentimentCases().map(({ split, text }, i) => call("classify", `${split} ${i}`, text)),
+    ...summaryCases().flatMap(({ id, text }) => (["summarize", "classify", "extract_json"] as const).map((taskType) => call(taskType, id, text))),
+    ...extractionCases().flatMap(({ id, input }) => (["extract_json", "summarize"] as const).map((taskType) => call(taskType, id, input))),
+  ];
+}
+
+/** What the engine answers now for all of {@link corpusCalls}. */
 export function currentOutputs(): Record<string, TaskOutput> {
-  const outputs: Record<string, TaskOutput> = {};
-  for (const [i, { split, text }] of sentimentCases().entries()) outputs[`classify ${split} ${i}`] = runTask("classify", text);
-  for (const { id, text } of summaryCases()) {
-    outputs[`summarize ${id}`] = runTask("summarize", text);
-    outputs[`classify ${id}`] = runTask("classify", text);
-    outputs[`extract_json ${id}`] = runTask("extract_json", text);
-  }
-  for (const { id, input } of extractionCases()) {
-    outputs[`extract_json ${id}`] = runTask("extract_json", input);
-    outputs[`summarize ${id}`] = runTask("summarize", input);
-  }
-  return outputs;
+  return Object.fromEntries(corpusCalls().map(({ name, taskType, input }) => [name, runTask(taskType, input)]));
 }

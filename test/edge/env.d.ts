@@ -10,6 +10,7 @@ declare global {
     interface Env {
       DB: D1Database;
       HUB: DurableObjectNamespace<WorkerHub>;
+      PAGES: Fetcher;
       INSTANCE: "evm" | "svm";
       TEST_MIGRATIONS: D1Migration[];
     }

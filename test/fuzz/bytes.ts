@@ -1,5 +1,5 @@
 /** UTF-8 of a text; a lone surrogate becomes the three bytes that a careless encoder would write. */
-export function bytesOf(text: string): Uint8Array {
+export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const parts = [...text].map((char) => {
     const code = char.codePointAt(0) ?? 0;
     const isLone = code >= 0xd800 && code <= 0xdfff;

@@ -36,7 +36,7 @@ export function objection({ method, path }: Ask, answer: Answer): string | null 
   }
   if (method === "HEAD") return body === "" ? null : "a body for HEAD";
   const content = Object.keys(response.content ?? {})[0] ?? "application/json";
-  if (!type.startsWith(content)) return `content-type ${type} at ${status}, not ${content}`;
+  if (content !== "*/*" && !type.startsWith(content)) return `content-type ${type} at ${status}, not ${content}`;
   if (content !== "application/json") return null;
   return mismatch(`${template} ${method} ${status}`, response.content?.[content]?.schema, body);
 }
@@ -44,7 +44,7 @@ export function objection({ method, path }: Ask, answer: Answer): string | null 
 function operationOf(method: string, pathname: string): { template: string; operation: Operation | undefined } {
   const verb = method === "HEAD" ? "get" : method.toLowerCase();
   for (const [template, operations] of Object.entries(document.paths)) {
-    const pattern = new RegExp(`^${template.replace("{id}", "[^/]+")}$`);
+    const pattern = new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
     if (pattern.test(pathname)) return { template, operation: operations[verb] };
   }
   return { template: "", operation: undefined };

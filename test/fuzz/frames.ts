@@ -33,7 +33,7 @@ const FRAMES = [
 ];
 
 /** What one socket sends, in order: frames nearly right, text that is none, and bytes. */
-export const anyConversation: fc.Arbitrary<readonly (string | Uint8Array)[]> = fc.array(
+export const anyConversation: fc.Arbitrary<readonly (string | Uint8Array<ArrayBuffer>)[]> = fc.array(
   fc.oneof({ weight: 9, arbitrary: nearly(FRAMES).chain(written) }, { weight: 1, arbitrary: fc.uint8Array({ maxLength: 50 }) }),
   { minLength: 1, maxLength: 12 },
 );
@@ -43,7 +43,7 @@ const Known = z.union(Object.values(COORDINATOR_FRAMES));
 const CLOSES = new Set([1000, 1005, 1009, 1012, 4001, 4003, 4008, 4400, 4401]);
 
 /** Sends it all on one socket and waits for the end of it; null when every answer was one that the protocol has, else what was wrong. */
-export async function converse(url: string, sent: readonly (string | Uint8Array)[]): Promise<string | null> {
+export async function converse(url: string, sent: readonly (string | Uint8Array<ArrayBuffer>)[]): Promise<string | null> {
   const socket = new WebSocket(url);
   const heard: unknown[] = [];
   const closed = Promise.withResolvers<number>();

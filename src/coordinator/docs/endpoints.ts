@@ -292,6 +292,33 @@ const docs: Operation = {
   responses: { "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } }, "500": shared("Internal") },
 };
 
+const workerPage: Operation = {
+  operationId: "getWorkerPage",
+  tags: ["Service"],
+  summary: "A worker for browsers and phones",
+  description: "For people: whoever opens it can let this device do TASK jobs. With `Upgrade: websocket` the path is a worker socket, like every other one.",
+  responses: {
+    "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
+    "304": { description: "The page is as `If-None-Match` says.", headers: headers() },
+    "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
+    "500": shared("Internal"),
+  },
+};
+
+const workerFile: Operation = {
+  operationId: "getWorkerFile",
+  tags: ["Service"],
+  summary: "A file of that page",
+  description: "Scripts, style, icons and manifest. Those with a hash in their name never change.",
+  parameters: [{ name: "file", in: "path", required: true, description: "Its name.", example: "manifest.webmanifest", schema: { type: "string" } }],
+  responses: {
+    "200": { description: "The file.", headers: headers(), content: { "*/*": { schema: { type: "string" } } } },
+    "304": { description: "The file is as `If-None-Match` says.", headers: headers() },
+    "404": json("There is no such file.", "Error", { unknown: { error: "not_found" } }),
+    "500": shared("Internal"),
+  },
+};
+
 /** Every operation of the REST surface, in the order of app.ts [API8]. */
 export const PATHS: OpenApiDocument["paths"] = {
   "/v1/health": { get: health },
@@ -305,4 +332,6 @@ export const PATHS: OpenApiDocument["paths"] = {
   "/v1/trust/list": { get: list },
   "/openapi.json": { get: openapi },
   "/docs": { get: docs },
+  "/worker": { get: workerPage },
+  "/worker/{file}": { get: workerFile },
 };

@@ -157,7 +157,7 @@ function backOff(state: SessionState, delay: number, { code, cause }: Cause, tur
   abandon(state, turn);
   // Never started, and not in `resume`: the coordinator gives it to somebody else.
   state.waiting = null;
-  state.link = { kind: "waiting", due: turn.now + delay };
+  state.link = { kind: "waiting", due: turn.now + delay, parked: code === CLOSE.parked };
   tell({ type: "offline", code, cause, retry_in_ms: delay }, turn);
   leaveIfDone(state, turn);
 }
@@ -182,7 +182,8 @@ export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
 export function woken(state: SessionState, slept: number, turn: Turn): void {
   const { link } = state;
   tell({ type: "woke", slept_ms: Math.round(slept) }, turn);
-  if (link.kind === "waiting") link.due = turn.now;
+  // A parking is the coordinator's to end.
+  if (link.kind === "waiting" && !link.parked) link.due = turn.now;
   if (link.kind !== "online") return;
   link.heartbeatDue = turn.now;
   if (Number.isFinite(link.silentDue)) link.silentDue = Math.min(link.silentDue, turn.now + state.timing.wake);
@@ -192,6 +193,16 @@ export function woken(state: SessionState, slept: number, turn: Turn): void {
 export function heard(state: SessionState, isAck: boolean, turn: Turn): void {
   if (state.link.kind !== "online") return;
   if (isAck || Number.isFinite(state.link.silentDue)) state.link.silentDue = turn.now + state.timing.silent;
+}
+
+/** Looks at the link now: ends a wait that was our own choice (a parking is not), and asks a link that looks alive for a sign of life. */
+export function nudged(state: SessionState, turn: Turn): void {
+  const { link, timing } = state;
+  if (link.kind === "waiting" && !link.parked) return dial(state, turn);
+  if (link.kind !== "online") return;
+  link.heartbeatDue = turn.now + link.heartbeat;
+  if (Number.isFinite(link.silentDue)) link.silentDue = Math.min(link.silentDue, turn.now + timing.probe);
+  turn.effects.push({ type: "send", conn: link.conn, text: HEARTBEAT });
 }
 
 /** What the link's own times ask for. */

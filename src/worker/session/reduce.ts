@@ -1,7 +1,7 @@
 import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
-import { announce, challenged, closed, dial, heard, linkDue, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
+import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
 import { presentConn, tell } from "./outgoing.ts";
 import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import type { SessionEvent, Turn } from "./session-event.ts";
@@ -43,6 +43,8 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
       state.leaving = { due: null, toldConn: null };
       tell({ type: "draining" }, turn);
       return leaveIfDone(state, turn);
+    case "nudge":
+      return nudged(state, turn);
     case "stop":
       return stopSession(state, { reason: "stopped", message: "stopped" }, turn);
     case "time":

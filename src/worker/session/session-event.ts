@@ -19,6 +19,8 @@ export type SessionEvent =
   /** The LLM runtime is another session's now, or free again. */
   | { type: "runtime"; taken: boolean }
   | { type: "drain" }
+  /** Somebody has reason to look at the link now: the network is back, the machine was asleep. */
+  | { type: "nudge" }
   /** Leave at once; nothing is lost that a shelf keeps. */
   | { type: "stop" }
   | { type: "time" };

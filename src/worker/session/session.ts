@@ -83,6 +83,11 @@ export class WorkerSession {
     return this.#state.waiting !== null;
   }
 
+  /** The network is back or the machine was asleep: dials now instead of waiting, and finds out soon whether an open link still lives. */
+  nudge(): void {
+    this.#apply({ type: "nudge" });
+  }
+
   /** Takes no new job, finishes the present one, delivers, and ends [WS11]. */
   drain(): Promise<Stop> {
     this.#apply({ type: "drain" });

@@ -24,7 +24,7 @@ export type Link =
   | { kind: "registering"; conn: number; due: number; proof: Proof; profile: Profile }
   | { kind: "online"; conn: number; since: number; heartbeatDue: number; silentDue: number; heartbeat: number; drained: boolean }
   /** No socket until `due`. */
-  | { kind: "waiting"; due: number }
+  | { kind: "waiting"; due: number; parked: boolean }
   | { kind: "stopped"; stop: Stop };
 
 /** The job that runs. Times are the session's clock. */

@@ -16,6 +16,8 @@ export const SESSION_TIMING = {
   heartbeat: TIMING.heartbeat,
   /** A link that brought nothing for so long is dead. */
   silent: 30_000,
+  /** The same for a link of which somebody doubts that it lives: after a sleep, or a change of network. */
+  probe: 5_000,
   /** The first reconnect comes within this, by full jitter; the bound doubles up to `reconnectMax`. */
   reconnectFirst: 5_000,
   reconnectMax: 30_000,

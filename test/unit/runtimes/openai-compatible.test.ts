@@ -26,7 +26,16 @@ async function failureOf(answer: (response: ServerResponse) => unknown): Promise
 
 /** A response whose body comes in exactly these pieces. A socket will not do: what lies in its buffers is joined. */
 function inPieces(pieces: Uint8Array[]): typeof fetch {
-  return async () => new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream; charset=utf-8" } });
+  return async () => new Response(streamOf(pieces), { headers: { "content-type": "text/event-stream; charset=utf-8" } });
+}
+
+function streamOf(pieces: Uint8Array[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(piece);
+      controller.close();
+    },
+  });
 }
 
 async function sent(options: { maxTokens?: number; contextTokens?: number; apiKey?: string }, job: { maxTokens?: number }): Promise<Received> {

@@ -269,6 +269,41 @@ it("[ST2] a new tier is told; a tier that is none, and one before the registrati
   expect(online.state.link.kind).toBe("online");
 });
 
+describe("a nudge: the network is back, or the machine woke", () => {
+  it("[WS4] ends the wait for the next try", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.close(1006);
+    expect(deeds(bench.apply({ type: "nudge" }))).toEqual(["dial"]);
+    expect(deeds(bench.apply({ type: "nudge" }))).toEqual([]);
+  });
+
+  it("[WS4] does not end a parking", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.close(4003);
+    expect(deeds(bench.apply({ type: "nudge" }))).toEqual([]);
+    expect(bench.state.link.kind).toBe("waiting");
+  });
+
+  it("[WS6] finds out in 5 s, not 30, that an open link is dead", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    expect(sent(bench.apply({ type: "nudge" }))).toEqual([{ type: "heartbeat" }]);
+    expect(bench.pass(4_999, { acks: false })).toEqual([]);
+    expect(deeds(bench.pass(1, { acks: false }))).toEqual(["close"]);
+  });
+
+  it("[WS6] leaves a link alone that answers", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.apply({ type: "nudge" });
+    bench.receive({ type: "heartbeat_ack" });
+    bench.pass(60_000);
+    expect(bench.state.link).toMatchObject({ kind: "online", conn: 1 });
+  });
+});
+
 it("[WS1] frames that make no sense are ignored", () => {
   const bench = new SessionBench();
   bench.goOnline();

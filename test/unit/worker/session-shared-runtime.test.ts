@@ -114,6 +114,15 @@ describe("a machine that slept", () => {
     expect(bench.state.link.kind).toBe("dialling");
   });
 
+  it("[WS4] that is parked stays so: the time is the coordinator's", () => {
+    const bench = new SessionBench({ random: 0 });
+    bench.goOnline();
+    bench.close(4003);
+    asleep(bench, 30_000);
+    bench.apply({ type: "time" });
+    expect(bench.state.link).toMatchObject({ kind: "waiting", parked: true });
+  });
+
   it("a clock that is set back, or a little forward, is no sleep", () => {
     const bench = new SessionBench();
     bench.goOnline();

@@ -1,0 +1,102 @@
+import { ENGINE } from "../../tasks/engine.ts";
+import { createExecutor, type Profile, type SessionNote, type Socket, WorkerSession } from "../../session/index.ts";
+import type { Executor, TaskExecutor } from "../../session/runner.ts";
+import type { Signer } from "../../session/signer.ts";
+import type { History } from "./history.ts";
+import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
+import type { IndexedShelf } from "./result-shelf.ts";
+
+/** What a browser worker is made of. */
+export type BrowserWorkerOptions = {
+  /** `ws:` or `wss:` URL of the coordinator. */
+  url: string;
+  WebSocket: new (url: string) => Socket;
+  signer: Signer;
+  shelf: IndexedShelf;
+  history: History;
+  task: TaskExecutor;
+  version: string;
+  onReport: (report: Report) => void;
+  onNote: (note: SessionNote) => void;
+};
+
+/**
+ * A worker in a page: TASK only [SPEC]. It works or rests as it is told; each stretch of work is one session, which a rest lets finish, so that
+ * work that is wanted again meanwhile begins when the old session has ended.
+ */
+export class BrowserWorker {
+  readonly #options: BrowserWorkerOptions;
+  readonly #execute: Executor;
+  #report: Report;
+  #session: WorkerSession | null = null;
+  #wanted = false;
+
+  constructor(options: BrowserWorkerOptions) {
+    this.#options = options;
+    this.#report = { ...FIRST_REPORT, unacknowledged: options.shelf.load().length };
+    const execute = createExecutor({ task: options.task });
+    this.#execute = (run, hooks) => {
+      options.history.begin({ jobId: run.jobId, attempt: run.attempt, taskType: String(run.payload["task_type"]), startedAt: Date.now() });
+      return execute(run, hooks);
+    };
+  }
+
+  /** The present state. */
+  get report(): Report {
+    return this.#report;
+  }
+
+  /** Takes jobs from now on. */
+  work(): void {
+    this.#wanted = true;
+    if (this.#session === null) this.#begin();
+  }
+
+  /** Finishes the present job, hands it in and leaves [WS11]. */
+  rest(): void {
+    this.#wanted = false;
+    void this.#session?.drain();
+  }
+
+  /** Leaves at once. */
+  stop(): void {
+    this.#wanted = false;
+    this.#session?.stop();
+  }
+
+  /** Looks at the link now. */
+  nudge(): void {
+    this.#session?.nudge();
+  }
+
+  /** The kept results have changed. */
+  recount(): void {
+    this.#show(this.#report);
+  }
+
+  #begin(): void {
+    const { url, WebSocket, signer, shelf, version } = this.#options;
+    const profile: Profile = { providerType: "MOBILE", capabilities: ["TASK"], models: [], engine: ENGINE, name: "browser", version };
+    const session = new WorkerSession({ url, WebSocket, signer, profile, shelf, execute: this.#execute, onNote: (note) => this.#note(note) });
+    this.#session = session;
+    session.start();
+    void session.ended.then(({ reason }) => {
+      this.#session = null;
+      this.#options.history.ended();
+      // Another worker with this key, or a coordinator that will not have it: trying again by itself would only fight.
+      if (reason !== "drained" && reason !== "stopped") this.#wanted = false;
+      if (this.#wanted) this.#begin();
+    });
+  }
+
+  #note(note: SessionNote): void {
+    this.#options.history.note(note);
+    this.#show(nextReport(this.#report, note, Date.now()));
+    this.#options.onNote(note);
+  }
+
+  #show(report: Report): void {
+    this.#report = { ...report, unacknowledged: this.#options.shelf.load().length };
+    this.#options.onReport(this.#report);
+  }
+}

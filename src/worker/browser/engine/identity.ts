@@ -1,0 +1,72 @@
+import { toBase64, toHex } from "../../../receipt/bytes.ts";
+import { isPublicKey, keyPair } from "../../../receipt/ed25519.ts";
+import { fingerprintWords } from "../../../receipt/fingerprint.ts";
+import { seedSigner, type Signer } from "../../session/signer.ts";
+import type { Database } from "./database.ts";
+import type { WorkerIdentity } from "./messages.ts";
+
+const KEY = "key";
+const ALGORITHM = "Ed25519";
+
+/** The key of this browser's worker: who it is, and what signs for it. */
+export type Identity = { identity: WorkerIdentity; signer: Signer };
+
+/** Reads the key, or makes it on the first run. Without a database the key lasts as long as the tab. */
+export async function openIdentity(database: Pick<Database, "get" | "change"> | null): Promise<Identity> {
+  const stored = await database?.get("values", KEY);
+  const known = await identityOf(stored);
+  if (known !== null) return known;
+  for (const make of [makeLocked, makeSeed]) {
+    const made = await make();
+    if (made === null) continue;
+    try {
+      await database?.change("values", [[KEY, made]]);
+    } catch {
+      // There are browsers that store no CryptoKey; a seed may still do.
+      if (make === makeLocked) continue;
+      return given(await identityOf(made), false);
+    }
+    // Two tabs may have made one each: the one that is stored counts.
+    return given(await identityOf((await database?.get("values", KEY)) ?? made), database !== null);
+  }
+  throw new Error("this browser cannot make a key");
+}
+
+function given(known: Identity | null, kept: boolean): Identity {
+  if (known === null) throw new Error("this browser cannot read the key that it stored");
+  return { ...known, identity: { ...known.identity, kept } };
+}
+
+async function identityOf(stored: unknown): Promise<Identity | null> {
+  if (stored instanceof Uint8Array && stored.length === 32) {
+    const signer = seedSigner(keyPair(stored));
+    return { signer, identity: describe(signer.publicKey, "stored") };
+  }
+  if (!isKeyPair(stored)) return null;
+  const publicKey = toHex(new Uint8Array(await crypto.subtle.exportKey("raw", stored.publicKey)));
+  if (!isPublicKey(publicKey)) return null;
+  const sign = async (text: string) => toBase64(new Uint8Array(await crypto.subtle.sign(ALGORITHM, stored.privateKey, new TextEncoder().encode(text))));
+  return { signer: { publicKey, sign }, identity: describe(publicKey, "locked") };
+}
+
+function describe(publicKey: string, custody: WorkerIdentity["custody"]): WorkerIdentity {
+  return { publicKey, words: fingerprintWords(publicKey), custody, kept: true };
+}
+
+function isKeyPair(stored: unknown): stored is CryptoKeyPair {
+  return typeof stored === "object" && stored !== null && "privateKey" in stored && "publicKey" in stored && stored.privateKey instanceof CryptoKey;
+}
+
+/** A key that no script can read out; null where WebCrypto has no Ed25519, or where there is no WebCrypto (plain http). */
+async function makeLocked(): Promise<CryptoKeyPair | null> {
+  try {
+    const made = await crypto.subtle.generateKey(ALGORITHM, false, ["sign", "verify"]);
+    return isKeyPair(made) ? made : null;
+  } catch {
+    return null;
+  }
+}
+
+async function makeSeed(): Promise<Uint8Array | null> {
+  return crypto.getRandomValues(new Uint8Array(32));
+}

@@ -1,0 +1,46 @@
+import { watchConditions } from "./conditions.ts";
+import { element, setText } from "./elements.ts";
+import { offerInstall } from "./install.ts";
+import { readCode } from "./pairing-code.ts";
+import { defaultSettings, readSettings } from "./settings.ts";
+import { TabLock } from "./tab-lock.ts";
+import { type SettingsStore, WorkerPage } from "./worker-page.ts";
+
+const isPhone = matchMedia("(hover: none) and (pointer: coarse)").matches;
+
+function settingsStore(): SettingsStore {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+}
+
+const store = settingsStore();
+const engineUrl = document.querySelector("script[data-engine]")?.getAttribute("data-engine") ?? "";
+const page = new WorkerPage({ engineUrl, store, settings: readSettings(store, defaultSettings(isPhone)) });
+
+const lock = new TabLock("locks" in navigator ? navigator.locks : undefined, {
+  onHeld: () => page.open(),
+  onBusy: () => page.close(),
+  onLost: () => {
+    page.close();
+    setText(element("other-title", HTMLElement), "Another tab has taken over");
+  },
+});
+element("take-over", HTMLButtonElement).addEventListener("click", () => void lock.takeOver());
+
+// The code is used once; it need not stay in the address.
+const code = readCode(new URL(location.href).searchParams.get("code") ?? "");
+if (code !== "") {
+  page.fillCode(code);
+  history.replaceState(null, "", location.pathname);
+}
+
+window.addEventListener("pagehide", () => page.left());
+void watchConditions(
+  (conditions) => page.conditions(conditions),
+  () => page.returned(),
+);
+void lock.acquire();
+offerInstall();

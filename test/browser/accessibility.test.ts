@@ -1,0 +1,120 @@
+import axe, { type AxeResults } from "axe-core";
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { commit, post, task } from "../support/rest.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { WorkerTab } from "./worker-tab.ts";
+
+/** The narrowest phone that is promised, and the widest zoom on it that WCAG 1.4.10 asks for. */
+const WIDTHS = [360, 320];
+
+let browser: Browser;
+let coordinator: Coordinator;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("svm")]);
+  });
+
+  afterEach(() => context.close());
+
+  async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise<WorkerTab> {
+    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", ...options });
+    const tab = await WorkerTab.open(context, `${coordinator.url}/worker`);
+    await tab.key();
+    return tab;
+  }
+
+  /** All that axe finds wrong, by rule and place. */
+  async function findings({ page }: WorkerTab): Promise<string[]> {
+    await page.evaluate(axe.source);
+    const { violations, passes } = await page.evaluate(async () => {
+      const { axe: here } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
+      return await here.run();
+    });
+    // Contrast was measured, not skipped.
+    expect(passes.map(({ id }) => id)).toContain("color-contrast");
+    return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target }) => `${impact} ${id} ${target.join(" ")}`));
+  }
+
+  it.each(["light", "dark"] as const)("axe finds nothing wrong in %s: off, ready with jobs and pairings, paused, in a second tab", async (colorScheme) => {
+    const tab = await open({ colorScheme });
+    expect(await findings(tab)).toEqual([]);
+
+    await tab.press("Start");
+    await tab.shows("Ready");
+    await commit(coordinator.url, "cheap", task("What a lovely day.", "classify"));
+    await tab.says("#jobs", "Accepted");
+    const { body } = await post(`${coordinator.url}/v1/trust/create`, { user_id: `axe-${colorScheme}` });
+    await tab.page.getByLabel("Pairing code").fill(String(body.pairing_code));
+    await tab.press("Pair");
+    await tab.says("#pair-result", "Paired.");
+    await tab.page.getByText("Events").click();
+    expect(await findings(tab)).toEqual([]);
+    for (const width of WIDTHS) {
+      await tab.page.setViewportSize({ width, height: 740 });
+      expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+
+    await context.setOffline(true);
+    await tab.shows("Paused");
+    expect(await findings(tab)).toEqual([]);
+    await context.setOffline(false);
+
+    const second = await WorkerTab.open(context, `${coordinator.url}/worker`);
+    await second.says("#other-title", "Another tab is this worker");
+    expect(await findings(second)).toEqual([]);
+  });
+
+  it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
+    const { page } = await open();
+    const names: string[] = [];
+    for (let presses = 0; presses < 30; presses++) {
+      await page.keyboard.press("Tab");
+      const focus = await page.evaluate(() => {
+        const focused = document.activeElement;
+        if (!(focused instanceof HTMLElement) || focused === document.body) return null;
+        const { outlineStyle, outlineWidth } = getComputedStyle(focused);
+        const label = focused instanceof HTMLInputElement ? focused.labels?.[0]?.textContent : focused.textContent;
+        return { name: (label ?? "").trim(), outlined: outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 2 };
+      });
+      if (focus === null) break;
+      expect(focus).toMatchObject({ outlined: true });
+      names.push(focus.name);
+    }
+    expect(names).toEqual([
+      "Skip to content",
+      "Start",
+      "Pairing code",
+      "Pair",
+      "Copy",
+      "Keep the screen on",
+      "Work while the page is hidden",
+      ...(names.includes("Rest when the battery is low") ? ["Rest when the battery is low"] : []),
+      "Events",
+      "API",
+    ]);
+    await page.getByRole("button", { name: "Start" }).focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.getByRole("button", { name: "Stop" }).isVisible()).toBe(true);
+  });
+
+  it("a screen reader is told of the state, not of every second and every job", async () => {
+    const tab = await open();
+    await tab.press("Start");
+    await tab.shows("Ready");
+    expect(await tab.text("#live")).toBe("Ready for jobs.");
+    const told = await tab.page.evaluateHandle(() => {
+      const changes: (string | null)[] = [];
+      const live = document.querySelector("#live");
+      if (live !== null) new MutationObserver(() => changes.push(live.textContent)).observe(live, { childList: true, characterData: true, subtree: true });
+      return changes;
+    });
+    await commit(coordinator.url, "cheap", task("Fine.", "classify"));
+    await tab.says("#fact-accepted", "1");
+    expect(await told.jsonValue()).toEqual([]);
+  });
+});

@@ -1,0 +1,275 @@
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { fingerprintWords } from "../../src/receipt/fingerprint.ts";
+import { verifyReceipt } from "../../src/receipt/verify.ts";
+import type { Job } from "../../src/protocol/job.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { commit, ended, get, post, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { launchNetwork, type Network } from "./network.ts";
+import { askedOrigins, tabComplaints, WorkerTab } from "./worker-tab.ts";
+
+let browser: Browser;
+let coordinator: Coordinator;
+let network: Network;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+    network = await launchNetwork(coordinator.url);
+  });
+
+  // Each test has a browser profile, and so a worker, of its own.
+  beforeEach(async () => {
+    network.mend();
+    context = await browser.newContext({ permissions: ["clipboard-read", "clipboard-write"] });
+  });
+
+  afterEach(async () => {
+    await context.close();
+    await online(0);
+  });
+
+  afterAll(() => {
+    expect(tabComplaints()).toEqual([]);
+    expect(askedOrigins()).toEqual([network.url]);
+  });
+
+  const open = (path = "/worker") => WorkerTab.open(context, `${network.url}${path}`);
+
+  async function started(): Promise<WorkerTab> {
+    const tab = await open();
+    await tab.press("Start");
+    await tab.shows("Ready");
+    return tab;
+  }
+
+  const online = (count: number) =>
+    until(`${count} workers online`, async () => ((await get(`${coordinator.url}/v1/health`)).body.workers_online === count ? true : undefined));
+
+  async function done(id: string, key: string): Promise<Job> {
+    const job = await ended(coordinator.url, id);
+    expect(job).toMatchObject({ status: "completed", receipt: { job_id: id, provider_pubkey: key } });
+    expect(job.receipt === null ? null : verifyReceipt(job.receipt, job.result)).toEqual({ ok: true });
+    return job;
+  }
+
+  it("[SPEC, RC1, WS3] does tasks with receipts that hold, and lists them", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    for (const type of ["classify", "summarize", "extract_json"] as const) {
+      const id = await commit(coordinator.url, "cheap", task("The market reopened on Sunday. Everyone was happy. Total: EUR 12.50", type));
+      await done(id, key);
+    }
+    await tab.says("#fact-accepted", "3");
+    await tab.says("#fact-tier", "Open");
+    await until("three rows", async () => ((await tab.page.locator("#jobs li").count()) === 3 ? true : undefined));
+    const rows = await tab.page.locator("#jobs li").allTextContents();
+    for (const [i, name] of ["Extraction", "Summary", "Sentiment"].entries()) {
+      expect(rows[i]).toMatch(new RegExp(`^${name}Accepted.* ms|^${name}Accepted.* s`));
+      expect(rows[i]).toMatch(/sha256:[0-9a-f]{8}….* · signature checked$/);
+    }
+    const words = (await tab.page.locator("#words li").allTextContents()).join(" ");
+    expect(words).toBe(fingerprintWords(key).join(" "));
+  });
+
+  it("[SPEC] gives out its receipts as a file, which anybody can check", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    const id = await commit(coordinator.url, "cheap", task("Good.", "classify"));
+    const job = await done(id, key);
+    await tab.says("#jobs", "Accepted");
+    const [download] = await Promise.all([tab.page.waitForEvent("download"), tab.press("Export")]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+    const file = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>;
+    expect(file).toMatchObject({
+      provider_pubkey: key,
+      jobs: [{ job_id: id, task_type: "classify", outcome: "accepted", signature_valid: true, receipt: job.receipt }],
+    });
+    // Of the text itself nothing is kept.
+    expect(JSON.stringify(file)).not.toContain("Good.");
+  });
+
+  it("[WS3] has a key that the page cannot read out, and keeps it", async () => {
+    const tab = await open();
+    const key = await tab.key();
+    const reading = await tab.page.evaluate(async () => {
+      const database = await new Promise<IDBDatabase>((resolve) => {
+        const opening = indexedDB.open("compute-router-worker");
+        opening.addEventListener("success", () => resolve(opening.result));
+      });
+      const pair = await new Promise<CryptoKeyPair>((resolve) => {
+        const asking = database.transaction("values").objectStore("values").get("key");
+        asking.addEventListener("success", () => resolve(asking.result as CryptoKeyPair));
+      });
+      const exported = await crypto.subtle.exportKey("pkcs8", pair.privateKey).then(
+        () => "readable",
+        (error: Error) => error.name,
+      );
+      return { extractable: pair.privateKey.extractable, exported };
+    });
+    expect(reading).toEqual({ extractable: false, exported: "InvalidAccessError" });
+    await tab.says("#custody", "gives the private part to nobody");
+    await tab.page.close();
+    expect(await (await open()).key()).toBe(key);
+  });
+
+  it("[SPEC trust, TR4, JB8] is paired by a link with a code, and then does that user's PRIVATE jobs, but no LLM ones", async () => {
+    const user = "owner-of-a-phone";
+    const { body } = await post(`${coordinator.url}/v1/trust/create`, { user_id: user });
+    const tab = await open(`/worker?code=${String(body.pairing_code).toLowerCase()}`);
+    expect(await tab.page.inputValue("#code")).toBe(body.pairing_code);
+    expect(tab.page.url()).toBe(`${network.url}/worker`);
+    await tab.press("Start");
+    await tab.shows("Ready");
+    await tab.press("Pair");
+    await tab.says("#pair-result", "Paired.");
+    await tab.says("#pairings", `Code ${String(body.pairing_code)}`);
+    const key = await tab.key();
+    expect((await get(`${coordinator.url}/v1/trust/list?user_id=${user}`)).body).toMatchObject({ providers: [{ provider_pubkey: key }] });
+    await done(await commit(coordinator.url, "cheap", { ...task("Mine alone, and I love it.", "classify"), user_id: user, privacy_class: "PRIVATE" }), key);
+    const llm = { job_type: "LLM_INFER", user_id: user, privacy_class: "PRIVATE", payload: { prompt: "Hello?" } };
+    expect(await post(`${coordinator.url}/v1/jobs/commit/fast`, llm)).toMatchObject({ status: 422, body: { error: "no_trusted_worker" } });
+
+    await tab.page.fill("#code", String(body.pairing_code));
+    await tab.press("Pair");
+    await tab.says("#pair-result", "This code has been used.");
+    await tab.page.fill("#code", "12-34");
+    await tab.press("Pair");
+    await tab.says("#pair-result", "six characters");
+    expect(await tab.page.getAttribute("#code", "aria-invalid")).toBe("true");
+  });
+
+  it("[WS4, JB9] comes back after the network was cut, and does what waited meanwhile", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    network.cut();
+    await tab.shows("Reconnecting");
+    await context.setOffline(true);
+    await tab.shows("Paused");
+    await tab.says("#state-detail", "no network");
+    const id = await commit(coordinator.url, "cheap", task("While you were away.", "classify"));
+    network.mend();
+    await context.setOffline(false);
+    // The return of the network ends the wait for the next try.
+    await tab.shows("Ready");
+    await done(id, key);
+  });
+
+  it("[WS10] keeps a finished result whose acknowledgement never came, through the end of the tab, and hands it in", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    network.swallow();
+    const id = await commit(coordinator.url, "cheap", task("Nobody hears me.", "classify"));
+    await tab.says("#jobs", "Not yet confirmed");
+    await tab.says("#state-detail", "One finished result is kept");
+    network.cut();
+    await tab.page.close();
+    network.mend();
+    const again = await open();
+    await again.says("#jobs", "Accepted");
+    const { receipt } = await done(id, key);
+    const kept = await again.page.locator("#jobs li").first().textContent();
+    expect(kept).toContain(receipt?.output_hash.slice(0, 15));
+    expect(await again.page.locator("#jobs li").count()).toBe(1);
+  });
+
+  it("[WS10, JB9] a tab that is closed in the middle of a job loses nothing: opened again it goes on by itself", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    // The task never reaches its thread, so the job cannot end before the tab does.
+    const engine = tab.page.workers().find((worker) => worker.url().includes("/engine-")) ?? expect.unreachable();
+    await engine.evaluate(() => {
+      Worker.prototype.postMessage = () => undefined;
+    });
+    const id = await commit(coordinator.url, "cheap", task("Half way.", "classify"));
+    await until("running", async () => ((await get(`${coordinator.url}/v1/jobs/${id}`)).body.status === "running" ? true : undefined));
+    await tab.shows("Working");
+    await tab.page.close();
+    const again = await open();
+    await again.shows("Ready");
+    await done(id, key);
+    await until("two rows", async () => ((await again.page.locator("#jobs li").count()) === 2 ? true : undefined));
+    expect((await again.page.locator("#jobs li").allTextContents()).map((row) => row.replace(/^Sentiment(Accepted|Cancelled).*$/, "$1"))).toEqual([
+      "Accepted",
+      "Cancelled",
+    ]);
+  });
+
+  it("[WS7] one tab at a time: the second says so, may take over, and the first gets its turn back", async () => {
+    const first = await started();
+    const key = await first.key();
+    const second = await open();
+    await second.says("#other-title", "Another tab is this worker");
+    expect(await second.text("#state-title")).toBe("");
+    await second.press("Take over here");
+    await first.says("#other-title", "Another tab has taken over");
+    await second.shows("Ready");
+    expect(await second.key()).toBe(key);
+    await online(1);
+    await done(await commit(coordinator.url, "cheap", task("Who?", "classify")), key);
+    await second.says("#fact-accepted", "1");
+    await second.page.close();
+    await first.shows("Ready");
+    await first.says("#fact-accepted", "1");
+  });
+
+  it("[WS11] Stop lets the present job be handed in and leaves; the next visit stays off", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    const id = await commit(coordinator.url, "cheap", task("Name: Anna\nTotal: EUR 12.50\n\n".repeat(8_000), "summarize"));
+    await until("running", async () => ((await get(`${coordinator.url}/v1/jobs/${id}`)).body.status === "pending" ? undefined : true));
+    await tab.press("Stop");
+    await tab.shows("Off");
+    await done(id, key);
+    await online(0);
+    await tab.page.reload();
+    await tab.shows("Off");
+    await tab.press("Start");
+    await tab.shows("Ready");
+  });
+
+  it("[WS11] rests while its page is hidden, where its owner wants that, and says so", async () => {
+    const tab = await started();
+    await tab.page.getByLabel("Work while the page is hidden").uncheck();
+    await hide(tab, true);
+    await tab.shows("Paused");
+    await tab.says("#state-detail", "hidden");
+    await online(0);
+    await hide(tab, false);
+    await tab.shows("Ready");
+  });
+
+  it("is there without a network once it was opened, and can be installed", async () => {
+    const tab = await open();
+    await tab.key();
+    await tab.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    network.cut();
+    await tab.page.reload();
+    const key = await tab.key();
+    await tab.press("Start");
+    await until("Reconnecting", async () => (/Connecting|Reconnecting/.test(await tab.text("#state-title")) ? true : undefined));
+    network.mend();
+    await tab.shows("Ready");
+    expect(await tab.key()).toBe(key);
+    const session = await context.newCDPSession(tab.page);
+    // Profiles of tests are private windows, which never install; that is the only thing in the way.
+    expect((await session.send("Page.getInstallabilityErrors")).installabilityErrors.map(({ errorId }) => errorId)).toEqual(["in-incognito"]);
+    expect((await session.send("Page.getAppManifest")).errors).toEqual([]);
+  });
+});
+
+/** Headless tabs are never hidden: what the browser would say is said for it. */
+async function hide(tab: WorkerTab, hidden: boolean): Promise<void> {
+  await tab.page.evaluate(
+    (state) => {
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
+      document.dispatchEvent(new Event("visibilitychange"));
+    },
+    hidden ? "hidden" : "visible",
+  );
+}

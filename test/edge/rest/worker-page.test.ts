@@ -1,0 +1,103 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, test, vi } from "vitest";
+import { ORIGIN, refusal, rest } from "./rest.ts";
+
+vi.spyOn(console, "error").mockImplementation(() => undefined);
+
+/** The files that a page or a manifest names. */
+function named(text: string): string[] {
+  return [...new Set([...text.matchAll(/\/worker\/[\w.-]+/g)].map(([path]) => path))];
+}
+
+describe("GET /worker", () => {
+  test("[API1] is a page that loads its own files and nothing else, under a strict policy", async () => {
+    const response = await rest("/worker");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toMatch(/^text\/html/);
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    const policy = response.headers.get("content-security-policy")?.split("; ");
+    expect(policy).toEqual(
+      expect.arrayContaining([
+        "default-src 'none'",
+        "script-src 'self'",
+        "worker-src 'self'",
+        "connect-src 'self' ws://router.test wss://router.test",
+        "frame-ancestors 'none'",
+      ]),
+    );
+    expect(policy?.join()).not.toMatch(/unsafe|\*|https?:/);
+    const page = await response.text();
+    expect(page).not.toMatch(/<script(?![^>]* src=")|<style| style=| on\w+="|https?:\/\//);
+    expect(named(page).length).toBeGreaterThanOrEqual(6);
+  });
+
+  test("every file that page, manifest and service worker name is there; those with a hash may be kept for good", async () => {
+    const texts = await Promise.all(["/worker", "/worker/manifest.webmanifest", "/worker/sw.js"].map(async (path) => (await rest(path)).text()));
+    const files = new Set(texts.flatMap(named));
+    expect([...files].filter((path) => /-[0-9a-f]{12}\./.test(path)).length).toBeGreaterThanOrEqual(4);
+    for (const path of files) {
+      const response = await rest(path);
+      expect(response.status, path).toBe(200);
+      expect(response.headers.get("cache-control"), path).toBe(/-[0-9a-f]{12}\./.test(path) ? "public, max-age=31536000, immutable" : "no-cache");
+      // A thread goes by the policy of its own file.
+      expect(response.headers.get("content-security-policy"), path).toContain("default-src 'none'");
+      expect(response.headers.get("x-request-id"), path).toMatch(/^[0-9a-f-]{36}$/);
+      if (path.endsWith(".js")) expect(response.headers.get("content-type"), path).toMatch(/javascript/);
+      await response.arrayBuffer();
+    }
+  });
+
+  test("the service worker may rule the page, and no path beside it", async () => {
+    expect((await rest("/worker/sw.js")).headers.get("service-worker-allowed")).toBe("/worker");
+    expect((await rest("/worker/icon.svg")).headers.get("service-worker-allowed")).toBeNull();
+  });
+
+  test("what the browser has already is not sent again", async () => {
+    const first = await rest("/worker");
+    const etag = first.headers.get("etag") ?? expect.unreachable();
+    const again = await rest("/worker", { headers: { "if-none-match": etag } });
+    expect(again.status).toBe(304);
+    expect(await again.text()).toBe("");
+  });
+
+  test.each(["/worker", "/worker/", "/worker/sw.js", "/worker/nothing", "/worker/a/b"])("[WS1] %s with an upgrade is a worker socket", async (path) => {
+    const response = await rest(path, { headers: { upgrade: "websocket" } });
+    expect(response.status).toBe(101);
+    response.webSocket?.accept();
+    response.webSocket?.close();
+  });
+
+  test.each([
+    "/worker/",
+    "/worker/nothing.js",
+    "/worker/index",
+    "/worker/..%2f..%2fwrangler.evm.toml",
+    "/worker/a/b",
+    "/worker/%E0%A4",
+    "/worker.html",
+    "/index.html",
+  ])("[API1] %s is 404 not_found in JSON", async (path) => {
+    expect(await refusal(await rest(path), 404)).toBe("not_found");
+  });
+
+  test("[API1] other methods are 405", async () => {
+    for (const path of ["/worker", "/worker/sw.js"]) {
+      const response = await rest(path, { method: "POST", body: "{}" });
+      expect(response.headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+      expect(await refusal(response, 405)).toBe("method_not_allowed");
+    }
+  });
+
+  test("[API1] a coordinator that was deployed without pages has none, and works", async () => {
+    expect(await refusal(await rest("/worker", {}, { PAGES: undefined }), 404)).toBe("not_found");
+    expect((await rest("/v1/health", {}, { PAGES: undefined })).status).toBe(200);
+  });
+
+  test("a strange host does not get into the policy", async () => {
+    const response = await env.PAGES.fetch(`${ORIGIN}/worker/index.html`);
+    expect(response.status).toBe(200);
+    await response.arrayBuffer();
+    const strange = await rest("http://a;b.test/worker");
+    expect(strange.headers.get("content-security-policy")).toContain("connect-src 'self';");
+  });
+});

@@ -1,0 +1,234 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { isoTime } from "../../../src/protocol/text.ts";
+import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
+import { keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
+import { fingerprintWords } from "../../../src/receipt/fingerprint.ts";
+import { History } from "../../../src/worker/browser/engine/history.ts";
+import { openIdentity } from "../../../src/worker/browser/engine/identity.ts";
+import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
+import { HISTORY_JOBS } from "../../../src/worker/browser/engine/messages.ts";
+import { claimCode } from "../../../src/worker/browser/engine/pairing.ts";
+import { IndexedShelf } from "../../../src/worker/browser/engine/result-shelf.ts";
+import { verifyOwn } from "../../../src/worker/browser/engine/verify.ts";
+import type { KeptResult } from "../../../src/worker/session/kept-result.ts";
+import { seal } from "../../../src/worker/session/seal.ts";
+import { seedSigner } from "../../../src/worker/session/signer.ts";
+
+const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));
+const TEXT = registerText({ network: "n", host: "h", nonce: "00", pubkey: SIGNER.publicKey });
+const fail = (cause: unknown) => expect.fail(String(cause));
+
+/** What IndexedDB does, in memory: a copy in, a copy out. `refuses` says what it cannot store. */
+class MemoryDatabase {
+  readonly stores = new Map<string, Map<string, unknown>>();
+  readonly #refuses: (value: unknown) => boolean;
+
+  constructor(refuses: (value: unknown) => boolean = () => false) {
+    this.#refuses = refuses;
+  }
+
+  get(store: string, key: string): Promise<unknown> {
+    return Promise.resolve(this.stores.get(store)?.get(key));
+  }
+
+  all(store: string): Promise<unknown[]> {
+    return Promise.resolve([...(this.stores.get(store) ?? new Map<string, unknown>()).values()]);
+  }
+
+  change(store: string, puts: readonly (readonly [string, unknown])[], deletes: readonly string[] = []): Promise<void> {
+    if (puts.some(([, value]) => this.#refuses(value))) return Promise.reject(new DOMException("cannot be cloned", "DataCloneError"));
+    const values = this.stores.get(store) ?? new Map<string, unknown>();
+    for (const key of deletes) values.delete(key);
+    for (const [key, value] of puts) values.set(key, value);
+    this.stores.set(store, values);
+    return Promise.resolve();
+  }
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe("the key of a browser's worker", () => {
+  it("[WS3] is the browser's own where it can, and signs as everyone verifies", async () => {
+    const database = new MemoryDatabase();
+    const { identity, signer } = await openIdentity(database);
+    expect(identity).toEqual({ publicKey: signer.publicKey, words: fingerprintWords(signer.publicKey), custody: "locked", kept: true });
+    expect(verifyText(TEXT, await signer.sign(TEXT), signer.publicKey)).toBe(true);
+    const stored = (await database.get("values", "key")) as CryptoKeyPair;
+    expect(stored.privateKey.extractable).toBe(false);
+    expect((await openIdentity(database)).identity.publicKey).toBe(signer.publicKey);
+  });
+
+  it.each([
+    ["no WebCrypto, as on plain http", () => vi.stubGlobal("crypto", { getRandomValues: crypto.getRandomValues.bind(crypto) }), new MemoryDatabase()],
+    [
+      "WebCrypto without Ed25519",
+      () =>
+        vi.stubGlobal("crypto", {
+          getRandomValues: crypto.getRandomValues.bind(crypto),
+          subtle: { generateKey: () => Promise.reject(new DOMException("", "NotSupportedError")) },
+        }),
+      new MemoryDatabase(),
+    ],
+    ["storage that takes no CryptoKey", () => {}, new MemoryDatabase((value) => !(value instanceof Uint8Array))],
+  ])("[WS3] is a seed in storage with %s, and says so", async (_, spoil, database) => {
+    spoil();
+    const { identity, signer } = await openIdentity(database);
+    expect(identity).toMatchObject({ custody: "stored", kept: true });
+    expect(verifyText(TEXT, await signer.sign(TEXT), signer.publicKey)).toBe(true);
+    expect((await openIdentity(database)).identity.publicKey).toBe(identity.publicKey);
+  });
+
+  it("lasts as long as the tab where nothing can be stored, and says so", async () => {
+    expect((await openIdentity(null)).identity).toMatchObject({ custody: "locked", kept: false });
+    const refusing = new MemoryDatabase(() => true);
+    expect((await openIdentity(refusing)).identity.kept).toBe(false);
+  });
+});
+
+async function kept(jobId: string, completedAt = Date.now()): Promise<KeptResult> {
+  const sealed = await seal(SIGNER, { jobId, attempt: 1 }, { sentiment: "positive", confidence: 1 }, isoTime(completedAt));
+  return sealed.ok ? { jobId, attempt: 1, frame: sealed.frame, completedAt } : expect.unreachable();
+}
+
+describe("finished results", () => {
+  it("[WS10] outlive the page until they are acknowledged", async () => {
+    const database = new MemoryDatabase();
+    const saved: string[] = [];
+    const hooks = { onSave: (fresh: readonly KeptResult[]) => saved.push(...fresh.map(({ jobId }) => jobId)), onFailure: fail };
+    const shelf = await IndexedShelf.open(database, hooks);
+    const [one, two] = [await kept("one", 1), await kept("two", 2)];
+    shelf.save([one]);
+    shelf.save([one, two]);
+    expect(saved).toEqual(["one", "two"]);
+    expect((await IndexedShelf.open(database, hooks)).load()).toEqual([one, two]);
+    shelf.save([two]);
+    expect((await IndexedShelf.open(database, hooks)).load()).toEqual([two]);
+  });
+
+  it("nonsense in storage is left out", async () => {
+    const database = new MemoryDatabase();
+    await database.change("results", [
+      ["x", { jobId: 5 }],
+      ["y", null],
+    ]);
+    expect((await IndexedShelf.open(database, { onSave: () => {}, onFailure: fail })).load()).toEqual([]);
+  });
+
+  it("that could not be stored are told", async () => {
+    const failures: unknown[] = [];
+    const shelf = await IndexedShelf.open(new MemoryDatabase(() => true), { onSave: () => {}, onFailure: (cause) => failures.push(cause) });
+    shelf.save([await kept("one")]);
+    await vi.waitFor(() => expect(failures).toHaveLength(1));
+    expect(shelf.load()).toHaveLength(1);
+  });
+});
+
+describe("history", () => {
+  const open = async (database: MemoryDatabase) => {
+    const told: JobRecord[] = [];
+    const history = await History.open({ database, verify: verifyOwn, onRecord: (record) => told.push(record), onFailure: fail });
+    return { history, told };
+  };
+
+  it("[RC1] a receipt's signature is checked when it is made and at each visit, from what is stored", async () => {
+    const database = new MemoryDatabase();
+    const { history } = await open(database);
+    for (const jobId of ["good", "forged"]) {
+      history.begin({ jobId, attempt: 1, taskType: "classify", startedAt: jobId === "good" ? 2 : 1 });
+      await history.signed(await kept(jobId));
+      history.note({ type: "job_finished", job_id: jobId, attempt: 1, ms: 3, tokens: null });
+      history.note({ type: "job_acknowledged", job_id: jobId, status: "accepted", error: null });
+    }
+    expect(history.records.map(({ jobId, outcome, ms, signatureHolds }) => ({ jobId, outcome, ms, signatureHolds }))).toEqual([
+      { jobId: "forged", outcome: "accepted", ms: 3, signatureHolds: true },
+      { jobId: "good", outcome: "accepted", ms: 3, signatureHolds: true },
+    ]);
+    const stored = (await database.get("history", "forged 1")) as JobRecord;
+    await database.change("history", [["forged 1", { ...stored, receipt: { ...stored.receipt, completed_at: isoTime(0) } }]]);
+    const again = await open(database);
+    expect(again.history.records.map(({ jobId, signatureHolds }) => [jobId, signatureHolds])).toEqual([
+      ["good", true],
+      ["forged", false],
+    ]);
+    expect(again.history.delivered).toBe(2);
+  });
+
+  it("what an earlier page left open came to nothing, but for what is kept", async () => {
+    const database = new MemoryDatabase();
+    const before = await open(database);
+    before.history.begin({ jobId: "half", attempt: 1, taskType: "classify", startedAt: 1 });
+    before.history.begin({ jobId: "kept", attempt: 1, taskType: "classify", startedAt: 2 });
+    const result = await kept("kept");
+    await before.history.signed(result);
+    const { history } = await open(database);
+    history.reconcile([result]);
+    expect(history.records.map(({ jobId, outcome }) => [jobId, outcome])).toEqual([
+      ["kept", "waiting"],
+      ["half", "cancelled"],
+    ]);
+  });
+
+  it("is bounded, in memory and in storage, and keeps the newest", async () => {
+    const database = new MemoryDatabase();
+    const { history } = await open(database);
+    for (let i = 0; i < HISTORY_JOBS + 50; i++) history.begin({ jobId: `job-${i}`, attempt: 1, taskType: "classify", startedAt: i });
+    expect(history.records).toHaveLength(HISTORY_JOBS);
+    expect(await database.all("history")).toHaveLength(HISTORY_JOBS);
+    expect(history.records[0]?.jobId).toBe(`job-${HISTORY_JOBS + 49}`);
+  });
+
+  it("is forgotten when its owner says so, but for what still waits", async () => {
+    const database = new MemoryDatabase();
+    const { history } = await open(database);
+    history.begin({ jobId: "done", attempt: 1, taskType: "classify", startedAt: 1 });
+    history.note({ type: "job_failed", job_id: "done", attempt: 1, error: "worker_error", message: "", retryable: true });
+    history.begin({ jobId: "waits", attempt: 1, taskType: "classify", startedAt: 2 });
+    await history.clear();
+    expect(history.records.map(({ jobId }) => jobId)).toEqual(["waits"]);
+    expect(await database.all("history")).toHaveLength(1);
+  });
+});
+
+describe("claiming a pairing code", () => {
+  const health = () => Response.json({ status: "ok", network: "eip155:10143" });
+  const asking = (claim: (body: Record<string, string>) => Response): typeof fetch =>
+    vi.fn<typeof fetch>((url, init) => Promise.resolve(url === "/v1/health" ? health() : claim(JSON.parse(init?.body as string) as Record<string, string>)));
+
+  it("[TR4] is proved with the worker's key, for this network", async () => {
+    const claim = await claimCode(
+      "A1B2C3",
+      SIGNER,
+      asking((body) => {
+        const text = pairText({ network: "eip155:10143", code: "A1B2C3", pubkey: SIGNER.publicKey });
+        expect(verifyText(text, body.signature ?? "", SIGNER.publicKey)).toBe(true);
+        return Response.json({ user_id: "secret", paired_at: "2026-11-21T00:00:00.000Z" });
+      }),
+    );
+    // The user's id is not kept.
+    expect(claim).toEqual({ ok: true, pairing: { code: "A1B2C3", pairedAt: "2026-11-21T00:00:00.000Z", network: "eip155:10143" } });
+  });
+
+  it.each([
+    [400, { error: "invalid_code" }, "no such code"],
+    [400, { error: "already_claimed" }, "has been used"],
+    [400, { error: "expired" }, "older than an hour"],
+    [429, { error: "rate_limited" }, "Wait 17 seconds"],
+    [503, { error: "overloaded" }, "cannot answer just now"],
+    [400, { error: "something new" }, "refused: something new"],
+    [200, { nonsense: true }, "No answer"],
+  ])("[API4] %i %j is said in words", async (status, body, words) => {
+    const claim = await claimCode(
+      "A1B2C3",
+      SIGNER,
+      asking(() => Response.json(body, { status, headers: { "retry-after": "17" } })),
+    );
+    expect(claim).toMatchObject({ ok: false, message: expect.stringContaining(words) });
+  });
+
+  it("without a network it says so", async () => {
+    expect(await claimCode("A1B2C3", SIGNER, () => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
+      ok: false,
+      message: expect.stringContaining("online"),
+    });
+  });
+});
