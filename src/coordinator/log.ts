@@ -5,6 +5,11 @@ import { StoreUnavailable } from "./store/d1.ts";
 /** Facts of a log line: ids, codes and numbers. Never a prompt, a payment, a signature or a token. */
 export type LogFacts = Record<string, string | number | boolean | null>;
 
+/** What may be logged of a reason that another service gave: a code. Words of its own could quote what it was sent. */
+export function codeWord(reason: string): string {
+  return /^(?!(?:.*\d){4})[a-z][a-z0-9_]{0,99}$/i.test(reason) ? reason : "in_other_words";
+}
+
 /** Writes one structured line at error level. */
 export function logError(event: string, facts: LogFacts): void {
   console.error(JSON.stringify({ level: "error", event, ...facts }));

@@ -1,7 +1,7 @@
 import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts, Settlement } from "../dispatch/index.ts";
-import { logWarning } from "../log.ts";
+import { codeWord, logWarning } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
@@ -109,7 +109,7 @@ export class Purchases {
     if (outcome.kind !== "settled") {
       // Every one of them is somebody's money: the operator should see how many there are.
       const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
-      logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: outcome.reason });
+      logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: codeWord(outcome.reason) });
     }
     dispatcher.apply(
       { type: "settled", key, settlement: settlementOf(outcome) },

@@ -79,7 +79,18 @@ describe("payments that are none", () => {
 
   test("[PY3, LM1] hostile headers: too long, no base64, no JSON, nested, of prototypes, twice: 402, and no facilitator is asked", async () => {
     const deep = Buffer.from(`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`).toString("base64");
-    for (const sent of ["A".repeat(17 * 1_024), "!!!!", "e30", "bnVsbA==", "W10=", header("x"), header(7), deep, header(JSON.parse('{"__proto__":{"x402Version":2}}')), "e30=, e30="]) {
+    for (const sent of [
+      "A".repeat(17 * 1_024),
+      "!!!!",
+      "e30",
+      "bnVsbA==",
+      "W10=",
+      header("x"),
+      header(7),
+      deep,
+      header(JSON.parse('{"__proto__":{"x402Version":2}}')),
+      "e30=, e30=",
+    ]) {
       const answer = await pay(sent);
       expect(answer.status, `${sent.slice(0, 40)} ${answer.text}`).toBe(402);
     }

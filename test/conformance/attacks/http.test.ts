@@ -141,7 +141,13 @@ describe("headers", () => {
 
   test("[API1] headers of proxies, methods and paths of others change no answer", async () => {
     const odd = {
-      ...{ "x-http-method-override": "DELETE", "x-original-url": "/v1/jobs", "x-rewrite-url": "/docs", "x-forwarded-for": "127.0.0.1", "x-real-ip": "127.0.0.1" },
+      ...{
+        "x-http-method-override": "DELETE",
+        "x-original-url": "/v1/jobs",
+        "x-rewrite-url": "/docs",
+        "x-forwarded-for": "127.0.0.1",
+        "x-real-ip": "127.0.0.1",
+      },
       ...{ "cf-connecting-ip": "1.1.1.1", "cf-worker": "x", "x-router-client": "somebody", "x-user-token": "t", cookie: "a=b", authorization: "Bearer x" },
     };
     const plain = await evm.api.get(`/v1/jobs/${UNKNOWN}`);

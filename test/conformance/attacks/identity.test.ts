@@ -190,7 +190,11 @@ describe("what a worker says of itself", () => {
     expect(await worker.registerSigned(many)).toMatchObject({ status: "ok" });
     for (const path of ["/v1/health", `/v1/trust/list?user_id=${newUser()}`]) expect((await evm.api.get(path)).text).not.toContain("owned");
     await works(evm, worker);
-    for (const more of [{ models: Array.from({ length: 5_000 }, (_, index) => `m${index}`) }, { models: ["m".repeat(100_000)] }, { name: "n".repeat(500_000) }]) {
+    for (const more of [
+      { models: Array.from({ length: 5_000 }, (_, index) => `m${index}`) },
+      { models: ["m".repeat(100_000)] },
+      { name: "n".repeat(500_000) },
+    ]) {
       const greedy = await WorkerSocket.open(evm.socketUrl);
       expect(await greedy.registerSigned(more)).toMatchObject(refused("invalid_register"));
       expect((await greedy.ended()).code).toBe(4400);
@@ -201,7 +205,12 @@ describe("what a worker says of itself", () => {
 describe("a page in somebody's browser", () => {
   test("[WS3, WS5] an Origin and cookies open nothing: a foreign page's socket is one more stranger, which has no key to sign with", async () => {
     const victim = await fullWorker(evm.socketUrl);
-    const raw = await RawSocket.open(evm.port, "/", [`Host: ${evm.host}`, "Origin: https://evil.example", "Cookie: session=victim", "Authorization: Bearer victim"]);
+    const raw = await RawSocket.open(evm.port, "/", [
+      `Host: ${evm.host}`,
+      "Origin: https://evil.example",
+      "Cookie: session=victim",
+      "Authorization: Bearer victim",
+    ]);
     const challenge = JSON.parse((await raw.frame((json) => json.type === "challenge")).data.toString()) as Record<string, unknown>;
     expect(challenge).toEqual({ type: "challenge", nonce: expect.stringMatching(/^[0-9a-f]{64}$/), network: "eip155:10143", host: evm.host });
     raw.send(1, JSON.stringify({ type: "register", ...victim.registration() }));

@@ -137,7 +137,17 @@ describe("seekers that do harm", () => {
 
   test("[TR1] e with an accent in one letter and in two are two users, and so are other look-alikes", async () => {
     const suffix = newUser();
-    const ids = [`\u00e9${suffix}`, `e\u0301${suffix}`, `E\u0301${suffix}`, ` ${suffix}`, `${suffix} `, suffix, suffix.toUpperCase(), `\u200b${suffix}`, `\uff55${suffix}`];
+    const ids = [
+      `\u00e9${suffix}`,
+      `e\u0301${suffix}`,
+      `E\u0301${suffix}`,
+      ` ${suffix}`,
+      `${suffix} `,
+      suffix,
+      suffix.toUpperCase(),
+      `\u200b${suffix}`,
+      `\uff55${suffix}`,
+    ];
     const worker = newIdentity().pubkey;
     await evm.api.pair(String(ids[0]), worker);
     for (const [index, id] of ids.entries()) {
@@ -190,7 +200,18 @@ describe("seekers that do harm", () => {
     await sql(evm, "evm", `UPDATE pairings SET expires_at = ${Date.now()} WHERE pairing_code = '${code}' AND claimed = 0`);
     expect((await claim(code)).body).toEqual({ error: "expired" });
     const fresh = String((await evm.api.post("/v1/trust/create", { user_id: user })).body.pairing_code);
-    for (const near of [`${fresh} `, ` ${fresh}`, `${fresh}\n`, `0x${fresh}`, fresh.slice(1), `${fresh}0`, "%", "______", "\uff21\uff22\uff23\uff24\uff25\uff26", "ſſſſſſ"])
+    for (const near of [
+      `${fresh} `,
+      ` ${fresh}`,
+      `${fresh}\n`,
+      `0x${fresh}`,
+      fresh.slice(1),
+      `${fresh}0`,
+      "%",
+      "______",
+      "\uff21\uff22\uff23\uff24\uff25\uff26",
+      "ſſſſſſ",
+    ])
       expect((await claim(near)).body, JSON.stringify(near)).toEqual({ error: "invalid_code" });
     expect((await claim(fresh.toLowerCase())).status).toBe(200);
     expect((await claim(fresh)).body).toEqual({ error: "already_claimed" });

@@ -17,7 +17,10 @@ describe("bodies", () => {
   test.each([
     ["brackets, 500,000 deep", "[".repeat(500_000)],
     ["objects, 80,000 deep", '{"a":'.repeat(80_000)],
-    ["nested below payload", `{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"x","deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`],
+    [
+      "nested below payload",
+      `{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"x","deep":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
+    ],
     ["an open string of quotes and backslashes", `"${"\\".repeat(400_001)}`],
     ["half a megabyte of blanks", " ".repeat(500_000)],
     ["bytes that are no UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0xc0, 0xaf, 0x22, 0x7d])],
@@ -56,12 +59,16 @@ describe("bodies", () => {
     const worker = await specWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
-    const payload = '{"__proto__":{"task_type":"summarize","admin":true},"constructor":{"prototype":{"input":"p"}},"job_type":"TASK","task_type":"classify","input":"x"}';
+    const payload =
+      '{"__proto__":{"task_type":"summarize","admin":true},"constructor":{"prototype":{"input":"p"}},"job_type":"TASK","task_type":"classify","input":"x"}';
     const body = `{"__proto__":{"privacy_class":"PUBLIC"},"job_type":"TASK","user_id":"${user}","privacy_class":"PRIVATE","payload":${payload}}`;
     const id = await evm.api.commit(body);
     expect(JSON.stringify((await worker.assigned(id)).payload)).toBe(payload);
     await worker.complete(id, OUTPUT);
-    for (const bad of ['{"__proto__":{"user_id":"u","job_type":"TASK","payload":{}}}', `{"job_type":"TASK","user_id":"u","payload":{"__proto__":{"task_type":"classify","input":"x"}}}`])
+    for (const bad of [
+      '{"__proto__":{"user_id":"u","job_type":"TASK","payload":{}}}',
+      `{"job_type":"TASK","user_id":"u","payload":{"__proto__":{"task_type":"classify","input":"x"}}}`,
+    ])
       expect((await evm.api.tryCommit(bad)).status).toBe(400);
     expect((await evm.api.post("/v1/trust/create", '{"constructor":{"user_id":"u"},"__proto__":{"user_id":"u"}}')).status).toBe(400);
   });
@@ -121,7 +128,17 @@ describe("frames", () => {
   test("[WS1, LM1] a million brackets, a hundred thousand members, an open string: bad_message at once, and the worker stays", async () => {
     const worker = await specWorker(evm.socketUrl);
     const members = `{${Array.from({ length: 90_000 }, (_, index) => `"${index}":0`).join(",")}}`;
-    for (const frame of ["[".repeat(1_000_000), `{"type":${"{".repeat(900_000)}`, members, `{"type":"job_ack","x":${members}}`, `"${"\\".repeat(1_000_001)}`, "\0", "[]", "null", "{}"]) {
+    for (const frame of [
+      "[".repeat(1_000_000),
+      `{"type":${"{".repeat(900_000)}`,
+      members,
+      `{"type":"job_ack","x":${members}}`,
+      `"${"\\".repeat(1_000_001)}`,
+      "\0",
+      "[]",
+      "null",
+      "{}",
+    ]) {
       const started = performance.now();
       expect(await worker.ask(frame, "error"), frame.slice(0, 30)).toMatchObject({ code: "bad_message" });
       expect(performance.now() - started).toBeLessThan(AT_ONCE_MS);

@@ -69,7 +69,10 @@ describe("receipts of other jobs and other hands", () => {
     expect(await worker.ask({ type: "job_complete", job_id: id, output: OUTPUT, ...old }, "job_complete_ack")).toMatchObject({ status: "accepted" });
     const next = await evm.api.commit(task(user, "x", PRIVATE));
     await worker.assigned(next);
-    const ack = await worker.ask({ type: "job_complete", job_id: next, output: OUTPUT, ...old }, (frame) => frame.job_id === next && frame.type === "job_complete_ack");
+    const ack = await worker.ask(
+      { type: "job_complete", job_id: next, output: OUTPUT, ...old },
+      (frame) => frame.job_id === next && frame.type === "job_complete_ack",
+    );
     expect(ack).toMatchObject({ status: "rejected", error: "invalid_receipt" });
     expect((await evm.api.job(next)).result).toBeNull();
   });

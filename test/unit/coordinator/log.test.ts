@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { errorFacts } from "../../../src/coordinator/log.ts";
+import { codeWord, errorFacts } from "../../../src/coordinator/log.ts";
 import { SettingsError } from "../../../src/coordinator/config.ts";
 import { StoreUnavailable } from "../../../src/coordinator/store/d1.ts";
 
@@ -35,6 +35,18 @@ test("[API1] a setting is named", () => {
 
 test("[API1] what is thrown without being an Error is told by its type", () => {
   expect(errorFacts("secret")).toEqual({ error: "string" });
+});
+
+test("[API1] another service's reason is logged where it is a code", () => {
+  const codes = [
+    "invalid_exact_evm_payload_authorization_valid_before",
+    "server_error",
+    "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction",
+    "E1",
+  ];
+  for (const code of codes) expect(codeWord(code)).toBe(code);
+  const others = ["", "no funds", `0x${"ab12".repeat(33)}`, "49DvH3hJdc9kGcTrWBsVDxP54dnZvtHFcwYg42SYTCF2", "a".repeat(101), "{}", "user:secret", "1_x"];
+  for (const words of others) expect(codeWord(words), words).toBe("in_other_words");
 });
 
 test("every event that is logged is in the operator's list, and the list has no others", () => {
