@@ -84,7 +84,7 @@ describe("receipts of other jobs and other hands", () => {
     ["another digest", (text) => `sha512:${sha(text, "sha512")}`],
     ["base64", (text) => `sha256:${createHash("sha256").update(text).digest("base64")}`],
     ["half of it", (text) => `sha256:${sha(text, "sha256").slice(0, 32)}`],
-    ["a line end", (text) => `${`sha256:${sha(text, "sha256")}`}\n`],
+    ["a line end", (text) => `sha256:${sha(text, "sha256")}\n`],
     ["two of them", (text) => `sha256:sha256:${sha(text, "sha256")}`],
   ];
 

@@ -29,7 +29,7 @@ export class RawHttp {
       () => (this.ended || this.#isWhole() ? true : undefined),
       () => `an answer; got ${JSON.stringify(this.all.slice(0, 500))}`,
     );
-    const [head = "", body = ""] = splitOnce(this.all, "\r\n\r\n");
+    const [head, body = ""] = splitOnce(this.all, "\r\n\r\n");
     return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: body.slice(0, lengthOf(head) ?? undefined), all: this.all };
   }
 
@@ -38,7 +38,7 @@ export class RawHttp {
   }
 
   #isWhole(): boolean {
-    const [head = "", body] = splitOnce(this.all, "\r\n\r\n");
+    const [head, body] = splitOnce(this.all, "\r\n\r\n");
     if (body === undefined) return false;
     const length = lengthOf(head);
     return length === null ? body.endsWith("0\r\n\r\n") : body.length >= length;
