@@ -175,6 +175,19 @@ describe("one payment", () => {
   });
 });
 
+describe("somebody else's name", () => {
+  test("[PY9] forty payments in a payer's name that are still being verified take none of that payer's places", { timeout: 60_000 }, async () => {
+    const victim = `0x${randomBytes(20).toString("hex")}`;
+    facilitator.replies["/verify"] = () => {};
+    const forged = await Promise.all(Array.from({ length: 40 }, () => payment("cheap", { authorization: { from: victim } })));
+    const asked = forged.map((sent) => pay(sent));
+    await expect.poll(() => facilitator.calls.filter(({ path }) => path === "/verify").length, { timeout: 20_000 }).toBe(40);
+    facilitator.replies["/verify"] = { body: { isValid: true, payer: victim } };
+    expect((await pay(await payment("cheap", { authorization: { from: victim } }))).status).toBe(201);
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array.from({ length: 40 }, () => 503));
+  });
+});
+
 describe("what is bought, and where", () => {
   test("[PY4] PUBLIC_HOST stands in `resource`, whatever Host, X-Forwarded-* and the request line say", async () => {
     for (const [line, ...headers] of [
