@@ -168,11 +168,9 @@ describe("headers", () => {
 
   test("[API8] the pages cannot be framed, run nothing from elsewhere and nothing inline, whatever Host is named", async () => {
     for (const path of ["/docs", "/worker"]) {
-      for (const name of [evm.host, "evil.example", "a;script-src", "a'unsafe-inline'"]) {
-        const { status, head: heading } = await send(`GET ${path} HTTP/1.1`, `Host: ${name}`);
-        // A host that is none is refused by the platform.
-        if (name.includes(";") && status !== 200) continue;
-        expect(status).toBe(200);
+      for (const name of [evm.host, "evil.example", "a_b.-example:81"]) {
+        const { status, head: heading, all } = await send(`GET ${path} HTTP/1.1`, `Host: ${name}`);
+        expect(status, all).toBe(200);
         const policy = /^content-security-policy: (.*)$/im.exec(heading)?.[1] ?? "";
         const directives = new Map(policy.split(";").map((directive) => [directive.trim().split(" ")[0], directive.trim()]));
         expect(directives.get("default-src")).toBe("default-src 'none'");
