@@ -36,11 +36,15 @@ const payment = fc.oneof(
     .chain(written)
     .map((text) => base64(bytesOf(text))),
 );
+/** Long runs of one character, and what cannot follow them: a pattern that goes back and forth over them answers too late. */
+const runs = fc
+  .tuple(fc.constantFrom("wait=", "wait"), fc.constantFrom(" ", '"', "\\a"), fc.constantFrom('"', "="))
+  .map(([before, unit, after]) => `${before}${unit.repeat(100_000 / unit.length)}${after}`);
 const HEADERS: Record<string, fc.Arbitrary<string>> = {
   "content-type": fc.oneof(value, fc.constantFrom("application/json", "text/plain", "multipart/form-data", "application/json; charset=utf-16")),
   "content-encoding": fc.constantFrom("identity", "gzip", "br", "x"),
   "idempotency-key": value,
-  prefer: fc.oneof(value, fc.constantFrom("wait=0", "wait=-1", "wait=1e9", "respond-async, wait=0", "wait=0, wait=0")),
+  prefer: fc.oneof(value, runs, runs, fc.constantFrom("wait=0", "wait=-1", "wait=1e9", "respond-async, wait=0", "wait=0, wait=0")),
   "x-payment": payment,
   "payment-signature": payment,
   "x-request-id": value,
