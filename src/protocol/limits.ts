@@ -244,6 +244,8 @@ export const RATES = {
   trustPerMinute: 10,
   /** Worker sockets per IP. */
   socketsPerIp: 256,
+  /** Worker sockets that an IP may open in a minute: all that it may have, once more after a restart. Each costs checks, a new key a row. */
+  connectsPerMinute: 512,
   /** Frames per second and socket; heartbeats that the platform answers are none. */
   messagesPerSecond: 50,
   /** Frames of one socket in one burst. */

@@ -1,7 +1,7 @@
 import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
-import { freshFlow, takeFrame } from "../rates/index.ts";
+import { freshFlow, SlidingCount, takeFrame } from "../rates/index.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 
@@ -14,6 +14,7 @@ export class Doorkeeper {
   readonly #sockets: Sockets;
   readonly #dispatcher: Pick<Dispatcher, "apply" | "send" | "close">;
   readonly #clock: () => number;
+  readonly #dials = new SlidingCount(TIMING.minute, LIMITS.countedClients);
 
   constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: Pick<Dispatcher, "apply" | "send" | "close">; clock: () => number }) {
     this.#settings = parts.settings;
@@ -27,8 +28,12 @@ export class Doorkeeper {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
     const { rateLimits, rates, network } = this.#settings;
-    if (rateLimits && this.#sockets.countOf(client) >= rates.socketsPerIp) {
-      return new Response(null, { status: 429, headers: { "Retry-After": String(RETRY_AFTER.rate_limited) } });
+    if (rateLimits) {
+      const dial = this.#dials.take(client, rates.connectsPerMinute, now);
+      if (!dial.ok || this.#sockets.countOf(client) >= rates.socketsPerIp) {
+        const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.retryAfter / 1_000);
+        return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
+      }
     }
     if (this.#sockets.size >= LIMITS.sockets || !this.#makeRoom(client, now)) return new Response(null, { status: 503 });
     const { 0: far, 1: near } = new WebSocketPair();

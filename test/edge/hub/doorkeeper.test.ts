@@ -26,6 +26,10 @@ const REGISTERED: Registered = {
   draining: false,
 };
 
+/** The platform keeps sockets for hours; here nobody does. */
+const PLATFORM = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
+const NOBODY = { apply: () => [], send: () => {}, close: () => {} };
+
 type Stranger = { status: number; closed: () => number | null };
 
 /** An unregistered socket that keeps count of how it ended. */
@@ -49,12 +53,9 @@ const heard = (worker: TestWorker, type: string) => worker.texts.filter((text) =
 
 describe("sockets in all", () => {
   test("[LM1] 5,000 are held, the next is refused", () => {
-    // The platform keeps sockets for hours; here nobody does.
-    const platform = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
-    const sockets = new Sockets(platform);
-    const nobody = { apply: () => [], send: () => {}, close: () => {} };
+    const sockets = new Sockets(PLATFORM);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
-    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: nobody, clock: () => Date.now() });
+    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
     const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
       const { status } = doorkeeper.admit(dialling);
@@ -83,6 +84,29 @@ describe("sockets of one client", () => {
     expect((await dial(hub, "192.0.2.1")).status).toBe(429);
     await hub.evict("close");
     expect((await stranger(hub, "192.0.2.1")).status).toBe(101);
+  });
+});
+
+describe("sockets of one client, one after the other", () => {
+  test("[LM2] as many as the rate in a minute; the next is 429 until the first are a minute old, another client's is not", () => {
+    const sockets = new Sockets(PLATFORM);
+    const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: true };
+    let now = 1_000_000;
+    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => now });
+    const dials = (client: string) => {
+      const answer = doorkeeper.admit(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
+      // Gone again at once.
+      for (const conn of [...sockets.strangers()]) sockets.forget(conn);
+      return answer;
+    };
+    for (let n = 0; n < RATES.connectsPerMinute; n++) expect(dials("192.0.2.1").status).toBe(101);
+    const refused = dials("192.0.2.1");
+    expect(refused.status).toBe(429);
+    expect(dials("192.0.2.2").status).toBe(101);
+    now += TIMING.minute - 1;
+    expect(dials("192.0.2.1").status).toBe(429);
+    now += Number(refused.headers.get("Retry-After")) * 1_000 - TIMING.minute + 1;
+    expect(dials("192.0.2.1").status).toBe(101);
   });
 });
 
