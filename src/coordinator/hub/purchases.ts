@@ -23,8 +23,6 @@ type Parts = {
 export class Purchases {
   readonly #parts: Parts;
   readonly #turnstile = new Turnstile();
-  /** Commits whose payment is being verified, by payment key. */
-  readonly #inside = new Map<string, CommitInput>();
   /** Settle calls under way, with whoever waits for them. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
 
@@ -62,20 +60,19 @@ export class Purchases {
       switch (reservation?.state) {
         case "reserved":
         case "credit":
-          this.#inside.set(payment.key, input);
           return { state: reservation.state };
         case "known":
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           return this.#known(reservation.jobId, input.wait);
         case "refused":
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           return reservation.reason === "no_trusted_worker"
             ? { state: "refused", reason: reservation.reason, jobId: input.id }
             : { state: "refused", reason: reservation.reason };
         case "busy":
         case undefined:
           // A reservation of a request that died with the memory of this hub: it ends by itself.
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           await scheduler.wait(TUNING.busyPause);
           continue;
         default:
@@ -88,14 +85,13 @@ export class Purchases {
     try {
       return await this.#submit(input, key, payer);
     } finally {
-      this.#leave(input, key);
+      this.#turnstile.leave(input.id);
     }
   }
 
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
-    const input = this.#inside.get(key);
-    if (input?.id === jobId) this.#leave(input, key);
+    this.#turnstile.leave(jobId);
     await this.#parts.dispatcher.committed();
   }
 
@@ -185,13 +181,8 @@ export class Purchases {
       }
     }
     const stored = await this.stored(input);
-    if (stored !== null) this.#leave(input, key);
+    if (stored !== null) this.#turnstile.leave(input.id);
     return stored;
-  }
-
-  #leave(input: CommitInput, key: string): void {
-    if (this.#inside.get(key)?.id === input.id) this.#inside.delete(key);
-    for (const name of names(input, key)) this.#turnstile.leave(name, input.id);
   }
 }
 
