@@ -1,9 +1,10 @@
+import * as z from "zod";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts, Settlement } from "../dispatch/index.ts";
-import { logWarning } from "../log.ts";
+import { errorFacts, logError, logWarning } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
@@ -50,13 +51,16 @@ export class Purchases {
       const { payload, requirements, ...facts } = payment;
       const event = {
         type: "reserve",
-        payment: { ...facts, payer: facts.payer && spelled(facts.payer) },
+        payment: { ...facts, asset: facts.asset ?? assetOf(requirements), payer: facts.payer && spelled(facts.payer) },
         job: factsOf(input, clock()),
         stored: ledger.find(payment.key),
       } as const;
       const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
       const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
-      await dispatcher.committed();
+      if (!(await this.#isWritten())) {
+        this.#turnstile.leave(input.id);
+        return { state: "refused", reason: "queue_full" };
+      }
       switch (reservation?.state) {
         case "reserved":
         case "credit":
@@ -92,16 +96,15 @@ export class Purchases {
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
     this.#turnstile.leave(jobId);
-    await this.#parts.dispatcher.committed();
+    await this.#isWritten();
   }
 
   /** Asks the facilitator to settle, and tells dispatch what came of it. Called when the row is durable. Never rejects. */
   async settle(key: string): Promise<void> {
-    const { ledger, dispatcher, settle } = this.#parts;
+    const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    const held = ledger.held(key);
-    const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    const outcome = await this.#outcomeOf(key);
     if (outcome.kind !== "settled") {
       // Every one of them is somebody's money: the operator should see how many there are.
       const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
@@ -116,21 +119,31 @@ export class Purchases {
     waiting.resolve();
   }
 
+  async #outcomeOf(key: string): Promise<SettleOutcome> {
+    const { ledger, settle } = this.#parts;
+    try {
+      const held = ledger.held(key);
+      return held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    } catch (error) {
+      // Without an end it would keep one of the few places for settlements for ever.
+      logError("settlement_failed", errorFacts(error));
+      return { kind: "unknown", reason: "failed" };
+    }
+  }
+
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal } = this.#parts;
     // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
     const row = ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
+    if (journal.result(input.id) === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
     for (const effect of dispatcher.apply({ type: "submit", job, payment: { key, payer: spelled(payer) } }, { payload: input.payload })) {
-      if (effect.type === "refused" && effect.jobId === input.id) {
-        await dispatcher.committed();
-        return { ok: false, reason: effect.reason };
-      }
+      if (effect.type === "refused" && effect.jobId === input.id) return { ok: false, reason: (await this.#isWritten()) ? effect.reason : "reservation_lost" };
       if (effect.type === "same_as") return this.#bought(input, effect.otherId);
       if (effect.type === "ended" && effect.jobId === input.id) {
-        await dispatcher.committed();
+        if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
         return { ok: false, reason: "no_trusted_worker", jobId: input.id };
       }
     }
@@ -141,7 +154,7 @@ export class Purchases {
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher, ledger } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
-    await dispatcher.committed();
+    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
     await this.#whileSettling(paidBy);
     const refusal = ledger.refusalOf(paidBy, input.id);
     if (refusal !== null) return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
@@ -151,8 +164,17 @@ export class Purchases {
   async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
     const { dispatcher, ledger, job } = this.#parts;
     if (input.idempotency !== null) dispatcher.keepIdempotent({ userId: input.userId, ...input.idempotency, jobId });
-    await dispatcher.committed();
+    // The job itself is durable, so this is a 201 whatever becomes of the key.
+    await this.#isWritten();
     return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  /** Whether everything so far is durable. What could not be written was undone, reservations with it, and logged. */
+  #isWritten(): Promise<boolean> {
+    return this.#parts.dispatcher.committed().then(
+      () => true,
+      () => false,
+    );
   }
 
   async #known(jobId: string, wait: number): Promise<Extract<ReserveAnswer, { state: "known" }>> {
@@ -207,6 +229,14 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
 function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const { id, jobType, policy, privacyClass, userId, trustedKeys, payload } = input;
   return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+}
+
+const Terms = z.object({ network: z.string(), asset: z.string() });
+
+/** What is paid in, as our own terms have it. */
+function assetOf(requirements: string): string {
+  const { network, asset } = Terms.parse(JSON.parse(requirements));
+  return `${network}/${asset.startsWith("0x") ? asset.toLowerCase() : asset}`;
 }
 
 /** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { TIMING } from "../../../src/protocol/limits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
+import { newKey } from "../support/worker.ts";
 
 /** How long a settlement may take, ms [PY8]: far more than an eviction. */
 const SETTLE_TIMEOUT = 20_000;
@@ -97,5 +98,65 @@ describe("the operator's copy of the ledger", () => {
     await hub.abort();
     await hub.stub.workersOnline();
     expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
+  });
+});
+
+describe("a router and a hub that do not see the same", () => {
+  test("[PY9] a router of version 2.0.0, which names no asset, sells for the asset of its terms", async () => {
+    const hub = new TestHub();
+    const { asset, ...old } = paymentInput();
+    await bought(hub, old);
+    expect(await hub.sql("SELECT asset FROM payments")).toEqual([{ asset }]);
+  });
+
+  test("[TR3] a router of version 2.0.0 has its claims of codes counted: each as failed", async () => {
+    const hub = new TestHub();
+    for (let claim = 0; claim < 10; claim++) expect(await hub.stub.mayClaimCode("client")).toBe(true);
+    await hub.stub.codeClaimFailed();
+    expect(await hub.stub.mayClaimCode("client")).toBe(false);
+  });
+
+  test("[JB8] a submit whose refusal was lost is refused again, and takes no idempotency key", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const worker = await hub.worker({ key });
+    const payment = paymentInput();
+    const idempotency = { key: "k", fingerprint: "f" };
+    const input = commitInput({ privacyClass: "PRIVATE", trustedKeys: [key.publicKey], idempotency });
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+    worker.close();
+    await hub.online(0);
+    const refused = { ok: false, reason: "no_trusted_worker", jobId: input.id };
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
+    expect(await hub.stub.stored(input)).toBeNull();
+  });
+});
+
+describe("a journal that cannot be written", () => {
+  const broken = (hub: TestHub, what: string) => hub.sql(`CREATE TRIGGER broken BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
+
+  test("[API1] [PY5] a reservation is refused for now, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    listen();
+    const payment = paymentInput();
+    await hub.stub.workersOnline();
+    await broken(hub, "payments");
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "queue_full" });
+    await hub.sql("DROP TRIGGER broken");
+    await bought(hub, payment);
+  });
+
+  test("[API1] [PY5] a submit is refused for now: no job, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    listen();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    await broken(hub, "jobs");
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    await hub.sql("DROP TRIGGER broken");
+    expect(await hub.stub.job(input.id, 0)).toBeNull();
+    await bought(hub, payment);
   });
 });
