@@ -10,6 +10,7 @@ import { lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
+import { closeOrphaned } from "./settling.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 
@@ -38,6 +39,8 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
       return release(state, event.key, event.jobId, turn);
     case "settled":
       return settled(state, event.key, event.settlement, turn);
+    case "restored":
+      return closeOrphaned(state, turn);
     case "paired":
       return paired(state, event.userId, event.key, turn);
     case "cancel":
