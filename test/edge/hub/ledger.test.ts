@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { TIMING } from "../../../src/protocol/limits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
@@ -98,6 +98,39 @@ describe("the operator's copy of the ledger", () => {
     await hub.abort();
     await hub.stub.workersOnline();
     expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
+  });
+
+  test("[PY6] a D1 that refuses payments and takes jobs: jobs go on at once, and the operator hears of it", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const logged = listen();
+    const payment = paymentInput();
+    await env.DB.prepare("CREATE TRIGGER refuse BEFORE INSERT ON payments BEGIN SELECT RAISE(ABORT, 'refused'); END").run();
+    onTestFinished(() => void env.DB.prepare("DROP TRIGGER IF EXISTS refuse").run());
+    await bought(hub, payment);
+    const isTold = () => logged().some(({ event, of }) => event === "outbox_behind" && of === "payments");
+    for (let tries = 0; tries < 30 && !isTold(); tries++) {
+      const id = await hub.commit();
+      // No time passes here: were jobs to rest with the payments, this one would wait for ever.
+      await until(async () => (await hub.sql(`SELECT id FROM jobs WHERE id = '${id}' AND synced_rev > 0`)).length === 1, "in D1");
+      await hub.pass(30_000);
+    }
+    expect(isTold()).toBe(true);
+    await env.DB.prepare("DROP TRIGGER refuse").run();
+    await hub.pass(30_000);
+    await copied(payment.key, "void");
+  });
+
+  test("[PY6] rows that cannot be read do not keep others from D1", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.stub.workersOnline();
+    await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at)
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+      SELECT 'many-' || i, 'd', 'b', '1', 1, 'job', 0, iif(i <= 10, '{', '{"kind":"void","reason":"unused"}'), 'void', i FROM n`);
+    await hub.evict();
+    await hub.stub.workersOnline();
+    await until(async () => (await env.DB.prepare("SELECT count(*) AS n FROM payments WHERE key LIKE 'many-%'").first("n")) === 490, "490 in D1");
   });
 });
 
