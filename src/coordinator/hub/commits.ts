@@ -1,7 +1,7 @@
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
-import { recordedResult } from "./ended.ts";
+import { recordedResult } from "../store/ended.ts";
 import type { Journal } from "./journal.ts";
 import type { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput } from "./rpc.ts";

@@ -4,7 +4,8 @@ import { RecordBatch, recordStatements } from "../store/record.ts";
 import { withDeadline } from "../store/d1.ts";
 import { copyStatement } from "../store/payments.ts";
 import { Backoff } from "./backoff.ts";
-import type { Journal, JournalRow } from "./journal.ts";
+import type { JournalRow } from "../store/journal-row.ts";
+import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /**

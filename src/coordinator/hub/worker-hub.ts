@@ -248,11 +248,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
     const reading = parseWorkerFrame(data);
     if (conn.attachment.worker === null && !isRegistration(reading)) {
-      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
+      if (!reading.ok && reading.reason === "not_json") return this.#bad(conn, "bad_message", reading.message);
       return this.#bad(conn, "not_registered", "register first");
     }
     if (!reading.ok) {
-      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
+      if (reading.reason === "not_json" || reading.reason === "bad_message") return this.#bad(conn, "bad_message", reading.message);
       return this.#admission.refuse(conn, reading.reason);
     }
     conn.badFrames = 0;
