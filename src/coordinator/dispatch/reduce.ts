@@ -5,7 +5,7 @@ import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
 import { executionTime, save } from "./lease.ts";
-import { admit, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
+import { addJob, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
 import { lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
@@ -129,7 +129,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     }
     job.payment = bought.payment;
   }
-  admit(state, job);
+  addJob(state, job);
   wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
 }
 

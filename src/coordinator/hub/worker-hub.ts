@@ -192,7 +192,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    const response = this.#doorkeeper.admit(request);
+    const response = this.#doorkeeper.letIn(request);
     this.#arm();
     return response;
   }

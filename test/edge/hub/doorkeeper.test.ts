@@ -57,7 +57,7 @@ describe("sockets in all", () => {
     const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: nobody, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
     const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
-      const { status } = doorkeeper.admit(dialling);
+      const { status } = doorkeeper.letIn(dialling);
       for (const stranger of [...sockets.strangers()]) sockets.identify(stranger, REGISTERED);
       return status;
     });
