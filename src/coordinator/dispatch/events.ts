@@ -30,6 +30,8 @@ export type DispatchEvent =
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean }
   | { type: "tier"; key: string; tier: Tier }
+  /** Memory was rebuilt: jobs whose rows could not be read are not there. */
+  | { type: "restored" }
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; conn: string }
   | { type: "heard"; conn: string }

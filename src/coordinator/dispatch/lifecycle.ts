@@ -37,7 +37,7 @@ export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
 }
 
 /** Takes a new or restored job into the state. */
-export function admit(state: DispatchState, job: LiveJob): void {
+export function addJob(state: DispatchState, job: LiveJob): void {
   state.jobs.set(job.id, job);
   if (job.privacyClass === "PUBLIC") return;
   const jobs = state.privateJobs.get(job.userId);

@@ -5,11 +5,12 @@ import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
 import { executionTime, save } from "./lease.ts";
-import { admit, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
+import { addJob, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
 import { lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
+import { closeOrphaned } from "./settling.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import { armTicks, setTimer } from "./timers.ts";
 
@@ -38,6 +39,8 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
       return release(state, event.key, event.jobId, turn);
     case "settled":
       return settled(state, event.key, event.settlement, turn);
+    case "restored":
+      return closeOrphaned(state, turn);
     case "paired":
       return paired(state, event.userId, event.key, turn);
     case "cancel":
@@ -126,7 +129,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     }
     job.payment = bought.payment;
   }
-  admit(state, job);
+  addJob(state, job);
   wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
 }
 

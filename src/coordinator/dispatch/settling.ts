@@ -40,7 +40,15 @@ export function startSettling(state: DispatchState, payment: Payment, turn: Turn
 /** The job has ended: what its payment is now [PY7, PY9]. */
 export function closeAccount(state: DispatchState, job: LiveJob, completed: boolean, turn: Turn): void {
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
-  if (payment === undefined || payment.jobId !== job.id) return;
+  if (payment?.jobId === job.id) close(state, payment, completed, turn);
+}
+
+/** Closes what is paid for jobs that are not there, because their rows could not be read: nobody else would [PY9]. */
+export function closeOrphaned(state: DispatchState, turn: Turn): void {
+  for (const payment of [...state.ledger.payments.values()]) if (!state.jobs.has(payment.jobId)) close(state, payment, false, turn);
+}
+
+function close(state: DispatchState, payment: Payment, completed: boolean, turn: Turn): void {
   const { phase } = payment;
   if (phase.kind === "held") move(state, payment, { kind: "void", reason: "unused" }, turn);
   else if (phase.kind === "settled") move(state, payment, { kind: completed ? "spent" : "credit", transaction: phase.transaction }, turn);

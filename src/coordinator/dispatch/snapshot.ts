@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { executionTime } from "./lease.ts";
-import { admit } from "./lifecycle.ts";
+import { addJob } from "./lifecycle.ts";
 import { keepUntilKnown } from "./money.ts";
 import { enqueue } from "./queue.ts";
 import { owed } from "./settling.ts";
@@ -88,7 +88,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       savedExecuteDue: snapshot.phase.kind === "leased" ? (snapshot.phase.executeDue ?? 0) : 0,
       phase: { kind: "waiting", claimDue },
     };
-    admit(state, job);
+    addJob(state, job);
     if (lease !== undefined && snapshot.phase.kind === "leased") {
       const executeDue = Math.min(snapshot.phase.executeDue ?? Infinity, now + executionTime(job));
       // Without a saved time each wake-up would grant the grace time again: past the execution time there is only a moment left.

@@ -1,7 +1,7 @@
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
-import { recordedResult } from "./ended.ts";
+import { recordedResult } from "../store/ended.ts";
 import type { Journal } from "./journal.ts";
 import type { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput } from "./rpc.ts";
@@ -53,8 +53,8 @@ export class Commits {
     for (const effect of dispatcher.apply({ type: "submit", job: this.#facts(input) }, { payload: input.payload })) {
       if (effect.type === "refused") return { ok: false, reason: "queue_full" };
       if (effect.type === "ended" && effect.jobId === id) {
-        await dispatcher.committed();
-        return { ok: false, reason: "no_trusted_worker", jobId: id };
+        const stored = await this.#accepted(id, 0);
+        return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
       }
     }
     if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });

@@ -81,6 +81,7 @@ export class Dispatcher {
     restorePayments(this.#state, this.#payments(), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
+    this.apply({ type: "restored" });
     for (const id of damaged) {
       logError("damaged_row", { job: id.slice(0, 8) });
       this.#turn().ends.set(id, {

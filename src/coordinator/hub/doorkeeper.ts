@@ -24,7 +24,7 @@ export class Doorkeeper {
   }
 
   /** Answers an upgrade: 101 with the socket challenged, 429 for a client that has too many, 503 when there is no room. The router makes answers of the latter. */
-  admit(request: Request): Response {
+  letIn(request: Request): Response {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
     const { rateLimits, rates, network } = this.#settings;

@@ -1,13 +1,13 @@
-import * as z from "zod";
 import type { CompletionRefusal } from "../../protocol/worker-messages.ts";
-import { withDeadline } from "../store/d1.ts";
+import { EndedFacts, findEnded } from "../store/ended.ts";
 import { jobJson } from "../store/job-view.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-import { type Journal, type JournalRow, receiptOf } from "./journal.ts";
+import { type JournalRow, storedReceipt } from "../store/journal-row.ts";
+import type { Journal } from "./journal.ts";
 
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {
-  const stored = receiptOf(row);
+  const stored = storedReceipt(row);
   if (stored === null)
     return jobJson({ id: row.id, status: row.status, result: row.result, receipt: null, createdAt: row.created_at, completedAt: row.completed_at });
   const { verified: _, ...receipt } = stored;
@@ -15,15 +15,6 @@ export function endedJob(row: JournalRow): string {
 }
 
 type Answer = { status: "duplicate" } | { status: "rejected"; error: CompletionRefusal };
-
-/** What is needed of a job that has ended to answer a result that comes after. */
-const Ended = z.object({
-  status: z.string(),
-  provider_pubkey: z.string().nullable(),
-  holders: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))),
-  signature: z.string().nullable(),
-  result: z.string().nullable(),
-});
 
 /**
  * Answers a completion of a job that is not live: the same receipt again is a duplicate, another of one who held it comes too late [WS10].
@@ -36,7 +27,7 @@ export async function answerEndedCompletion(
   key: string,
   completion: CheckedCompletion | undefined,
 ): Promise<Answer> {
-  const ended = fromJournal(journal, jobId) ?? (await fromD1(db, jobId));
+  const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
   if (ended === null) return { status: "rejected", error: "unknown_job" };
   if (!ended.holders.includes(key)) return { status: "rejected", error: "not_assigned" };
   const same =
@@ -48,19 +39,7 @@ export async function answerEndedCompletion(
   return same ? { status: "duplicate" } : { status: "rejected", error: "already_terminal" };
 }
 
-/** The result of a job that D1 has, null where it has none yet; undefined when D1 does not know the job. @throws {StoreUnavailable} */
-export async function recordedResult(db: D1Database, jobId: string): Promise<string | null | undefined> {
-  const row = await withDeadline(db.prepare("SELECT result FROM jobs WHERE id = ?").bind(jobId).first());
-  return row === null ? undefined : Ended.shape.result.parse(row.result);
-}
-
-function fromJournal(journal: Journal, jobId: string): z.infer<typeof Ended> | null {
+function fromJournal(journal: Journal, jobId: string): EndedFacts | null {
   const row = journal.row(jobId);
-  return row === null ? null : Ended.parse({ ...row, signature: receiptOf(row)?.signature ?? null });
-}
-
-async function fromD1(db: D1Database, jobId: string): Promise<z.infer<typeof Ended> | null> {
-  const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
-  const row = await withDeadline(db.prepare(query).bind(jobId).first());
-  return row === null ? null : Ended.parse(row);
+  return row === null ? null : EndedFacts.parse({ ...row, signature: storedReceipt(row)?.signature ?? null });
 }

@@ -1,45 +1,21 @@
 import type { JobStatus } from "../../protocol/job.ts";
 import { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, TUNING } from "../../protocol/limits.ts";
-import { Receipt } from "../../protocol/receipt.ts";
-import { readJson } from "../../protocol/text.ts";
 import * as z from "zod";
+import type { JournalRow, StoredReceipt } from "../store/journal-row.ts";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 
 /** How a job ended, as it is stored: `result` is JSON text of the object that REST returns. Times in ms. */
 export type StoredEnd = {
   status: "completed" | "failed";
   result: string;
-  receipt: (Receipt & { verified: boolean }) | null;
+  receipt: StoredReceipt | null;
   /** The worker whose result it is; null on failure. */
   key: string | null;
   holders: readonly string[];
   attempts: number;
   rev: number;
   endedAt: number;
-};
-
-/** A job's row on its way to D1. */
-export type JournalRow = {
-  id: string;
-  job_type: string;
-  policy: string;
-  privacy_class: string;
-  user_id: string;
-  payload: string;
-  payload_bytes: number;
-  created_at: number;
-  rev: number;
-  status: JobStatus;
-  attempt: number;
-  provider_pubkey: string | null;
-  holders: string;
-  snapshot: string | null;
-  result: string | null;
-  receipt: string | null;
-  completed_at: number | null;
-  ended_at: number | null;
-  synced_rev: number;
 };
 
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
@@ -218,6 +194,11 @@ export class Journal {
     );
   }
 
+  /** Forgets an idempotency key that stands for this job. */
+  dropIdempotent(userId: string, key: string, jobId: string): void {
+    this.#sql.exec("DELETE FROM idempotency WHERE user_id = ? AND key = ? AND job_id = ?", userId, key, jobId);
+  }
+
   key(key: string): KnownKey | null {
     const row = this.#sql.exec("SELECT * FROM keys WHERE key = ?", key).toArray()[0];
     if (row === undefined) {
@@ -322,14 +303,6 @@ const count = z.number().catch(0);
 
 /** A worker's key as it is stored. What cannot be read counts for nothing, but one that may have authenticated has to do so again [WS5]. */
 const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
-
-const StoredReceipt = Receipt.extend({ verified: z.boolean() });
-
-/** The receipt of a stored row; null where there is none that can be read: the result counts all the same. */
-export function receiptOf(row: Pick<JournalRow, "receipt">): z.infer<typeof StoredReceipt> | null {
-  const json = row.receipt === null ? null : readJson(row.receipt);
-  return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
-}
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {

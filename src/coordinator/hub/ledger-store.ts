@@ -113,14 +113,15 @@ export class LedgerStore {
 
   /** Payments that D1 does not have the newest revision of, oldest first. A reservation is none of its business: nobody has said yet that it is good. */
   uncopied(most: number): PaymentCopy[] {
-    const query = `SELECT * FROM payments WHERE copied_rev < rev AND kind <> 'reserved' ORDER BY updated_at LIMIT ?`;
-    return this.#sql
-      .exec<Row>(query, most)
-      .toArray()
-      .flatMap((row) => {
-        const payment = read(row);
-        return payment === null ? [] : [{ ...payment, rev: row.rev, updatedAt: row.updated_at }];
-      });
+    const query = "SELECT * FROM payments WHERE copied_rev < rev AND kind <> 'reserved' ORDER BY updated_at";
+    const copies: PaymentCopy[] = [];
+    // Without a limit: those that cannot be read are passed over, and must not stand in the way of others for ever.
+    for (const row of this.#sql.exec<Row>(query)) {
+      const payment = read(row);
+      if (payment !== null) copies.push({ ...payment, rev: row.rev, updatedAt: row.updated_at });
+      if (copies.length === most) break;
+    }
+    return copies;
   }
 
   /** D1 has these revisions. */

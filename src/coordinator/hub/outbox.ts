@@ -3,7 +3,9 @@ import { errorFacts, logError } from "../log.ts";
 import { RecordBatch, recordStatements } from "../store/record.ts";
 import { withDeadline } from "../store/d1.ts";
 import { copyStatement } from "../store/payments.ts";
-import type { Journal, JournalRow } from "./journal.ts";
+import { Backoff } from "./backoff.ts";
+import type { JournalRow } from "../store/journal-row.ts";
+import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /**
@@ -18,11 +20,12 @@ export class Outbox {
   #paymentsBehind: boolean;
   /** Ids that D1 is behind on, and how often each has failed alone. */
   readonly #behind = new Map<string, number>();
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
-  #failures = 0;
-  #notBefore = 0;
+  /** Of their own, so that neither slows the other down nor hides that the other fails. */
+  readonly #jobs = new Backoff();
+  readonly #payments = new Backoff();
 
   constructor(journal: Journal, ledger: LedgerStore, db: () => D1Database) {
     this.#journal = journal;
@@ -53,16 +56,19 @@ export class Outbox {
 
   /** Drains soon, so that what changes together travels together. */
   drainSoon(): void {
-    if (this.#isDone() || this.#timer !== null || this.#running !== null) return;
-    const delay = Math.max(TUNING.outboxLinger, this.#restsUntil(Date.now()) - Date.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      void this.drain();
-    }, delay);
+    if (this.#isDone() || this.#running !== null) return;
+    const now = Date.now();
+    const at = Math.max(now + TUNING.outboxLinger, this.#restsUntil(now));
+    // What rests must not hold up what does not.
+    if (this.#timer !== null && this.#timer.at <= at) return;
+    clearTimeout(this.#timer?.handle);
+    this.#timer = { at, handle: setTimeout(() => void this.drain(), at - now) };
   }
 
   /** Writes until D1 has everything or refuses. Never rejects. */
   drain(): Promise<void> {
+    clearTimeout(this.#timer?.handle);
+    this.#timer = null;
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
       this.drainSoon();
@@ -74,9 +80,9 @@ export class Outbox {
     return this.#behind.size === 0 && !this.#paymentsBehind;
   }
 
-  /** When D1 may be asked again, never further away than the longest pause: a clock that is put back must not make it so. */
+  /** When D1 may be asked again about something. */
   #restsUntil(now: number): number {
-    return (this.#notBefore = Math.min(this.#notBefore, now + TUNING.outboxBackoffMax));
+    return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsBehind ? this.#payments.until(now) : Infinity);
   }
 
   async #run(): Promise<void> {
@@ -85,25 +91,25 @@ export class Outbox {
   }
 
   async #copyPayments(): Promise<void> {
-    while (this.#paymentsBehind && Date.now() >= this.#restsUntil(Date.now())) {
+    while (this.#paymentsBehind && Date.now() >= this.#payments.until(Date.now())) {
       try {
         this.#paymentsBehind = false;
         const rows = this.#ledger.uncopied(TUNING.copiedPayments);
         if (rows.length === 0) return;
         await withDeadline(copyStatement(this.#db(), rows).run());
-        this.#failures = 0;
         this.#ledger.copied(rows);
+        this.#payments.succeeded();
         if (rows.length === TUNING.copiedPayments) this.#paymentsBehind = true;
       } catch (error) {
         this.#paymentsBehind = true;
-        this.#failed([], error);
+        this.#report("payments", this.#payments.failed(Date.now()), error);
       }
     }
   }
 
   async #copyJobs(): Promise<void> {
     // Rows that arrive meanwhile linger for the next run, so that they travel together too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#restsUntil(Date.now());) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobs.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch();
@@ -132,7 +138,7 @@ export class Outbox {
   }
 
   #succeeded(batch: readonly JournalRow[]): void {
-    this.#failures = 0;
+    this.#jobs.succeeded();
     this.#most = Math.min(TUNING.batchRows, this.#most * 2);
     this.#journal.transaction(() => {
       for (const row of batch) this.#journal.synced(row.id, row.rev);
@@ -148,10 +154,10 @@ export class Outbox {
     const [only] = batch;
     if (batch.length === 1 && only !== undefined) this.#behind.set(only.id, (this.#behind.get(only.id) ?? 0) + 1);
     else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
-    this.#failures++;
-    this.#notBefore = Date.now() + Math.min(TUNING.outboxBackoffMax, TUNING.outboxBackoff * 2 ** Math.min(this.#failures - 1, 10));
-    if (this.#failures >= TUNING.outboxReport) {
-      logError("outbox_behind", { rows: this.#behind.size, failures: this.#failures, ...errorFacts(error) });
-    }
+    this.#report("jobs", this.#jobs.failed(Date.now()), error);
+  }
+
+  #report(of: "jobs" | "payments", failures: number, error: unknown): void {
+    if (failures >= TUNING.outboxReport) logError("outbox_behind", { of, rows: this.#behind.size, failures, ...errorFacts(error) });
   }
 }

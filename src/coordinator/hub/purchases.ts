@@ -1,9 +1,10 @@
+import * as z from "zod";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts, Settlement } from "../dispatch/index.ts";
-import { codeWord, logWarning } from "../log.ts";
+import { codeWord, errorFacts, logError, logWarning } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
@@ -23,8 +24,6 @@ type Parts = {
 export class Purchases {
   readonly #parts: Parts;
   readonly #turnstile = new Turnstile();
-  /** Commits whose payment is being verified, by payment key. */
-  readonly #inside = new Map<string, CommitInput>();
   /** Settle calls under way, with whoever waits for them. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
 
@@ -52,30 +51,32 @@ export class Purchases {
       const { payload, requirements, ...facts } = payment;
       const event = {
         type: "reserve",
-        payment: { ...facts, payer: facts.payer && spelled(facts.payer) },
+        payment: { ...facts, asset: facts.asset ?? assetOf(requirements), payer: facts.payer && spelled(facts.payer) },
         job: factsOf(input, clock()),
         stored: ledger.find(payment.key),
       } as const;
       const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
       const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
-      await dispatcher.committed();
+      if (!(await this.#isWritten())) {
+        this.#turnstile.leave(input.id);
+        return { state: "refused", reason: "queue_full" };
+      }
       switch (reservation?.state) {
         case "reserved":
         case "credit":
-          this.#inside.set(payment.key, input);
           return { state: reservation.state };
         case "known":
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           return this.#known(reservation.jobId, input.wait);
         case "refused":
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           return reservation.reason === "no_trusted_worker"
             ? { state: "refused", reason: reservation.reason, jobId: input.id }
             : { state: "refused", reason: reservation.reason };
         case "busy":
         case undefined:
           // A reservation of a request that died with the memory of this hub: it ends by itself.
-          this.#leave(input, payment.key);
+          this.#turnstile.leave(input.id);
           await scheduler.wait(TUNING.busyPause);
           continue;
         default:
@@ -88,24 +89,22 @@ export class Purchases {
     try {
       return await this.#submit(input, key, payer);
     } finally {
-      this.#leave(input, key);
+      this.#turnstile.leave(input.id);
     }
   }
 
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
-    const input = this.#inside.get(key);
-    if (input?.id === jobId) this.#leave(input, key);
-    await this.#parts.dispatcher.committed();
+    this.#turnstile.leave(jobId);
+    await this.#isWritten();
   }
 
   /** Asks the facilitator to settle, and tells dispatch what came of it. Called when the row is durable. Never rejects. */
   async settle(key: string): Promise<void> {
-    const { ledger, dispatcher, settle } = this.#parts;
+    const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    const held = ledger.held(key);
-    const outcome: SettleOutcome = held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    const outcome = await this.#outcomeOf(key);
     if (outcome.kind !== "settled") {
       // Every one of them is somebody's money: the operator should see how many there are.
       const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
@@ -120,24 +119,37 @@ export class Purchases {
     waiting.resolve();
   }
 
+  async #outcomeOf(key: string): Promise<SettleOutcome> {
+    const { ledger, settle } = this.#parts;
+    try {
+      const held = ledger.held(key);
+      return held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    } catch (error) {
+      // Without an end it would keep one of the few places for settlements for ever.
+      logError("settlement_failed", errorFacts(error));
+      return { kind: "unknown", reason: "failed" };
+    }
+  }
+
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal } = this.#parts;
     // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
     const row = ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
+    if (journal.result(input.id) === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    for (const effect of dispatcher.apply({ type: "submit", job, payment: { key, payer: spelled(payer) } }, { payload: input.payload })) {
-      if (effect.type === "refused" && effect.jobId === input.id) {
-        await dispatcher.committed();
-        return { ok: false, reason: effect.reason };
-      }
+    const effects = dispatcher.apply({ type: "submit", job, payment: { key, payer: spelled(payer) } }, { payload: input.payload });
+    for (const effect of effects) {
+      if (effect.type === "refused" && effect.jobId === input.id) return { ok: false, reason: (await this.#isWritten()) ? effect.reason : "reservation_lost" };
       if (effect.type === "same_as") return this.#bought(input, effect.otherId);
       if (effect.type === "ended" && effect.jobId === input.id) {
-        await dispatcher.committed();
+        if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
         return { ok: false, reason: "no_trusted_worker", jobId: input.id };
       }
     }
+    // With the job, not after its settlement: a hub that dies in between must not sell the same commit twice [API5].
+    this.#keepKey(input, input.id);
     return this.#answered(input, key);
   }
 
@@ -145,18 +157,35 @@ export class Purchases {
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher, ledger } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
-    await dispatcher.committed();
+    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
     await this.#whileSettling(paidBy);
     const refusal = ledger.refusalOf(paidBy, input.id);
-    if (refusal !== null) return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
+    if (refusal !== null) {
+      // Only 201s are stored.
+      if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
+      return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
+    }
     return this.#bought(input, input.id);
   }
 
   async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
-    const { dispatcher, ledger, job } = this.#parts;
-    if (input.idempotency !== null) dispatcher.keepIdempotent({ userId: input.userId, ...input.idempotency, jobId });
-    await dispatcher.committed();
+    const { ledger, job } = this.#parts;
+    this.#keepKey(input, jobId);
+    // The job itself is durable, so this is a 201 whatever becomes of the key.
+    await this.#isWritten();
     return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {
+    if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
+  }
+
+  /** Whether everything so far is durable. What could not be written was undone, reservations with it, and logged. */
+  #isWritten(): Promise<boolean> {
+    return this.#parts.dispatcher.committed().then(
+      () => true,
+      () => false,
+    );
   }
 
   async #known(jobId: string, wait: number): Promise<Extract<ReserveAnswer, { state: "known" }>> {
@@ -185,13 +214,8 @@ export class Purchases {
       }
     }
     const stored = await this.stored(input);
-    if (stored !== null) this.#leave(input, key);
+    if (stored !== null) this.#turnstile.leave(input.id);
     return stored;
-  }
-
-  #leave(input: CommitInput, key: string): void {
-    if (this.#inside.get(key)?.id === input.id) this.#inside.delete(key);
-    for (const name of names(input, key)) this.#turnstile.leave(name, input.id);
   }
 }
 
@@ -216,6 +240,14 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
 function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const { id, jobType, policy, privacyClass, userId, trustedKeys, payload } = input;
   return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+}
+
+const Terms = z.object({ network: z.string(), asset: z.string() });
+
+/** What is paid in, as our own terms have it. */
+function assetOf(requirements: string): string {
+  const { network, asset } = Terms.parse(JSON.parse(requirements));
+  return `${network}/${asset.startsWith("0x") ? asset.toLowerCase() : asset}`;
 }
 
 /** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */

@@ -8,7 +8,8 @@ import { Reader } from "../stream/reader.ts";
 import type { Deadlines } from "./deadlines.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./ended.ts";
-import type { Journal, JournalRow } from "./journal.ts";
+import type { JournalRow } from "../store/journal-row.ts";
+import type { Journal } from "./journal.ts";
 
 /** All open streams are looked through for those whose readers have left at most this often, ms. */
 const PROBE_PAUSE = 1_000;

@@ -18,6 +18,7 @@ import { HubClock } from "./hub-clock.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { liveJob } from "./live.ts";
+import { Lookups } from "./lookups.ts";
 import { Outbox } from "./outbox.ts";
 import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
@@ -43,6 +44,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #dispatcher: Dispatcher;
   readonly #admission: Admission;
   readonly #outbox: Outbox;
+  readonly #lookups = new Lookups();
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: Streams;
@@ -73,7 +75,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         committed: (facts) => this.#committed(facts),
-        completionOfUnknown: (conn, key, jobId, completion) => void this.#answerLate(conn, key, jobId, completion),
+        completionOfUnknown: (conn, key, jobId, completion) => void this.#lookups.add(conn, () => this.#answerLate(conn, key, jobId, completion)),
         settle: (key) => void this.#purchases.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
@@ -162,13 +164,17 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await this.#dispatcher.committed();
   }
 
-  async mayClaimCode(client: string, id: string): Promise<boolean> {
+  async mayClaimCode(client: string, id: string = crypto.randomUUID()): Promise<boolean> {
     const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
     return this.#claims.begin(id, client, { perClient, failed }, this.#clock.now());
   }
 
   async codeClaimed(id: string): Promise<void> {
     this.#claims.won(id);
+  }
+
+  async codeClaimFailed(): Promise<void> {
+    // Counted when it began.
   }
 
   async wake(): Promise<void> {
@@ -188,7 +194,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    const response = this.#doorkeeper.admit(request);
+    const response = this.#doorkeeper.letIn(request);
     this.#arm();
     return response;
   }
@@ -244,11 +250,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
     const reading = parseWorkerFrame(data);
     if (conn.attachment.worker === null && !isRegistration(reading)) {
-      if (!reading.ok && reading.message.startsWith("not JSON")) return this.#bad(conn, "bad_message", reading.message);
+      if (!reading.ok && reading.reason === "not_json") return this.#bad(conn, "bad_message", reading.message);
       return this.#bad(conn, "not_registered", "register first");
     }
     if (!reading.ok) {
-      if (reading.reason === "bad_message") return this.#bad(conn, reading.reason, reading.message);
+      if (reading.reason === "not_json" || reading.reason === "bad_message") return this.#bad(conn, "bad_message", reading.message);
       return this.#admission.refuse(conn, reading.reason);
     }
     conn.badFrames = 0;

@@ -21,11 +21,11 @@ export async function findJob(db: D1Database, id: string): Promise<(JobRow & { a
     .leftJoin(receipts, eq(receipts.jobId, jobs.id))
     .where(eq(jobs.id, id));
   const [row] = await withDeadline(query);
-  return row === undefined ? null : { ...row, receipt: row.receipt === null ? null : receiptOf(row.receipt) };
+  return row === undefined ? null : { ...row, receipt: row.receipt === null ? null : restReceipt(row.receipt) };
 }
 
 /** A stored receipt as REST returns it: without the verified flag. */
-function receiptOf(row: typeof receipts.$inferSelect): Receipt {
+function restReceipt(row: typeof receipts.$inferSelect): Receipt {
   return {
     job_id: row.signedJobId,
     provider_pubkey: row.providerPubkey,

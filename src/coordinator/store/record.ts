@@ -1,5 +1,5 @@
 import { TUNING } from "../../protocol/limits.ts";
-import { type JournalRow, receiptOf } from "../hub/journal.ts";
+import { type JournalRow, storedReceipt } from "./journal-row.ts";
 
 // A replayed or late write loses: only a higher revision of a job that has not ended changes anything.
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
@@ -67,7 +67,7 @@ export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D
       ? [db.prepare(JOB_ALONE).bind(...JOB_COLUMNS.map((column) => only[column]))]
       : [db.prepare(JOBS_FROM_JSON).bind(JSON.stringify(rows.map((row) => Object.fromEntries(JOB_COLUMNS.map((column) => [column, row[column]])))))];
   const receipts = rows.flatMap((row) => {
-    const receipt = receiptOf(row);
+    const receipt = storedReceipt(row);
     return receipt === null ? [] : [{ ...receipt, job_id: row.id, signed_job_id: receipt.job_id }];
   });
   if (receipts.length > 0) statements.push(db.prepare(RECEIPTS_FROM_JSON).bind(JSON.stringify(receipts)));

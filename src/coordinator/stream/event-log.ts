@@ -21,6 +21,9 @@ const LOST: Cursor = -1;
 /** What an event costs beside its text, in bytes, so that many empty ones cannot fill the memory. */
 const EVENT_BYTES = 64;
 
+/** What a log costs beside all that, in bytes, so that the ends of many small jobs cannot fill it either. */
+const LOG_BYTES = 1_024;
+
 type Delta = { id: number; seq: number; text: string; bytes: number };
 
 /** What stands in the place of a delta that was dropped, at most so many of them or as many as are kept. */
@@ -57,7 +60,7 @@ export class EventLog {
 
   /** Bytes that this log keeps. */
   get bytes(): number {
-    return this.#textBytes + (this.#end?.json.length ?? 0);
+    return this.#textBytes + (this.#end === null ? 0 : this.#end.json.length + LOG_BYTES);
   }
 
   get ended(): boolean {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { muteErrors } from "../support/errors.ts";
-import { TestHub, until } from "../support/worker-hub.ts";
+import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -167,5 +167,23 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at, response)
       VALUES ('k', 'd', 'b', '1', 1, '${id}', 0, '{"kind":"spent","transaction":"t"}', 'spent', 0, '{')`);
     expect(await hub.stub.settlement(id)).toContain('"success":true');
+  });
+
+  test.for([
+    ["held", '{"kind":"held"}', { kind: "void", phase: '{"kind":"void","reason":"unused"}' }],
+    ["settled", '{"kind":"settled","transaction":"0x1"}', { kind: "credit", phase: '{"kind":"credit","transaction":"0x1"}' }],
+  ] as const)("[PY9] payments: one that is %s for a job that cannot be read is not kept by it", async ([kind, phase, after]) => {
+    const hub = new TestHub();
+    const input = commitInput();
+    await hub.stub.commit(input);
+    await hub.sql(`INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, doubts, phase, kind, updated_at)
+      VALUES ('k', 'd', 'b', '0xaa', 'a', '1', ${Date.now() + 300_000}, '${input.id}', 0, '${phase}', '${kind}', 0)`);
+    await hub.sql(`UPDATE jobs SET snapshot = '[]' WHERE id = '${input.id}'`);
+    muteErrors();
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    await hub.evict();
+    await hub.stub.workersOnline();
+    await until(async () => (await hub.sql("SELECT kind FROM payments WHERE kind <> 'held' AND kind <> 'settled'")).length === 1, "closed");
+    expect(await hub.sql("SELECT kind, phase FROM payments")).toEqual([after]);
   });
 });

@@ -58,7 +58,7 @@ describe("sockets in all", () => {
     const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
     const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
-      const { status } = doorkeeper.admit(dialling);
+      const { status } = doorkeeper.letIn(dialling);
       for (const stranger of [...sockets.strangers()]) sockets.identify(stranger, REGISTERED);
       return status;
     });
@@ -94,7 +94,7 @@ describe("sockets of one client, one after the other", () => {
     let now = 1_000_000;
     const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => now });
     const dials = (client: string) => {
-      const answer = doorkeeper.admit(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
+      const answer = doorkeeper.letIn(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
       // Gone again at once.
       for (const conn of [...sockets.strangers()]) sockets.forget(conn);
       return answer;

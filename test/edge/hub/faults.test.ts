@@ -13,6 +13,16 @@ const healJournal = (hub: TestHub): Promise<unknown> => hub.sql("DROP TRIGGER br
 
 afterEach(() => vi.restoreAllMocks());
 
+test("[API1] [JB8] a refused commit that cannot be stored is 503, not 500", async () => {
+  const hub = new TestHub();
+  muteErrors();
+  await hub.stub.workersOnline();
+  await breakJournal(hub, "INSERT");
+  expect(await hub.post("cheap", { privacy_class: "PRIVATE" })).toMatchObject({ status: 503, body: { error: "overloaded" } });
+  await healJournal(hub);
+  expect((await hub.post("cheap", { privacy_class: "PRIVATE" })).status).toBe(422);
+});
+
 describe("memory lost", () => {
   test("[JB9] in the middle of a job: the socket is kept, the job goes on, and its result is taken", async () => {
     const hub = new TestHub();

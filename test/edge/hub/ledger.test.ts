@@ -1,8 +1,9 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { TIMING } from "../../../src/protocol/limits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
+import { newKey } from "../support/worker.ts";
 
 /** How long a settlement may take, ms [PY8]: far more than an eviction. */
 const SETTLE_TIMEOUT = 20_000;
@@ -80,6 +81,28 @@ describe("the operator's copy of the ledger", () => {
     expect(performance.now() - asleep).toBeLessThan(SETTLE_TIMEOUT);
   });
 
+  test("[API5] the idempotency key is kept with its job, while its settlement is still under way", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.worker();
+    // The facilitator, until it is let answer; what it says belongs to the hub that asked.
+    let mayAnswer = false;
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+      while (!mayAnswer) await scheduler.wait(5);
+      return Response.json({ success: false, errorReason: "insufficient_funds" });
+    });
+    const input = commitInput({ idempotency: { key: "order-1", fingerprint: "f" } });
+    const payment = paymentInput();
+    await hub.stub.reserve(input, payment);
+    const submitted = hub.stub.submit(input, payment.key, "0xaa");
+    await until(async () => (await hub.sql("SELECT kind FROM payments"))[0]?.["kind"] === "settling", "settling");
+    expect(await hub.sql("SELECT key, job_id FROM idempotency")).toEqual([{ key: "order-1", job_id: input.id }]);
+    mayAnswer = true;
+    expect(await submitted).toMatchObject({ ok: false, reason: "payment_failed" });
+    // Only 201s are stored.
+    expect(await hub.sql("SELECT key FROM idempotency")).toEqual([]);
+  });
+
   test("[LM3] what D1 does not have yet is not forgotten; a copy that was lost is made again after the hub lost its memory", async () => {
     const hub = new TestHub();
     listen();
@@ -97,5 +120,98 @@ describe("the operator's copy of the ledger", () => {
     await hub.abort();
     await hub.stub.workersOnline();
     expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
+  });
+
+  test("[PY6] a D1 that refuses payments and takes jobs: jobs go on at once, and the operator hears of it", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const logged = listen();
+    const payment = paymentInput();
+    await env.DB.prepare("CREATE TRIGGER refuse BEFORE INSERT ON payments BEGIN SELECT RAISE(ABORT, 'refused'); END").run();
+    onTestFinished(() => void env.DB.prepare("DROP TRIGGER IF EXISTS refuse").run());
+    await bought(hub, payment);
+    const isTold = () => logged().some(({ event, of }) => event === "outbox_behind" && of === "payments");
+    for (let tries = 0; tries < 30 && !isTold(); tries++) {
+      const id = await hub.commit();
+      // No time passes here: were jobs to rest with the payments, this one would wait for ever.
+      await until(async () => (await hub.sql(`SELECT id FROM jobs WHERE id = '${id}' AND synced_rev > 0`)).length === 1, "in D1");
+      await hub.pass(30_000);
+    }
+    expect(isTold()).toBe(true);
+    await env.DB.prepare("DROP TRIGGER refuse").run();
+    await hub.pass(30_000);
+    await copied(payment.key, "void");
+  });
+
+  test("[PY6] rows that cannot be read do not keep others from D1", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.stub.workersOnline();
+    await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at)
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+      SELECT 'many-' || i, 'd', 'b', '1', 1, 'job', 0, iif(i <= 10, '{', '{"kind":"void","reason":"unused"}'), 'void', i FROM n`);
+    await hub.evict();
+    await hub.stub.workersOnline();
+    await until(async () => (await env.DB.prepare("SELECT count(*) AS n FROM payments WHERE key LIKE 'many-%'").first("n")) === 490, "490 in D1");
+  });
+});
+
+describe("a router and a hub that do not see the same", () => {
+  test("[PY9] a router of version 2.0.0, which names no asset, sells for the asset of its terms", async () => {
+    const hub = new TestHub();
+    const { asset, ...old } = paymentInput();
+    await bought(hub, old);
+    expect(await hub.sql("SELECT asset FROM payments")).toEqual([{ asset }]);
+  });
+
+  test("[TR3] a router of version 2.0.0 has its claims of codes counted: each as failed", async () => {
+    const hub = new TestHub();
+    for (let claim = 0; claim < 10; claim++) expect(await hub.stub.mayClaimCode("client")).toBe(true);
+    await hub.stub.codeClaimFailed();
+    expect(await hub.stub.mayClaimCode("client")).toBe(false);
+  });
+
+  test("[JB8] a submit whose refusal was lost is refused again, and takes no idempotency key", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const worker = await hub.worker({ key });
+    const payment = paymentInput();
+    const idempotency = { key: "k", fingerprint: "f" };
+    const input = commitInput({ privacyClass: "PRIVATE", trustedKeys: [key.publicKey], idempotency });
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+    worker.close();
+    await hub.online(0);
+    const refused = { ok: false, reason: "no_trusted_worker", jobId: input.id };
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
+    expect(await hub.stub.stored(input)).toBeNull();
+  });
+});
+
+describe("a journal that cannot be written", () => {
+  const broken = (hub: TestHub, what: string) => hub.sql(`CREATE TRIGGER broken BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
+
+  test("[API1] [PY5] a reservation is refused for now, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    listen();
+    const payment = paymentInput();
+    await hub.stub.workersOnline();
+    await broken(hub, "payments");
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "queue_full" });
+    await hub.sql("DROP TRIGGER broken");
+    await bought(hub, payment);
+  });
+
+  test("[API1] [PY5] a submit is refused for now: no job, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    listen();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    await broken(hub, "jobs");
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    await hub.sql("DROP TRIGGER broken");
+    expect(await hub.stub.job(input.id, 0)).toBeNull();
+    await bought(hub, payment);
   });
 });

@@ -143,6 +143,12 @@ describe("text", () => {
     expect(log.bytes).toBe(0);
   });
 
+  it("[API6] the ends of small jobs count for more than their text: a log costs more than that", () => {
+    const log = new EventLog(START, running(1));
+    log.end({ status: "failed", attempt: 1, json: "{}", key: null });
+    expect(log.bytes).toBeGreaterThan(1_000);
+  });
+
   it("[API6] empty deltas cannot fill the memory either", () => {
     const log = new EventLog(START, running(1));
     for (let seq = 0; seq < 100_000; seq++) log.delta(seq, "");

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { Lookups } from "../../../src/coordinator/hub/lookups.ts";
+
+/** Questions that are answered when the test says so. */
+function desk(): { lookups: Lookups; asked: string[]; ask: (conn: string) => boolean; answer: () => Promise<void> } {
+  const lookups = new Lookups();
+  const asked: string[] = [];
+  const open: PromiseWithResolvers<void>[] = [];
+  const ask = (conn: string): boolean =>
+    lookups.add(conn, () => {
+      asked.push(conn);
+      const one = Promise.withResolvers<void>();
+      open.push(one);
+      return one.promise;
+    });
+  const answer = async (): Promise<void> => {
+    open.shift()?.resolve();
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  };
+  return { lookups, asked, ask, answer };
+}
+
+test("[WS10] so many at once are asked, the others in their turn", async () => {
+  const { asked, ask, answer } = desk();
+  for (let n = 0; n < LIMITS.lookups + 2; n++) expect(ask(`w${n}`)).toBe(true);
+  expect(asked).toHaveLength(LIMITS.lookups);
+  await answer();
+  expect(asked.at(-1)).toBe(`w${LIMITS.lookups}`);
+  await answer();
+  expect(asked).toHaveLength(LIMITS.lookups + 2);
+});
+
+test("[LM1] one socket has so many questions; when one is answered it may ask again, and others are not held up", async () => {
+  const { ask, answer } = desk();
+  for (let n = 0; n < LIMITS.lookupsPerSocket; n++) expect(ask("greedy")).toBe(true);
+  expect(ask("greedy")).toBe(false);
+  expect(ask("other")).toBe(true);
+  await answer();
+  expect(ask("greedy")).toBe(true);
+});
+
+test("[LM1] no more wait than memory is given to them", () => {
+  const { ask } = desk();
+  for (let n = 0; n < LIMITS.lookups + LIMITS.lookupsWaiting; n++) expect(ask(`w${n}`)).toBe(true);
+  expect(ask("late")).toBe(false);
+});
