@@ -48,7 +48,10 @@ describe("trust.waitForWorker", () => {
     const router = await RouterServer.start();
     const { trust } = router.client();
     const offer = await trust.create();
-    router.fail("GET /v1/trust/list", reply(200, { providers: [{ provider_pubkey: OLDER, paired_at: new Date(Date.parse(offer.expires_at) - HOUR).toISOString() }] }));
+    router.fail(
+      "GET /v1/trust/list",
+      reply(200, { providers: [{ provider_pubkey: OLDER, paired_at: new Date(Date.parse(offer.expires_at) - HOUR).toISOString() }] }),
+    );
     expect(await trust.waitForWorker(offer, QUICK)).toMatchObject({ publicKey: OLDER });
   });
 
