@@ -43,7 +43,7 @@ export class CodePanel {
   offered(open: OpenCode): void {
     this.#show(open, null);
     const { code, workerUrl } = open;
-    const big = element("code", HTMLElement);
+    const big = element("big-code", HTMLElement);
     big.replaceChildren(...[...code].map((character) => make("span", "", character)));
     // Read as letters, not as a word.
     big.setAttribute("aria-label", [...code].join(" "));

@@ -89,7 +89,10 @@ export class PairPage {
     this.#open = open;
     this.#askedAt = Date.now();
     writeOpenCode(this.#session, user, open);
-    if (isNew) this.#codePanel.offered(open);
+    if (isNew) {
+      this.#userPanel.fold();
+      this.#codePanel.offered(open);
+    }
     try {
       const worker = await router.trust.waitForWorker(open, { signal: waiting.signal });
       this.#closed(user);

@@ -10,7 +10,10 @@ export class UserPanel {
   readonly #guarded = element("guarded", HTMLInputElement);
   readonly #tokenRow = element("token-row", HTMLElement);
   readonly #token = element("user-token", HTMLInputElement);
+  readonly #make = element("make-id", HTMLButtonElement);
   readonly #show = element("show-secrets", HTMLButtonElement);
+  readonly #copy = element("copy-id", HTMLButtonElement);
+  readonly #isSecure: boolean;
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
   readonly #onUse: (user: User) => string | null;
@@ -19,13 +22,14 @@ export class UserPanel {
   /** `onUse` says what is wrong with a user, or null. */
   constructor(options: { isSecure: boolean; onUse: (user: User) => string | null }) {
     this.#onUse = options.onUse;
+    this.#isSecure = options.isSecure;
     for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
     this.#guarded.addEventListener("change", () => {
       this.#tokenRow.hidden = !this.#guarded.checked;
       if (this.#guarded.checked && this.#token.value === "") this.#token.value = randomSecret();
       this.#changed();
     });
-    element("make-id", HTMLButtonElement).addEventListener("click", () => {
+    this.#make.addEventListener("click", () => {
       this.#id.value = randomSecret();
       if (this.#guarded.checked) this.#token.value = randomSecret();
       // The first one can replace nothing.
@@ -34,9 +38,7 @@ export class UserPanel {
       this.#use.focus();
     });
     this.#show.addEventListener("click", () => this.#reveal(this.#id.type === "password"));
-    const copy = element("copy-id", HTMLButtonElement);
-    copy.hidden = !options.isSecure;
-    copy.addEventListener("click", () => void this.#copy(copy));
+    this.#copy.addEventListener("click", () => void this.#copyId());
     element("user-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       this.#take();
@@ -52,6 +54,11 @@ export class UserPanel {
     this.#tokenRow.hidden = !this.#guarded.checked;
     this.#details.open = user === null;
     this.#changed();
+  }
+
+  /** Makes room for what matters now. */
+  fold(): void {
+    this.#details.open = false;
   }
 
   /** The token is missing or wrong: brings its field into view. */
@@ -80,6 +87,12 @@ export class UserPanel {
   #changed(): void {
     const { userId, userToken } = this.#entered();
     this.#use.disabled = userId === "" || (userId === this.#used?.userId && userToken === this.#used.userToken);
+    const isFirst = this.#used === null;
+    this.#make.className = isFirst ? "primary" : "quiet";
+    setText(this.#make, isFirst ? "Make one" : "Make a new one");
+    this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
+    // The clipboard is for secure pages only.
+    this.#copy.hidden = !this.#isSecure || isFirst;
     setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "kept in this browser");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
       this.#say("Another user id has other workers. Keep the present one somewhere if you may want its pairings again.", null);
@@ -92,13 +105,13 @@ export class UserPanel {
     this.#show.setAttribute("aria-pressed", String(isShown));
   }
 
-  async #copy(button: HTMLButtonElement): Promise<void> {
+  async #copyId(): Promise<void> {
     const copied = await navigator.clipboard.writeText(this.#id.value).then(
       () => true,
       () => false,
     );
-    setText(button, copied ? "Copied" : "Not allowed");
-    setTimeout(() => setText(button, "Copy"), COPIED_MS);
+    setText(this.#copy, copied ? "Copied" : "Not allowed");
+    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
   }
 
   #say(text: string, tone: "good" | "bad" | null): void {
