@@ -1,6 +1,7 @@
 import { fingerprintWords } from "../receipt/fingerprint.ts";
 import { countdown } from "../sdk/countdown.ts";
 import type { PairedWorker } from "../sdk/index.ts";
+import { isLocalAddress } from "../sdk/local-address.ts";
 import { element, make, setText } from "../worker/browser/page/elements.ts";
 import type { OpenCode } from "./open-code.ts";
 import { qrImage } from "./qr-image.ts";
@@ -50,6 +51,7 @@ export class CodePanel {
     const link = element("worker-link", HTMLAnchorElement);
     link.href = workerUrl;
     setText(link, workerUrl);
+    element("only-here", HTMLElement).hidden = !isLocalAddress(workerUrl);
     element("qr", HTMLElement).replaceChildren(qrImage(workerUrl, "QR code of the worker page with this code"));
     setText(element("command", HTMLElement), `compute-router worker pair ${code}`);
     setText(this.#make, "Make another code");
