@@ -6,30 +6,25 @@ const BORDER = 4;
 
 /** A text as a QR code, one path; black on white in dark mode too, because many readers do not know the inverse. */
 export function qrImage(text: string, label: string): SVGSVGElement {
-  const { size } = encode(text, { ecc: "M", border: BORDER });
+  const { data, size } = encode(text, { ecc: "M", border: BORDER });
   const image = document.createElementNS(SVG, "svg");
   image.setAttribute("viewBox", `0 0 ${size} ${size}`);
   image.setAttribute("role", "img");
   image.setAttribute("aria-label", label);
   image.setAttribute("shape-rendering", "crispEdges");
   const ink = document.createElementNS(SVG, "path");
-  ink.setAttribute("d", qrPath(text));
+  ink.setAttribute("d", data.flatMap(runs).join(""));
   image.append(ink);
   return image;
 }
 
-/** The dark modules as SVG path data: a rectangle for each run in a row. */
-export function qrPath(text: string): string {
-  const { data } = encode(text, { ecc: "M", border: BORDER });
-  return data
-    .flatMap((row, y) => {
-      const runs: string[] = [];
-      for (let x = 0; x < row.length; x++) {
-        const start = x;
-        while (row[x] === true) x++;
-        if (x > start) runs.push(`M${start} ${y}h${x - start}v1h-${x - start}z`);
-      }
-      return runs;
-    })
-    .join("");
+/** The dark modules of a row as SVG path data: a rectangle for each run. */
+function runs(row: readonly boolean[], y: number): string[] {
+  const paths: string[] = [];
+  for (let x = 0; x < row.length; x++) {
+    const start = x;
+    while (row[x] === true) x++;
+    if (x > start) paths.push(`M${start} ${y}h${x - start}v1h-${x - start}z`);
+  }
+  return paths;
 }
