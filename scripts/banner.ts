@@ -18,6 +18,9 @@ ${rows(coordinators)}
   A browser or a phone as one more worker:
     ${first.url}/worker
 
+  Pair with a worker, for PRIVATE jobs:
+    ${first.url}/pair
+
   A job of your own:
     curl -s ${first.url}/v1/jobs/commit/cheap -H 'content-type: application/json' -H 'prefer: wait=20' \\
       -d '${JOB}'

@@ -1,7 +1,9 @@
 import { pairText } from "../protocol/worker-messages.ts";
 import { type KeyPair, signText } from "../receipt/ed25519.ts";
+import { fingerprintOf } from "../receipt/fingerprint.ts";
 import { ComputeRouterError } from "../sdk/index.ts";
 import { coordinatorName } from "../worker/node/desktop-worker.ts";
+import { shortKey } from "../worker/node/status-line.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 import { asking } from "./seeker.ts";
@@ -27,6 +29,11 @@ export async function claimPairing(urls: readonly (string | undefined)[], key: K
     }
   }
   throw failure;
+}
+
+/** What the worker's owner is told. The user id is a secret of the other side: it is not shown. */
+export function pairedText(paired: string, publicKey: string): string {
+  return `${paired}: worker ${fingerprintOf(publicKey)} (key ${shortKey(publicKey)}) may now run that user's PRIVATE jobs\nThe user sees the same words; if not, it is another worker.`;
 }
 
 function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {

@@ -1,5 +1,6 @@
 import { isoTime } from "../protocol/text.ts";
 import type { KeyPair } from "../receipt/ed25519.ts";
+import { fingerprintOf } from "../receipt/fingerprint.ts";
 import { makeFolder } from "../worker/node/config-folder.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
@@ -121,10 +122,12 @@ function viewFor(json: boolean, status: WorkerStatus, publicKey: string): Worker
   stdout.on("error", () => {});
   if (json || !stdout.isTTY) {
     const coordinators = status.links.map(({ coordinator }) => coordinator);
-    stdout.write(`${JSON.stringify({ time: isoTime(Date.now()), type: "starting", coordinators, provider_pubkey: publicKey, pid: process.pid })}\n`);
+    const starting = { type: "starting", coordinators, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), pid: process.pid };
+    stdout.write(`${JSON.stringify({ time: isoTime(Date.now()), ...starting })}\n`);
     return jsonView(stdout, () => isoTime(Date.now()));
   }
   const color = (process.env["NO_COLOR"] ?? "") === "";
+  stdout.write(`this worker is ${fingerprintOf(publicKey)}\n`);
   return lineView(stdout, status, () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() }));
 }
 

@@ -10,10 +10,10 @@ import { everyAnswer } from "./routes/every-answer.ts";
 import { events } from "./routes/events.ts";
 import { health } from "./routes/health.ts";
 import { job } from "./routes/job.ts";
+import { page, pageFile } from "./routes/page.ts";
 import { quote } from "./routes/quote.ts";
 import { rated } from "./routes/rate.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
-import { workerFile, workerPage } from "./routes/worker-page.ts";
 
 /** The whole REST surface of an instance [SPEC "Endpoints"]. */
 export const app = new Hono<AppEnv>();
@@ -32,8 +32,10 @@ app.post("/v1/trust/claim", rated("trust"), claimPairing);
 app.get("/v1/trust/list", rated("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
 app.get("/docs", docsPage);
-app.get("/worker", workerPage);
-app.get("/worker/:file", workerFile);
+app.get("/worker", page("worker"));
+app.get("/worker/:file", pageFile("worker"));
+app.get("/pair", page("pair"));
+app.get("/pair/:file", pageFile("pair"));
 
 const methods = Map.groupBy(
   app.routes.filter((route) => route.method !== "ALL"),

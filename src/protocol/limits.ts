@@ -261,4 +261,10 @@ export const RATES = {
 } as const;
 
 /** Reference client behaviour [SPEC]. */
-export const CLIENT = { pollInterval: 500, timeoutTask: 30 * SECOND, timeoutLlm: 60 * SECOND } as const;
+export const CLIENT = {
+  pollInterval: 500,
+  timeoutTask: 30 * SECOND,
+  timeoutLlm: 60 * SECOND,
+  /** Between two looks for the worker that claims a code: with `trustPerMinute` for an address, user and worker at one address have room for the rest. */
+  pairingInterval: 10 * SECOND,
+} as const;

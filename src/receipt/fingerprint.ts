@@ -16,3 +16,8 @@ export function fingerprintWords(publicKey: string): string[] {
   const digest = sha256(utf8ToBytes(`compute-router/fingerprint/v1\n${publicKey.toLowerCase()}`));
   return Array.from(digest.subarray(0, WORDS), (byte) => `${ONSETS[byte >> 4]}${ENDINGS[byte & 15]}`);
 }
+
+/** The words of a public key (64 hex characters) in one line, as they are said on the phone. */
+export function fingerprintOf(publicKey: string): string {
+  return fingerprintWords(publicKey).join(" ");
+}

@@ -91,6 +91,12 @@ export class PaymentLimitError extends ComputeRouterError {
   }
 }
 
+/** A pairing code was not claimed within its hour. `reason` is `expired`. */
+export class PairingExpiredError extends ComputeRouterError {
+  override readonly name = "PairingExpiredError";
+  override readonly code = "pairing_expired";
+}
+
 /** The idempotency key was used for another job (409). */
 export class ConflictError extends ComputeRouterError {
   override readonly name = "ConflictError";

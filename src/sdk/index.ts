@@ -20,7 +20,8 @@ export type { ReceiptCheck } from "../receipt/verify.ts";
 export type { Verification } from "./verification.ts";
 
 // Pairing, payment and fallback
-export type { PairingClaimInput, Trust } from "./trust.ts";
+export { fingerprintOf } from "../receipt/fingerprint.ts";
+export type { PairedWorker, PairingClaimInput, PairingOffer, PairingWaitOptions, Trust } from "./trust.ts";
 export type { PaymentAttempt, PaymentChallenge, PaymentHook, PaymentOption } from "./payment.ts";
 export type { FallbackProvider } from "./fallback/provider.ts";
 export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback/openai-compatible.ts";

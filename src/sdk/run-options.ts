@@ -71,6 +71,7 @@ export const OPTION_NAMES = {
   run: [...COMMIT, ...WAIT],
   stream: [...COMMIT, "requireVerified"],
   get: [...REQUEST, "wait"],
+  pairing: [...REQUEST, "interval"],
 };
 
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */

@@ -1,10 +1,13 @@
+import { CLIENT, TIMING } from "../protocol/limits.ts";
 import type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
-import { checkNames } from "./check.ts";
+import { fingerprintOf } from "../receipt/fingerprint.ts";
+import { checkInteger, checkNames } from "./check.ts";
 import type { Connection } from "./connection.ts";
-import { InvalidOptionError } from "./errors.ts";
-import { untilAborted } from "./limit.ts";
+import { InvalidOptionError, PairingExpiredError, UnavailableError } from "./errors.ts";
+import { type Limit, MAX_DELAY, sleep, untilAborted } from "./limit.ts";
 import type { Settings } from "./options.ts";
 import { checkSignal, OPTION_NAMES, type RequestOptions } from "./run-options.ts";
+import { askedPause, isTransient, type RetryRule } from "./retry.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 
 /** What a worker claims a pairing with. */
@@ -17,6 +20,34 @@ export type PairingClaimInput = {
   signature?: string;
 };
 
+/** A code for a worker's owner, as `create` gives it: the answer of the router, and what follows from it. */
+export type PairingOffer = PairingCode & {
+  /** The same as `pairing_code`. */
+  code: string;
+  /** Its end by the clock of this machine, so that a countdown is right even where that clock is not. */
+  expiresAt: Date;
+  /** The router's page that makes a phone or a browser the worker, with the code filled in: what to show as a link or a QR code. */
+  workerUrl: string;
+};
+
+/** A worker that claimed a code. */
+export type PairedWorker = {
+  /** 64 hex characters. */
+  publicKey: string;
+  /** The key in words; the worker shows its owner the same ones. */
+  fingerprint: string;
+  /** ISO 8601, by the router's clock. */
+  pairedAt: string;
+};
+
+/** Options of `waitForWorker`. */
+export type PairingWaitOptions = RequestOptions & {
+  /** Milliseconds between two looks; default 10,000, because the router takes ten pairing requests a minute from an address. */
+  interval?: number;
+};
+
+const NO_RETRY: RetryRule = { retries: 0, delay: 0 };
+
 /** Pairing of users and workers: PRIVATE jobs run only on workers that are paired with their user. */
 export class Trust {
   readonly #connection: Connection;
@@ -28,8 +59,33 @@ export class Trust {
   }
 
   /** A new pairing code for this client's user, valid for one hour, usable once. Never repeated by itself. Throws RateLimitedError at five open codes. */
-  async create(options?: RequestOptions): Promise<PairingCode> {
-    return this.#post("/v1/trust/create", { user_id: this.#settings.userId }, isPairingCode, this.#userHeaders(), options);
+  async create(options?: RequestOptions): Promise<PairingOffer> {
+    const { userId, baseUrl } = this.#settings;
+    const asked = Date.now();
+    const made = await this.#post("/v1/trust/create", { user_id: userId }, isPairingCode, this.#userHeaders(), options);
+    const code = made.pairing_code;
+    const workerUrl = `${baseUrl}/worker?${new URLSearchParams({ code }).toString()}`;
+    return { ...made, code, expiresAt: new Date(asked + TIMING.pairingCode), workerUrl };
+  }
+
+  /**
+   * Waits until a worker has claimed the code that `create` gave, and says which. An outage only delays it. Throws PairingExpiredError after the hour.
+   * The router does not say who claimed which code: with several open, it is the newest pairing since this one was made.
+   */
+  async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
+    const limit = this.#limit(options, OPTION_NAMES.pairing);
+    const interval = checkInteger("interval", options?.interval, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
+    const madeAt = Date.parse(offer?.expires_at) - TIMING.pairingCode;
+    const end = offer?.expiresAt?.getTime();
+    if (!Number.isFinite(madeAt) || !Number.isFinite(end)) throw new InvalidOptionError("offer", "must be what create() gave");
+    for (;;) {
+      const isLast = Date.now() >= end;
+      const { worker, pause } = await this.#pairedSince(madeAt, limit);
+      if (worker !== undefined) return worker;
+      // A claim in the last seconds is seen by one more look after them.
+      if (isLast) throw new PairingExpiredError("nobody claimed the pairing code within its hour", { reason: "expired" });
+      await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now())), limit);
+    }
   }
 
   /** Claims a code for a worker. Throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`. */
@@ -42,9 +98,27 @@ export class Trust {
 
   /** The workers that this client's user is paired with. */
   async list(options?: RequestOptions): Promise<TrustList> {
-    const { requestTimeout, retry, userId } = this.#settings;
+    return this.#list(this.#settings.retry, this.#limit(options));
+  }
+
+  /** One look at the list; in trouble that may pass, how long the router wants to be left alone. */
+  async #pairedSince(since: number, limit: Limit): Promise<{ worker?: PairedWorker; pause: number }> {
+    try {
+      const { providers } = await this.#list(NO_RETRY, limit);
+      const found = providers.find(({ paired_at }) => Date.parse(paired_at) >= since);
+      if (found === undefined) return { pause: 0 };
+      return { worker: { publicKey: found.provider_pubkey, fingerprint: fingerprintOf(found.provider_pubkey), pairedAt: found.paired_at }, pause: 0 };
+    } catch (error) {
+      limit.signal.throwIfAborted();
+      if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
+      return { pause: askedPause(error) };
+    }
+  }
+
+  async #list(retry: RetryRule, limit: Limit): Promise<TrustList> {
+    const { requestTimeout, userId } = this.#settings;
     const path = `/v1/trust/list?${new URLSearchParams({ user_id: userId }).toString()}`;
-    return this.#connection.get(path, requestTimeout, retry, this.#limit(options), isTrustList, this.#userHeaders());
+    return this.#connection.get(path, requestTimeout, retry, limit, isTrustList, this.#userHeaders());
   }
 
   async #post<T>(path: string, body: object, is: (value: unknown) => value is T, headers: Headers, options: RequestOptions | undefined): Promise<T> {
@@ -52,8 +126,8 @@ export class Trust {
     return this.#connection.ask(request, this.#limit(options), is);
   }
 
-  #limit(options: RequestOptions | undefined): ReturnType<typeof untilAborted> {
-    checkNames("call options", options, OPTION_NAMES.request);
+  #limit(options: RequestOptions | undefined, names: readonly string[] = OPTION_NAMES.request): Limit {
+    checkNames("call options", options, names);
     return untilAborted(checkSignal(options));
   }
 

@@ -1,10 +1,10 @@
-import axe, { type AxeResults } from "axe-core";
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { commit, post, task } from "../support/rest.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { findings, tabOrder } from "./findings.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
 /** The narrowest phone that is promised, and the widest zoom on it that WCAG 1.4.10 asks for. */
@@ -28,21 +28,9 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
     return tab;
   }
 
-  /** All that axe finds wrong, by rule and place. */
-  async function findings({ page }: WorkerTab): Promise<string[]> {
-    await page.evaluate(axe.source);
-    const { violations, passes } = await page.evaluate(async () => {
-      const { axe: here } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
-      return await here.run();
-    });
-    // Contrast was measured, not skipped.
-    expect(passes.map(({ id }) => id)).toContain("color-contrast");
-    return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target }) => `${impact} ${id} ${target.join(" ")}`));
-  }
-
   it.each(["light", "dark"] as const)("axe finds nothing wrong in %s: off, ready with jobs and pairings, paused, in a second tab", async (colorScheme) => {
     const tab = await open({ colorScheme });
-    expect(await findings(tab)).toEqual([]);
+    expect(await findings(tab.page)).toEqual([]);
 
     await tab.press("Start");
     await tab.shows("Ready");
@@ -53,7 +41,7 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
     await tab.press("Pair");
     await tab.says("#pair-result", "Paired.");
     await tab.page.getByText("Events").click();
-    expect(await findings(tab)).toEqual([]);
+    expect(await findings(tab.page)).toEqual([]);
     for (const width of WIDTHS) {
       await tab.page.setViewportSize({ width, height: 740 });
       expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
@@ -61,30 +49,17 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
 
     await context.setOffline(true);
     await tab.shows("Paused");
-    expect(await findings(tab)).toEqual([]);
+    expect(await findings(tab.page)).toEqual([]);
     await context.setOffline(false);
 
     const second = await WorkerTab.open(context, `${coordinator.url}/worker`);
     await second.says("#other-title", "Another tab is this worker");
-    expect(await findings(second)).toEqual([]);
+    expect(await findings(second.page)).toEqual([]);
   });
 
   it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
     const { page } = await open();
-    const names: string[] = [];
-    for (let presses = 0; presses < 30; presses++) {
-      await page.keyboard.press("Tab");
-      const focus = await page.evaluate(() => {
-        const focused = document.activeElement;
-        if (!(focused instanceof HTMLElement) || focused === document.body) return null;
-        const { outlineStyle, outlineWidth } = getComputedStyle(focused);
-        const label = focused instanceof HTMLInputElement ? focused.labels?.[0]?.textContent : focused.textContent;
-        return { name: (label ?? "").trim(), outlined: outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 2 };
-      });
-      if (focus === null) break;
-      expect(focus).toMatchObject({ outlined: true });
-      names.push(focus.name);
-    }
+    const names = await tabOrder(page);
     expect(names).toEqual([
       "Skip to content",
       "Start",

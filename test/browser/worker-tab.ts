@@ -1,72 +1,16 @@
-import type { BrowserContext, Page } from "playwright-core";
+import type { BrowserContext } from "playwright-core";
 import { until } from "../support/until.ts";
-
-/** What a tab complained about, over its whole life. */
-const complaints: string[] = [];
-/** Every address that any tab asked for. */
-const asked = new Set<string>();
-
-/** What went wrong in all tabs so far: exceptions, refusals of the content security policy. */
-export function tabComplaints(): readonly string[] {
-  return complaints;
-}
-
-/** The origins that all tabs asked so far. */
-export function askedOrigins(): string[] {
-  return [...new Set([...asked].map((url) => new URL(url).origin))];
-}
+import { openPage, Tab } from "./tab.ts";
 
 /** The worker page in a tab, as a person sees it. */
-export class WorkerTab {
-  readonly page: Page;
-
-  private constructor(page: Page) {
-    this.page = page;
-  }
-
+export class WorkerTab extends Tab {
   static async open(context: BrowserContext, url: string): Promise<WorkerTab> {
-    const page = await context.newPage();
-    page.on("pageerror", (error) => complaints.push(error.message));
-    page.on("console", (message) => {
-      // That something is out of reach is what some tests are about.
-      if (message.type() === "error" && !/ERR_|Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text());
-    });
-    page.on("request", (request) => asked.add(request.url()));
-    await page.goto(url);
-    return new WorkerTab(page);
-  }
-
-  /** Presses the button that is named so. */
-  async press(name: string): Promise<void> {
-    await this.page.getByRole("button", { name, exact: true }).click();
+    return new WorkerTab(await openPage(context, url));
   }
 
   /** Waits until the big card has this title. */
   async shows(title: string): Promise<void> {
-    await until(
-      `title ${title}`,
-      async () => ((await this.text("#state-title")) === title ? true : undefined),
-      () => this.#last,
-    );
-  }
-
-  #last = "";
-
-  /** The visible text of an element; empty where it is hidden. */
-  async text(selector: string): Promise<string> {
-    const found = this.page.locator(selector);
-    const text = (await found.isVisible()) ? ((await found.textContent()) ?? "").trim() : "";
-    this.#last = `${selector}: ${text}`;
-    return text;
-  }
-
-  /** Waits until the text of an element holds this. */
-  async says(selector: string, part: string): Promise<void> {
-    await until(
-      `"${part}" in ${selector}`,
-      async () => ((await this.text(selector)).includes(part) ? true : undefined),
-      () => this.#last,
-    );
+    await this.says("#state-title", title, true);
   }
 
   /** The worker's public key. */

@@ -9,7 +9,8 @@ import { commit, ended, get, post, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
 import { launchNetwork, type Network } from "./network.ts";
-import { askedOrigins, tabComplaints, WorkerTab } from "./worker-tab.ts";
+import { askedOrigins, tabComplaints } from "./tab.ts";
+import { WorkerTab } from "./worker-tab.ts";
 
 let browser: Browser;
 let coordinator: Coordinator;

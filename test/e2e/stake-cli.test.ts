@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { beforeAll, expect, it } from "vitest";
 import { ROOT } from "../../scripts/instance.ts";
 import { migrate } from "../../scripts/migrate.ts";
-import { keyPair } from "../../src/receipt/index.ts";
+import { fingerprintOf, keyPair } from "../../src/receipt/index.ts";
 import { finallyDo } from "../support/finally.ts";
 
 const [one, other] = [1, 2].map((seed) => keyPair(new Uint8Array(32).fill(seed)).publicKey) as [string, string];
@@ -33,6 +33,7 @@ it("[ST1] the operator sets, changes, shows, lists and removes stakes", async ()
   const [first] = (await stake("list", "--json")).split("\n");
   expect(JSON.parse(first ?? "")).toEqual({ provider_pubkey: other, amount: 1_000, tier: "Sentinel", updated_at: expect.stringContaining("T") });
   expect(await stake("show", one)).toContain(`stake  100, since ${today.slice(0, 2)}`);
+  expect(await stake("show", one)).toContain(`words  ${fingerprintOf(one)}\n`);
   expect(await stake("show", one)).toContain("tier   Verified: CHEAP and FAST jobs");
   await stake("set", one, "0");
   expect(await stake("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");

@@ -53,12 +53,15 @@ describe("a desktop worker for both instances", () => {
       .poll(async () => (await runProgram(["worker", "status", ...place])).stdout.match(/jobs 2 done, 0 failed/g)?.length, { timeout: 10_000 })
       .toBe(2);
 
+    const words = String(worker.notes("starting")[0]?.["fingerprint"]);
+    expect((await runProgram(["worker", "status", ...place])).stdout).toContain(`\n  ${words}\n`);
+
     // The code is one instance's: the worker finds out whose.
     const owner = clients[1];
     if (owner === undefined) throw new Error("no client");
     const { pairing_code } = await owner.trust.create();
     const paired = await runProgram(["worker", "pair", pairing_code, ...place]);
-    expect(paired).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(svm.url).host}`) });
+    expect(paired).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(svm.url).host}: worker ${words} `) });
     const result = await owner.run({ job_type: "TASK", task_type: "classify", input: "private" }, { privacy: "PRIVATE" });
     expect(result.verified).toBe(true);
     expect(await runProgram(["worker", "pair", "000000", ...place])).toMatchObject({ code: 5, stderr: expect.stringContaining("invalid_code") });

@@ -1,24 +1,14 @@
 import { defineCommand } from "citty";
+import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { shortKey } from "../../worker/node/status-line.ts";
-import { claimPairing } from "../claim.ts";
+import { claimPairing, pairedText } from "../claim.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { KEY_ARGS, keyPlace } from "../key-option.ts";
 import { print } from "../print.ts";
 import { asking, SEEKER_ARGS } from "../seeker.ts";
-
-const create = command({
-  name: "pair create",
-  description: "Get a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs",
-  args: SEEKER_ARGS,
-  run: async (args) => {
-    const code = await asking(args, (client) => client.trust.create());
-    if (args.json === true) return print(JSON.stringify(code));
-    print(`${code.pairing_code}\nvalid until ${code.expires_at}; on the worker's machine: compute-router pair claim ${code.pairing_code}`);
-  },
-});
+import { pairCreate } from "./pair-create.ts";
 
 const claim = command({
   name: "pair claim",
@@ -34,29 +24,28 @@ const claim = command({
     if (!reading.ok) throw new CliError(EXIT.key, reading.message);
     const { publicKey } = reading.key;
     const paired = await claimPairing([args.url], reading.key, args.code);
-    // The user id is a secret of the other side: it is not shown.
     print(
       args.json === true
-        ? JSON.stringify({ provider_pubkey: publicKey, paired_at: paired.pairedAt })
-        : `paired: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`,
+        ? JSON.stringify({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: paired.pairedAt })
+        : pairedText("paired", publicKey),
     );
   },
 });
 
 const list = command({
   name: "pair list",
-  description: "List the workers that you have paired with",
+  description: "List the workers that you have paired with: their keys in words, as their owners see them, and since when",
   args: SEEKER_ARGS,
   run: async (args) => {
     const { providers } = await asking(args, (client) => client.trust.list());
-    if (args.json === true) return print(JSON.stringify(providers));
+    if (args.json === true) return print(JSON.stringify(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) }))));
     if (providers.length === 0) return print("no paired workers; to pair one: compute-router pair create");
-    for (const { provider_pubkey, paired_at } of providers) print(`${provider_pubkey}  ${paired_at}`);
+    for (const { provider_pubkey, paired_at } of providers) print(`${fingerprintOf(provider_pubkey)}\n  paired ${paired_at}  key ${provider_pubkey}`);
   },
 });
 
 /** `compute-router pair create|claim|list`. */
 export const pair = defineCommand({
   meta: { name: "compute-router pair", description: "Pair users with workers, for PRIVATE jobs" },
-  subCommands: { create, claim, list },
+  subCommands: { create: pairCreate, claim, list },
 });

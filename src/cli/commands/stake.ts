@@ -1,6 +1,7 @@
 import { defineCommand } from "citty";
 import { tierOf } from "../../protocol/stake-tier.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
+import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
@@ -58,6 +59,7 @@ const show = command({
     if (args.json === true) return print(json(row ?? { provider_pubkey: key, amount, updated_at: null }));
     const tier = tierOf(amount);
     print(`key    ${key}`);
+    print(`words  ${fingerprintOf(key)}`);
     print(`stake  ${amount}${row === undefined ? " (no row)" : `, since ${day(row.updated_at)}`}`);
     print(`tier   ${tier}: ${tier === "Open" ? "CHEAP jobs; FAST from 100 up" : "CHEAP and FAST jobs"}; PRIVATE ones of users paired with it`);
   },

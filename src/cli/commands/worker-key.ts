@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { defineCommand } from "citty";
 import { toHex } from "../../receipt/bytes.ts";
+import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import { placeOnce, readKeyFile } from "../../worker/node/key-file.ts";
 import { rotateKeyFile } from "../../worker/node/key-rotation.ts";
@@ -27,12 +28,15 @@ const path = command({
 
 const show = command({
   name: "worker key show",
-  description: "Print the worker's public key (never the secret)",
+  description: "Print the worker's public key (never the secret), and beside it, on standard error, the key in words",
   args: { ...KEY_ARGS, json: JSON_ARG },
   run: (args) => {
     const { keyFile } = workerPlan(args, []);
     const { publicKey } = keyIn(keyFile);
-    print(args.json === true ? JSON.stringify({ provider_pubkey: publicKey, key_file: keyFile }) : publicKey);
+    if (args.json === true) return print(JSON.stringify({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), key_file: keyFile }));
+    // Alone on standard output, so that a script can take it.
+    print(publicKey);
+    process.stderr.write(`${fingerprintOf(publicKey)}\n`);
   },
 });
 

@@ -1,6 +1,6 @@
+import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { shortKey } from "../../worker/node/status-line.ts";
-import { claimPairing } from "../claim.ts";
+import { claimPairing, pairedText } from "../claim.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
@@ -28,11 +28,10 @@ export const workerPair = command({
       reading.key,
       args.code,
     );
-    // The user id is a secret of the other side: it is not shown.
     print(
       args.json === true
-        ? JSON.stringify({ coordinator, provider_pubkey: publicKey, paired_at: pairedAt })
-        : `paired at ${coordinator}: worker ${shortKey(publicKey)} may now run that user's PRIVATE jobs`,
+        ? JSON.stringify({ coordinator, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: pairedAt })
+        : pairedText(`paired at ${coordinator}`, publicKey),
     );
   },
 });

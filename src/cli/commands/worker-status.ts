@@ -1,3 +1,4 @@
+import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import { configFolder } from "../../worker/node/config-folder.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
 import { shortKey } from "../../worker/node/status-line.ts";
@@ -19,7 +20,7 @@ export const workerStatus = command({
     const configDir = args["config-dir"];
     const folder = configFolder(configDir === undefined ? {} : { configDir });
     const reports = runningWorkers(folder);
-    if (args.json === true) print(JSON.stringify(reports));
+    if (args.json === true) print(JSON.stringify(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) }))));
     if (reports.length === 0) throw new CliError(EXIT.notRunning, "no worker runs here; start one: compute-router worker start");
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
@@ -39,7 +40,9 @@ function reportText(report: StatusReport, now: number): string {
     ...(draining ? ["finishing"] : []),
     ...(now - Date.parse(report.updated_at) > STALE_MS ? [`stands still: it last said something ${duration(now - Date.parse(report.updated_at))} ago`] : []),
   ];
-  return [about.join("  "), ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`)].join("\n");
+  return [about.join("  "), `  ${fingerprintOf(provider_pubkey)}`, ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`)].join(
+    "\n",
+  );
 }
 
 function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, tokens }: StatusReport["coordinators"][number], now: number): string {

@@ -292,32 +292,46 @@ const docs: Operation = {
   responses: { "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } }, "500": shared("Internal") },
 };
 
-const workerPage: Operation = {
-  operationId: "getWorkerPage",
-  tags: ["Service"],
-  summary: "A worker for browsers and phones",
-  description: "For people: whoever opens it can let this device do TASK jobs. With `Upgrade: websocket` the path is a worker socket, like every other one.",
-  responses: {
-    "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
-    "304": { description: "The page is as `If-None-Match` says.", headers: headers() },
-    "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
-    "500": shared("Internal"),
-  },
-};
+/** A page for people, and the files that it is made of. */
+function page(id: string, summary: string, description: string): Operation {
+  return {
+    operationId: `get${id}Page`,
+    tags: ["Service"],
+    summary,
+    description: `${description} With \`Upgrade: websocket\` the path is a worker socket, like every other one.`,
+    responses: {
+      "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
+      "304": { description: "The page is as `If-None-Match` says.", headers: headers() },
+      "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
+      "500": shared("Internal"),
+    },
+  };
+}
 
-const workerFile: Operation = {
-  operationId: "getWorkerFile",
-  tags: ["Service"],
-  summary: "A file of that page",
-  description: "Scripts, style, icons and manifest. Those with a hash in their name never change.",
-  parameters: [{ name: "file", in: "path", required: true, description: "Its name.", example: "manifest.webmanifest", schema: { type: "string" } }],
-  responses: {
-    "200": { description: "The file.", headers: headers(), content: { "*/*": { schema: { type: "string" } } } },
-    "304": { description: "The file is as `If-None-Match` says.", headers: headers() },
-    "404": json("There is no such file.", "Error", { unknown: { error: "not_found" } }),
-    "500": shared("Internal"),
-  },
-};
+function pageFile(id: string, description: string, example: string): Operation {
+  return {
+    operationId: `get${id}File`,
+    tags: ["Service"],
+    summary: "A file of that page",
+    description,
+    parameters: [{ name: "file", in: "path", required: true, description: "Its name.", example, schema: { type: "string" } }],
+    responses: {
+      "200": { description: "The file.", headers: headers(), content: { "*/*": { schema: { type: "string" } } } },
+      "304": { description: "The file is as `If-None-Match` says.", headers: headers() },
+      "404": json("There is no such file.", "Error", { unknown: { error: "not_found" } }),
+      "500": shared("Internal"),
+    },
+  };
+}
+
+const workerPage = page("Worker", "A worker for browsers and phones", "For people: whoever opens it can let this device do TASK jobs.");
+const workerFile = pageFile("Worker", "Scripts, style, icons and manifest. Those with a hash in their name never change.", "manifest.webmanifest");
+const pairPage = page(
+  "Pair",
+  "The user's side of a pairing",
+  "For people: make a code for a worker, as letters and as a QR code, and see whom you are paired with.",
+);
+const pairFile = pageFile("Pair", "Script and style. Those with a hash in their name never change.", "index.html");
 
 /** Every operation of the REST surface, in the order of app.ts [API8]. */
 export const PATHS: OpenApiDocument["paths"] = {
@@ -334,4 +348,6 @@ export const PATHS: OpenApiDocument["paths"] = {
   "/docs": { get: docs },
   "/worker": { get: workerPage },
   "/worker/{file}": { get: workerFile },
+  "/pair": { get: pairPage },
+  "/pair/{file}": { get: pairFile },
 };

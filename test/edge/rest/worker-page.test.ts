@@ -101,3 +101,38 @@ describe("GET /worker", () => {
     expect(strange.headers.get("content-security-policy")).toContain("connect-src 'self';");
   });
 });
+
+describe("GET /pair", () => {
+  test("[API1] is a page under the same policy, with files of its own that may be kept for good", async () => {
+    const response = await rest("/pair");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toMatch(/^text\/html/);
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(response.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(response.headers.get("content-security-policy")).toBe((await rest("/worker")).headers.get("content-security-policy"));
+    const page = await response.text();
+    expect(page).not.toMatch(/<script(?![^>]* src=")|<style| style=| on\w+="|https?:\/\//);
+    const files = [...new Set([...page.matchAll(/"(\/(?:pair|worker)\/[\w.-]+)"/g)].map(([, path = ""]) => path))];
+    expect(files.map((path) => path.replace(/-[0-9a-f]{12}/, "")).toSorted()).toEqual(["/pair/page.js", "/pair/style.css", "/worker/icon.svg"]);
+    for (const path of files) {
+      const file = await rest(path);
+      expect(file.status, path).toBe(200);
+      if (path.startsWith("/pair/")) expect(file.headers.get("cache-control")).toContain("immutable");
+      await file.arrayBuffer();
+    }
+  });
+
+  test("no page has the files of the other, nor a service worker that is not its own", async () => {
+    for (const path of ["/pair/sw.js", "/pair/manifest.webmanifest", "/pair/", "/pair/nothing.js", "/pair/a/b"]) {
+      expect(await refusal(await rest(path), 404), path).toBe("not_found");
+    }
+    expect(await refusal(await rest("/pair", {}, { PAGES: undefined }), 404)).toBe("not_found");
+  });
+
+  test.each(["/pair", "/pair/page.js"])("[WS1] %s with an upgrade is a worker socket", async (path) => {
+    const response = await rest(path, { headers: { upgrade: "websocket" } });
+    expect(response.status).toBe(101);
+    response.webSocket?.accept();
+    response.webSocket?.close();
+  });
+});

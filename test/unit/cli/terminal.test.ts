@@ -1,40 +1,11 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { until } from "../../support/until.ts";
+import { describe, expect, it } from "vitest";
+import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { SlowLlm } from "../worker/support/slow-llm.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
-
-const MAIN = join(import.meta.dirname, "..", "..", "..", "src", "cli", "main.ts");
-const hasScript = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
-
-type Terminal = { said: () => string; says: (text: string) => Promise<true>; type: (text: string) => void; exited: Promise<number> };
-
-/** Runs `compute-router` on a terminal of its own, which util-linux's `script` makes. */
-function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}): Terminal {
-  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
-  const child = spawn("script", ["-qefc", `stty cols 120; exec ${command}`, "/dev/null"], {
-    stdio: ["pipe", "pipe", "inherit"],
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TERM: "xterm", ...env },
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let said = "";
-  child.stdout.on("data", (data: Buffer) => (said += data.toString("utf8")));
-  return {
-    said: () => said,
-    says: (text) =>
-      until(
-        `"${text}" on the terminal`,
-        () => (said.includes(text) ? true : undefined),
-        () => said,
-      ),
-    type: (text) => child.stdin.write(text),
-    exited: once(child, "exit").then(([code]) => Number(code)),
-  };
-}
+import { hasScript, terminal } from "./support/terminal.ts";
 
 describe.runIf(hasScript)("on a terminal", () => {
   it("worker init asks, checks what is answered, and writes it down", async () => {
@@ -96,8 +67,9 @@ describe.runIf(hasScript)("on a terminal", () => {
   it("[WS11] worker start draws its status in place; Ctrl-C lets it leave in order", async () => {
     const coordinator = await FakeCoordinator.start();
     const { says, type, said, exited } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", temporaryFolder()]);
-    const { worker } = await coordinator.registered();
+    const { worker, register } = await coordinator.registered();
     await says("online");
+    expect(said()).toContain(`this worker is ${fingerprintOf(String(register["provider_pubkey"]))}\r\n`);
     const { job_id } = worker.assign();
     await worker.receive("job_complete", "job_ack");
     worker.send({ type: "job_complete_ack", job_id, status: "accepted" });

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { fingerprintWords } from "../../../src/receipt/fingerprint.ts";
+import { fingerprintOf, fingerprintWords } from "../../../src/receipt/fingerprint.ts";
 
 /** Fixed for good: a fingerprint that somebody wrote down must stay the same. */
 const VECTORS: [publicKey: string, words: string][] = [
@@ -12,6 +12,7 @@ const VECTORS: [publicKey: string, words: string][] = [
 describe("fingerprint in words", () => {
   test.each(VECTORS)("%s", (publicKey, words) => {
     expect(fingerprintWords(publicKey).join(" ")).toBe(words);
+    expect(fingerprintOf(publicKey)).toBe(words);
     expect(fingerprintWords(publicKey.toUpperCase()).join(" ")).toBe(words);
   });
 

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
 import { signReceipt } from "../../../src/receipt/sign.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { runCli } from "./support/cli-process.ts";
@@ -174,7 +175,7 @@ describe("worker key", () => {
     const seed = Buffer.from(KEY.secret).toString("hex");
     writeFileSync(join(folder, "worker.key"), seed, { mode: 0o600 });
     const { stdout } = await runCli(["worker", "key", "show", "--config-dir", folder, "--json"]);
-    expect(JSON.parse(stdout)).toEqual({ provider_pubkey: KEY.publicKey, key_file: join(folder, "worker.key") });
+    expect(JSON.parse(stdout)).toEqual({ provider_pubkey: KEY.publicKey, fingerprint: fingerprintOf(KEY.publicKey), key_file: join(folder, "worker.key") });
     expect(stdout).not.toContain(seed);
   });
 

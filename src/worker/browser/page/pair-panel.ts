@@ -63,7 +63,7 @@ export class PairPanel {
     this.#sent = null;
     this.#code.value = "";
     this.#button.disabled = false;
-    this.#say("Paired. This worker may now do that user's PRIVATE jobs.", "good");
+    this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
   }
 
   /** A claim was refused. */

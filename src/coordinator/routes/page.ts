@@ -6,24 +6,27 @@ import { refuse } from "./refuse.ts";
 const HASHED = /-[0-9a-f]{12}\.(?:js|css)$/;
 const FOREVER = "public, max-age=31536000, immutable";
 
-/** `GET /worker`: the worker for browsers. The same path with an upgrade is a worker socket, like every path outside the REST table [WS1]. */
-export async function workerPage(c: AppContext): Promise<Response> {
-  return isUpgrade(c) ? await connect(c) : await file(c, "index.html");
+/** The pages for people: the worker for browsers, and the user's side of a pairing. */
+type PageName = "worker" | "pair";
+
+/** `GET /<name>`: a page. The same path with an upgrade is a worker socket, like every path outside the REST table [WS1]. */
+export function page(name: PageName): (c: AppContext) => Promise<Response> {
+  return async (c) => (isUpgrade(c) ? await connect(c) : await file(c, name, "index.html"));
 }
 
-/** `GET /worker/:file`: what that page is made of. */
-export async function workerFile(c: AppContext): Promise<Response> {
-  return isUpgrade(c) ? await connect(c) : await file(c, c.req.param("file") ?? "");
+/** `GET /<name>/:file`: what that page is made of. */
+export function pageFile(name: PageName): (c: AppContext) => Promise<Response> {
+  return async (c) => (isUpgrade(c) ? await connect(c) : await file(c, name, c.req.param("file") ?? ""));
 }
 
 function isUpgrade(c: AppContext): boolean {
   return c.req.header("Upgrade")?.toLowerCase() === "websocket";
 }
 
-async function file(c: AppContext, name: string): Promise<Response> {
+async function file(c: AppContext, page: PageName, name: string): Promise<Response> {
   if (!/^[\w-]+(?:\.[\w-]+)+$/.test(name) || c.env.PAGES === undefined) return refuse(c, "not_found");
   const known = c.req.header("If-None-Match");
-  const asset = await c.env.PAGES.fetch(`http://pages/worker/${name}`, { headers: known === undefined ? {} : { "If-None-Match": known } });
+  const asset = await c.env.PAGES.fetch(`http://pages/${page}/${name}`, { headers: known === undefined ? {} : { "If-None-Match": known } });
   if (asset.status !== 200 && asset.status !== 304) return refuse(c, "not_found");
   // Headers of an answer from outside cannot be changed; this one's can.
   const answer = new Response(asset.body, asset);
@@ -31,7 +34,7 @@ async function file(c: AppContext, name: string): Promise<Response> {
   // Threads and service workers go by the policy of their own file, so every file has it.
   answer.headers.set("Content-Security-Policy", policy(new URL(c.req.url).host));
   answer.headers.set("Referrer-Policy", "no-referrer");
-  if (name === "sw.js") answer.headers.set("Service-Worker-Allowed", "/worker");
+  if (page === "worker" && name === "sw.js") answer.headers.set("Service-Worker-Allowed", "/worker");
   return answer;
 }
 

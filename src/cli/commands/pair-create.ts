@@ -1,0 +1,57 @@
+import { countdown } from "../../sdk/countdown.ts";
+import type { ComputeRouter, PairedWorker, PairingOffer } from "../../sdk/index.ts";
+import { shortKey } from "../../worker/node/status-line.ts";
+import { command } from "../command.ts";
+import { offerLines } from "../pair-screen.ts";
+import { print } from "../print.ts";
+import { asking, SEEKER_ARGS } from "../seeker.ts";
+
+/** A terminal that does not tell its width. */
+const UNKNOWN_WIDTH = 80;
+const SECOND_MS = 1_000;
+
+/** `compute-router pair create`. */
+export const pairCreate = command({
+  name: "pair create",
+  description: "Get a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs; on a terminal, wait until one has",
+  args: { ...SEEKER_ARGS, wait: { type: "boolean", description: "Wait for the worker; --no-wait: do not. Default: on a terminal, without --json" } },
+  run: async (args) => {
+    const json = args.json === true;
+    const { isTTY, columns } = process.stdout;
+    const waits = args.wait ?? (isTTY && !json);
+    await asking(args, async (client) => {
+      const offer = await client.trust.create();
+      const { pairing_code, expires_at, workerUrl } = offer;
+      const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
+      if (json) print(JSON.stringify({ pairing_code, expires_at, worker_url: workerUrl }));
+      else print(offerLines(offer, { color, columns: columns || UNKNOWN_WIDTH }).join("\n"));
+      if (!waits) return;
+      const worker = await waited(client, offer, { isLive: color && !json });
+      if (worker === undefined) {
+        if (!json) print(`the code stays valid until ${expires_at}; who claimed it: compute-router pair list`);
+        process.exitCode = 130;
+      } else if (json) print(JSON.stringify({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt }));
+      else print(`paired with worker ${worker.fingerprint} (key ${shortKey(worker.publicKey)})\nIts owner sees the same words; if not, it is another worker.`);
+    });
+  },
+});
+
+/** Waits for the worker, counting down where that can be seen; undefined when the person ends it. */
+async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }: { isLive: boolean }): Promise<PairedWorker | undefined> {
+  const ending = new AbortController();
+  const onSignal = () => ending.abort();
+  process.once("SIGINT", onSignal);
+  const draw = () => process.stdout.write(`\r\u001B[K  waiting for a worker; expires in ${countdown(offer.expiresAt.getTime() - Date.now())}`);
+  if (isLive) draw();
+  const ticking = isLive ? setInterval(draw, SECOND_MS) : undefined;
+  try {
+    return await trust.waitForWorker(offer, { signal: ending.signal });
+  } catch (error) {
+    if (ending.signal.aborted) return undefined;
+    throw error;
+  } finally {
+    clearInterval(ticking);
+    process.off("SIGINT", onSignal);
+    if (isLive) process.stdout.write("\r\u001B[K");
+  }
+}

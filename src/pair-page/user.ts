@@ -1,0 +1,47 @@
+const KEY = "compute-router-user";
+const ID_BYTES = 16;
+
+/** Who pairs: a user id, which is a secret, and the token that guards it, if any [TR1, TR2]. */
+export type User = { userId: string; userToken: string | null };
+
+/** Where a user or a code is kept; null where the browser forbids it. */
+export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
+
+/** 128 random bits as 32 hex characters: nobody guesses them. */
+export function randomSecret(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(ID_BYTES)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The user of the last visit; null on the first one. */
+export function readUser(store: Store): User | null {
+  const stored = readJson(store, KEY);
+  const userId = stored.get("userId");
+  const userToken = stored.get("userToken");
+  if (typeof userId !== "string" || userId === "") return null;
+  return { userId, userToken: typeof userToken === "string" && userToken !== "" ? userToken : null };
+}
+
+/** Keeps the user for the next visit; says whether this browser does. */
+export function writeUser(store: Store, user: User): boolean {
+  return writeJson(store, KEY, user);
+}
+
+/** The members of a stored JSON object; none where there is something else. */
+export function readJson(store: Store, key: string): Map<string, unknown> {
+  try {
+    const stored: unknown = JSON.parse(store?.getItem(key) ?? "null");
+    return new Map(typeof stored === "object" && stored !== null ? Object.entries(stored) : []);
+  } catch {
+    return new Map();
+  }
+}
+
+/** Stores an object as JSON; false where the browser does not. */
+export function writeJson(store: Store, key: string, value: object): boolean {
+  try {
+    store?.setItem(key, JSON.stringify(value));
+    return store !== null;
+  } catch {
+    return false;
+  }
+}

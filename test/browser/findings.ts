@@ -1,0 +1,34 @@
+import axe, { type AxeResults } from "axe-core";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** All that axe finds wrong with a page as it is, by rule and place. */
+export async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations, passes } = await page.evaluate(async () => {
+    const { axe: here } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
+    return await here.run();
+  });
+  // Contrast was measured, not skipped.
+  expect(passes.map(({ id }) => id)).toContain("color-contrast");
+  return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target }) => `${impact} ${id} ${target.join(" ")}`));
+}
+
+/** What Tab reaches, in order: names, each with a focus that can be seen. */
+export async function tabOrder(page: Page): Promise<string[]> {
+  const names: string[] = [];
+  for (let presses = 0; presses < 30; presses++) {
+    await page.keyboard.press("Tab");
+    const focus = await page.evaluate(() => {
+      const focused = document.activeElement;
+      if (!(focused instanceof HTMLElement) || focused === document.body) return null;
+      const { outlineStyle, outlineWidth } = getComputedStyle(focused);
+      const label = focused instanceof HTMLInputElement ? focused.labels?.[0]?.textContent : focused.textContent;
+      return { name: (label ?? "").trim().replaceAll(/\s+/g, " "), outlined: outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 2 };
+    });
+    if (focus === null) break;
+    expect(focus).toMatchObject({ outlined: true });
+    names.push(focus.name);
+  }
+  return names;
+}

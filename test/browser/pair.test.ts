@@ -1,0 +1,259 @@
+import jsQR from "jsqr";
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { fingerprintOf } from "../../src/receipt/fingerprint.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { commit, ended, get, post, task } from "../support/rest.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { findings, tabOrder } from "./findings.ts";
+import { askedOrigins, openPage, Tab, tabComplaints } from "./tab.ts";
+import { WorkerTab } from "./worker-tab.ts";
+
+const KEY = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+
+let browser: Browser;
+let coordinator: Coordinator;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required" })]);
+  });
+
+  beforeEach(async () => {
+    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce" });
+  });
+
+  afterEach(() => context.close());
+
+  afterAll(() => {
+    expect(tabComplaints()).toEqual([]);
+    expect(askedOrigins()).toEqual([coordinator.url]);
+  });
+
+  const open = async (where = context) => new Tab(await openPage(where, `${coordinator.url}/pair`));
+
+  /** A page whose user has just been made. */
+  async function opened(where = context): Promise<Tab> {
+    const tab = await open(where);
+    await tab.press("Make one");
+    await tab.says("#user-result", "In use");
+    return tab;
+  }
+
+  async function withCode(where = context): Promise<{ tab: Tab; code: string }> {
+    const tab = await opened(where);
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+    return { tab, code: await tab.text("#big-code") };
+  }
+
+  const claim = (code: string) => post(`${coordinator.url}/v1/trust/claim`, { pairing_code: code, provider_pubkey: KEY });
+
+  /** The network comes back, for which a page looks at once. */
+  const comeBack = (tab: Tab) => tab.page.evaluate(() => window.dispatchEvent(new Event("online")));
+
+  it(
+    "[SPEC trust, TR1, TR4, JB8] a code, scanned by a phone: both sides see the same words, and the phone does the user's PRIVATE jobs",
+    { timeout: 60_000 },
+    async () => {
+      const { tab, code } = await withCode();
+      expect(code).toMatch(/^[0-9A-F]{6}$/);
+      expect(await tab.text("#time-left")).toMatch(/^(60:00|59:\d\d)$/);
+      const userId = await tab.page.getByLabel("User id").inputValue();
+      expect(userId).toMatch(/^[0-9a-f]{32}$/);
+      expect(await tab.page.getByLabel("User id").getAttribute("type")).toBe("password");
+
+      const scanned = await scan(await tab.page.locator("#qr svg").screenshot());
+      expect(scanned).toBe(`${coordinator.url}/worker?code=${code}`);
+      expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
+
+      const phone = await browser.newContext();
+      const worker = await WorkerTab.open(phone, scanned);
+      await worker.press("Start");
+      await worker.shows("Ready");
+      await worker.press("Pair");
+      await worker.says("#pair-result", "Paired.");
+      const key = await worker.key();
+
+      await tab.says("#paired", "Paired");
+      const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
+      expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));
+      expect(await words(worker, "#words")).toBe(fingerprintOf(key));
+      await tab.says("#workers", key);
+      expect(await words(tab, "#workers .words")).toBe(fingerprintOf(key));
+      expect(await tab.text("#live")).toBe(`Paired with the worker ${fingerprintOf(key)}.`);
+
+      const id = await commit(coordinator.url, "cheap", { ...task("Mine alone, and I love it.", "classify"), user_id: userId, privacy_class: "PRIVATE" });
+      expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
+      await phone.close();
+    },
+  );
+
+  it("[TR1] keeps the user for the next visit, and an open code while its tab lives; another user has neither its code nor its workers", async () => {
+    const { tab, code } = await withCode();
+    const userId = await tab.page.getByLabel("User id").inputValue();
+    await tab.page.reload();
+    await tab.says("#big-code", code);
+    expect(await tab.page.locator("#you").getAttribute("open")).toBeNull();
+    await claim(code);
+    await tab.page.reload();
+    await tab.says("#paired-words", fingerprintOf(KEY).split(" ")[0] ?? "");
+    await tab.page.reload();
+    await tab.says("#workers", KEY);
+    expect(await tab.text("#paired")).toBe("");
+
+    const next = await open();
+    await next.page.locator("#you summary").click();
+    expect(await next.page.getByLabel("User id").inputValue()).toBe(userId);
+    await next.press("Make a new one");
+    await next.says("#user-result", "Another user id has other workers");
+    expect(await next.text("#workers")).toContain(KEY);
+    await next.press("Use this");
+    await next.says("#no-workers", "None yet");
+    expect(await next.text("#workers")).toBe("");
+    await next.page.getByLabel("User id").fill(userId);
+    await next.press("Use this");
+    await next.says("#workers", KEY);
+  });
+
+  it("[TR2] a token, when wanted, binds the user id with the first code: without it nobody sees the list, and the page asks for it", async () => {
+    const tab = await opened();
+    const userId = await tab.page.getByLabel("User id").inputValue();
+    expect(await tab.page.getByLabel("Guard it with a token").isChecked()).toBe(false);
+    await tab.page.getByLabel("Guard it with a token").check();
+    const token = await tab.page.getByLabel("Token", { exact: true }).inputValue();
+    expect(token).toMatch(/^[0-9a-f]{32}$/);
+    await tab.press("Use this");
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+    const list = `${coordinator.url}/v1/trust/list?user_id=${userId}`;
+    expect(await get(list)).toMatchObject({ status: 401, body: { error: "user_token_required" } });
+
+    const stranger = await browser.newContext();
+    const other = await open(stranger);
+    await other.page.getByLabel("User id").fill(userId);
+    await other.press("Use this");
+    await other.says("#no-workers", "guarded by a token");
+    await other.press("Make a code");
+    await other.says("#code-result", "guarded by a token");
+    expect(await other.page.evaluate(() => document.activeElement?.id)).toBe("user-token");
+    await other.page.keyboard.type(token);
+    await other.page.keyboard.press("Enter");
+    await other.says("#no-workers", "None yet");
+    await stranger.close();
+  });
+
+  it("[SPEC trust] counts down, looks at once when its person comes back, and says when the hour is over", async () => {
+    await context.clock.install();
+    const { tab, code } = await withCode();
+    await context.clock.fastForward("20:00");
+    await tab.says("#time-left", "39:");
+    // Time stands still six seconds after the last look: of itself the page would never look again.
+    await context.clock.pauseAt(await tab.page.evaluate(() => Date.now() + 6_000));
+    await claim(code);
+    await comeBack(tab);
+    await tab.says("#paired", "Paired");
+    await context.clock.resume();
+
+    await tab.press("Pair another worker");
+    await tab.says("#code-result", "Waiting for a worker.");
+    expect(await tab.text("#big-code")).not.toBe(code);
+    await context.clock.fastForward("01:00:01");
+    await tab.says("#code-result", "Nobody claimed the code within its hour.");
+    expect(await tab.text("#big-code")).toBe("");
+    expect(await tab.page.getByRole("button", { name: "Make a code" }).isEnabled()).toBe(true);
+  });
+
+  it("says what is wrong: an id that cannot be one, no network", async () => {
+    const tab = await open();
+    expect(await tab.page.getByRole("button", { name: "Make a code" }).isDisabled()).toBe(true);
+    await tab.page.getByLabel("User id").fill("x".repeat(129));
+    await tab.press("Use this");
+    await tab.says("#user-result", "1 to 128 characters");
+    expect(await tab.page.getByLabel("User id").getAttribute("aria-invalid")).toBe("true");
+    await tab.press("Make one");
+    await tab.says("#no-workers", "None yet");
+    await context.setOffline(true);
+    await tab.press("Make a code");
+    await tab.says("#code-result", "No answer from the coordinator");
+    await context.setOffline(false);
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+  });
+
+  it.each(["light", "dark"] as const)(
+    "axe finds nothing wrong in %s, and nothing is cut off at 360 and 320 px: new, code, paired",
+    { timeout: 60_000 },
+    async (colorScheme) => {
+      const where = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", colorScheme });
+      const shot = async (tab: Tab, name: string) => {
+        expect(await findings(tab.page)).toEqual([]);
+        for (const width of [360, 320]) {
+          await tab.page.setViewportSize({ width, height: 740 });
+          expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+        }
+        const folder = process.env["SCREENSHOTS"];
+        if (folder === undefined) return;
+        for (const width of [360, 1_120]) {
+          await tab.page.setViewportSize({ width, height: 740 });
+          await tab.page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true });
+        }
+      };
+      const first = await open(where);
+      await shot(first, "new");
+      const { tab, code } = await withCode(where);
+      await shot(tab, "code");
+      await tab.page.locator("#you summary").click();
+      await claim(code);
+      await tab.page.reload();
+      await tab.says("#paired", "Paired");
+      await tab.says("#workers", KEY);
+      await shot(tab, "paired");
+      await where.close();
+    },
+  );
+
+  it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
+    const { page } = await open();
+    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Guard it with a token", "Be a worker", "API"]);
+    await page.getByRole("button", { name: "Make one" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Make a code" }).focus();
+    await page.keyboard.press("Enter");
+    await new Tab(page).says("#code-result", "Waiting for a worker.");
+  });
+
+  it("a screen reader is told of the code in letters, once, and not of every second", async () => {
+    const { tab, code } = await withCode();
+    expect(await tab.page.getByRole("img", { name: [...code].join(" "), exact: true }).isVisible()).toBe(true);
+    expect(await tab.text("#live")).toBe(`Code ${[...code].join(" ")}, valid for 60 minutes.`);
+    const told = await tab.page.evaluateHandle(() => {
+      const changes: (string | null)[] = [];
+      for (const live of document.querySelectorAll('[role="status"]'))
+        new MutationObserver(() => changes.push(live.textContent)).observe(live, { childList: true, characterData: true, subtree: true });
+      return changes;
+    });
+    const left = await tab.text("#time-left");
+    await expect.poll(() => tab.text("#time-left"), { timeout: 5_000 }).not.toBe(left);
+    expect(await told.jsonValue()).toEqual([]);
+  });
+});
+
+/** What a QR code reader that has nothing to do with the writer sees in a picture. */
+async function scan(png: Buffer): Promise<string> {
+  const page = await context.newPage();
+  const { pixels, width, height } = await page.evaluate(
+    async (bytes) => {
+      const image = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: "image/png" }));
+      const canvas = new OffscreenCanvas(image.width, image.height);
+      const drawing = canvas.getContext("2d");
+      drawing?.drawImage(image, 0, 0);
+      return { pixels: [...(drawing?.getImageData(0, 0, image.width, image.height).data ?? [])], width: image.width, height: image.height };
+    },
+    [...png],
+  );
+  await page.close();
+  return jsQR(new Uint8ClampedArray(pixels), width, height)?.data ?? "nothing";
+}

@@ -1,0 +1,65 @@
+import type { BrowserContext, Page } from "playwright-core";
+import { until } from "../support/until.ts";
+
+/** What a tab complained about, over its whole life. */
+const complaints: string[] = [];
+/** Every address that any tab asked for. */
+const asked = new Set<string>();
+
+/** What went wrong in all tabs so far: exceptions, refusals of the content security policy. */
+export function tabComplaints(): readonly string[] {
+  return complaints;
+}
+
+/** The origins that all tabs asked so far. */
+export function askedOrigins(): string[] {
+  return [...new Set([...asked].map((url) => new URL(url).origin))];
+}
+
+/** Opens a page of the coordinator in a new tab, whose complaints are noted. */
+export async function openPage(context: BrowserContext, url: string): Promise<Page> {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    // That something is out of reach is what some tests are about.
+    if (message.type() === "error" && !/ERR_|Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text());
+  });
+  page.on("request", (request) => asked.add(request.url()));
+  await page.goto(url);
+  return page;
+}
+
+/** A page in a tab, as a person sees it. */
+export class Tab {
+  readonly page: Page;
+  #last = "";
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  /** Presses the button that is named so. */
+  async press(name: string): Promise<void> {
+    await this.page.getByRole("button", { name, exact: true }).click();
+  }
+
+  /** The visible text of an element; empty where it is hidden. */
+  async text(selector: string): Promise<string> {
+    const found = this.page.locator(selector);
+    const text = (await found.isVisible()) ? ((await found.textContent()) ?? "").trim() : "";
+    this.#last = `${selector}: ${text}`;
+    return text;
+  }
+
+  /** Waits until the text of an element is this, or holds it. */
+  async says(selector: string, part: string, isWhole = false): Promise<void> {
+    await until(
+      `"${part}" in ${selector}`,
+      async () => {
+        const text = await this.text(selector);
+        return (isWhole ? text === part : text.includes(part)) || undefined;
+      },
+      () => this.#last,
+    );
+  }
+}

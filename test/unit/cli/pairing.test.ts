@@ -1,0 +1,204 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import jsQR from "jsqr";
+import { describe, expect, it } from "vitest";
+import { bigText } from "../../../src/cli/big-text.ts";
+import { offerLines } from "../../../src/cli/pair-screen.ts";
+import { qrLines } from "../../../src/cli/terminal-qr.ts";
+import { toHex } from "../../../src/receipt/bytes.ts";
+import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
+import { countdown } from "../../../src/sdk/countdown.ts";
+import { isLocalAddress } from "../../../src/sdk/local-address.ts";
+import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
+import { runCli } from "../worker/support/cli-process.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+import { hasScript, terminal } from "./support/terminal.ts";
+
+const WORDS = fingerprintOf(WORKER.publicKey);
+const ESCAPE = "\u001B";
+
+/** A folder with the key of the worker behind the router. */
+function withKey(): string {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "worker.key"), `${toHex(WORKER.secret)}\n`, { mode: 0o600 });
+  return folder;
+}
+
+/** The user's first look finds that the worker has just claimed the code. */
+function claimedAtOnce(router: RouterServer): Fault {
+  return (response, _request, proceed) => {
+    const claim = router.client().trust.claim({ pairing_code: "A00000", provider_pubkey: WORKER.publicKey });
+    void claim.then(() => proceed(response));
+  };
+}
+
+/** Reads a QR code off a terminal, as a camera would, with a reader that has nothing to do with the writer. */
+function scan(said: string): string | undefined {
+  const rows = said
+    .split(/\r?\n/)
+    .flatMap((line) => line.split("48;5;231m")[1]?.split(`${ESCAPE}[0m`)[0] ?? [])
+    .flatMap((line) => [[...line].map((cell) => "█▀".includes(cell)), [...line].map((cell) => "█▄".includes(cell))]);
+  const scale = 4;
+  const [width, height] = [(rows[0]?.length ?? 0) * scale, rows.length * scale];
+  const pixels = new Uint8ClampedArray(width * height * 4).fill(255);
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++)
+      if (rows[Math.floor(y / scale)]?.[Math.floor(x / scale)] === true) pixels.fill(0, 4 * (y * width + x), 4 * (y * width + x) + 3);
+  }
+  return jsQR(pixels, width, height)?.data;
+}
+
+describe("what is shown of a code", () => {
+  it("letters of five lines that no two hex digits share, nor nearly share", () => {
+    const glyphs = [..."0123456789ABCDEF"].map((digit) =>
+      bigText(digit)
+        .map((line) => line.padEnd(8))
+        .join(""),
+    );
+    for (const [i, one] of glyphs.entries()) {
+      expect(one).toHaveLength(40);
+      for (const other of glyphs.slice(i + 1)) expect([...one].filter((cell, at) => cell !== other[at]).length / 2).toBeGreaterThanOrEqual(2);
+    }
+    expect(Math.max(...bigText("88888D").map((line) => line.length))).toBeLessThanOrEqual(78);
+  });
+
+  it.each(["http://127.0.0.1:4010/worker?code=A1B2C3", `https://${"compute-router.".repeat(4)}example/worker?code=000000`])(
+    "a QR code of %s that a reader reads",
+    (url) => {
+      expect(scan(qrLines(url).join("\n"))).toBe(url);
+    },
+  );
+
+  it.each([
+    [80, true, true],
+    [65, true, true],
+    [64, false, true],
+    [20, false, false],
+  ])("on a terminal of %i columns nothing is broken into two lines: letters %s, QR code %s", (columns, hasLetters, hasQr) => {
+    const lines = offerLines({ code: "A1B2C3", expiresAt: new Date(0), workerUrl: "https://r.example/worker?code=A1B2C3" }, { color: true, columns });
+    const drawn = lines.filter((line) => /[█▀▄]/.test(line)).map((line) => stripVTControlCharacters(line));
+    for (const line of drawn) expect(line.length).toBeLessThanOrEqual(columns);
+    expect([lines.join("\n").includes("████████"), lines.join("\n").includes("48;5;231m")]).toEqual([hasLetters, hasQr]);
+    expect(lines.join("\n")).toContain(hasLetters ? "██" : "A 1 B 2 C 3");
+  });
+
+  it.each([
+    [3_600_000, "60:00"],
+    [3_598_001, "59:59"],
+    [59_000, "00:59"],
+    [1, "00:01"],
+    [-5, "00:00"],
+  ])("%i ms are %s", (ms, text) => {
+    expect(countdown(ms)).toBe(text);
+  });
+
+  it.each([
+    ["http://127.0.0.1:4010/", true],
+    ["http://127.9.9.9/", true],
+    ["http://localhost:1/", true],
+    ["http://[::1]:4010/", true],
+    ["https://router.example/", false],
+    ["http://192.168.1.7:4010/", false],
+    ["https://127.example/", false],
+  ])("%s is this machine only: %s", (url, isLocal) => {
+    expect(isLocalAddress(url)).toBe(isLocal);
+  });
+});
+
+describe("pair create", () => {
+  it("in a pipe gives the code, its end and both ways to claim it, in plain text, and does not wait", async () => {
+    const router = await RouterServer.start();
+    const { code, stdout } = await runCli(["pair", "create", "--user", "u", "--url", router.url]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^A00000\nvalid until 20\\S+Z\non the worker's machine: compute-router worker pair A00000\nphone or browser: +${router.url}/worker\\?code=A00000\n`,
+      ),
+    );
+    expect(stdout).not.toContain(ESCAPE);
+    expect(router.to("/v1/trust/list")).toEqual([]);
+  });
+
+  it("--json --wait says the code at once and then the worker, one object a line", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/trust/list", claimedAtOnce(router));
+    const { code, stdout } = await runCli(["pair", "create", "--user", "u", "--url", router.url, "--json", "--wait"]);
+    const [offer, worker] = stdout.trim().split("\n");
+    expect(code).toBe(0);
+    expect(JSON.parse(offer ?? "")).toEqual({
+      pairing_code: "A00000",
+      expires_at: expect.stringMatching(/Z$/),
+      worker_url: `${router.url}/worker?code=A00000`,
+    });
+    expect(JSON.parse(worker ?? "")).toEqual({ provider_pubkey: WORKER.publicKey, fingerprint: WORDS, paired_at: expect.stringMatching(/Z$/) });
+  });
+
+  it("[TR2] a token that is missing while it waits is said so (5)", async () => {
+    const router = await RouterServer.start();
+    await router.client({ userId: "u", userToken: "secret" }).trust.create();
+    const { code, stderr } = await runCli(["pair", "create", "--user", "u", "--url", router.url, "--wait"]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining("--user-token") });
+  });
+
+  describe.runIf(hasScript)("on a terminal", () => {
+    it("shows the code in big letters and as a QR code, counts down, and says in words who claimed it", async () => {
+      const router = await RouterServer.start();
+      let proceed = () => {};
+      router.fail("GET /v1/trust/list", (...fault) => {
+        proceed = () => void claimedAtOnce(router)(...fault);
+      });
+      const { says, said, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url]);
+      await says("expires in 60:00");
+      for (const line of bigText("A00000")) expect(said()).toContain(line);
+      expect(scan(said())).toBe(`${router.url}/worker?code=A00000`);
+      expect(said()).toContain("only on this machine");
+      await says("expires in 59:58");
+      proceed();
+      expect(await exited).toBe(0);
+      expect(said()).toContain(`paired with worker ${WORDS} (key ${WORKER.publicKey.slice(0, 4)}…`);
+    });
+
+    it("Ctrl-C leaves the code valid, and says so (130)", async () => {
+      const router = await RouterServer.start();
+      const { says, said, type, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url]);
+      await says("expires in");
+      type("\u0003");
+      expect(await exited).toBe(130);
+      expect(said()).toContain("stays valid until");
+    });
+
+    it("NO_COLOR: plain text without escapes, and it waits all the same", async () => {
+      const router = await RouterServer.start();
+      router.fail("GET /v1/trust/list", claimedAtOnce(router));
+      const { said, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url], { NO_COLOR: "1" });
+      expect(await exited).toBe(0);
+      expect(said()).toMatch(/^A00000\r?\nvalid until/);
+      expect(said()).toContain(`paired with worker ${WORDS}`);
+      expect(said()).not.toContain(ESCAPE);
+    });
+  });
+});
+
+describe("the same words on both sides", () => {
+  it("worker pair, pair claim, pair list and worker key show", async () => {
+    const router = await RouterServer.start();
+    const user = router.client({ userId: "u" });
+    const place = ["--config-dir", withKey()];
+    const url = ["--url", router.url];
+    await user.trust.create();
+    await user.trust.create();
+    const mine = await runCli(["worker", "pair", "a00000", ...url, ...place]);
+    expect(mine).toMatchObject({ code: 0, stdout: expect.stringContaining(`worker ${WORDS} (key `) });
+    const claimed = await runCli(["pair", "claim", "A00001", "--json", ...url, ...place]);
+    expect(JSON.parse(claimed.stdout)).toMatchObject({ provider_pubkey: WORKER.publicKey, fingerprint: WORDS });
+
+    const list = await runCli(["pair", "list", "--user", "u", ...url]);
+    expect(list.stdout).toMatch(new RegExp(`^${WORDS}\n  paired 20\\S+Z  key ${WORKER.publicKey}\n`));
+    const json = await runCli(["pair", "list", "--user", "u", "--json", ...url]);
+    expect(JSON.parse(json.stdout)).toContainEqual({ provider_pubkey: WORKER.publicKey, paired_at: expect.stringMatching(/Z$/), fingerprint: WORDS });
+
+    expect(await runCli(["worker", "key", "show", ...place])).toEqual({ code: 0, stdout: `${WORKER.publicKey}\n`, stderr: `${WORDS}\n` });
+    expect(JSON.parse((await runCli(["worker", "key", "show", "--json", ...place])).stdout)).toMatchObject({ fingerprint: WORDS });
+  });
+});
