@@ -40,7 +40,8 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
     case "settled":
       return settled(state, event.key, event.settlement, turn);
     case "restored":
-      return closeOrphaned(state, turn);
+      closeOrphaned(state, turn);
+      return failUnpayable(state, turn);
     case "paired":
       return paired(state, event.userId, event.key, turn);
     case "cancel":
@@ -131,6 +132,14 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
   }
   addJob(state, job);
   wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
+}
+
+/** Ends the jobs whose payment's row could not be read before a worker was given them: nobody works unpaid [PY7]. */
+function failUnpayable(state: DispatchState, turn: Turn): void {
+  for (const job of [...state.jobs.values()]) {
+    if (job.payment === null || state.ledger.payments.has(job.payment) || job.holders.length > 0) continue;
+    finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+  }
 }
 
 /** A user paired with one more worker: the user's live PRIVATE jobs may go to it too. */

@@ -113,6 +113,22 @@ describe("before anyone is asked", () => {
   });
 });
 
+describe("rows that cannot be read", () => {
+  test("[PY7] a job whose held payment is lost is not given to a worker: it fails, and one that a worker had already goes on", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.pay("ran", "r");
+    desk.settled("ran");
+    desk.pay("held", "h");
+    desk.submit("free");
+    desk.rows.delete("held");
+    desk.rows.delete("ran");
+    desk.forget();
+    desk.tell({ type: "restored" });
+    expect([desk.where("h"), desk.where("r"), desk.where("free")]).toEqual(["failed payment_failed", "assigned w 1 gone", "pending"]);
+  });
+});
+
 describe("settle between claim and assignment", () => {
   test("[PY7] a claimed worker is kept, the payment settled, then the job assigned; public status pending meanwhile", () => {
     const desk = new Desk();
