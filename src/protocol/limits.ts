@@ -86,6 +86,8 @@ export const LIMITS = {
   unprovenKeys: 5_000,
   /** Bytes of a facilitator's answer; a longer one is none. */
   facilitatorAnswerBytes: 64 * KiB,
+  /** Bytes of an answer of a chain's RPC about stakes: on the SVM one of many hundred token accounts, which cost whoever makes them rent. */
+  rpcAnswerBytes: 1 * MiB,
 } as const;
 
 /** Times in milliseconds. */
@@ -152,6 +154,8 @@ export const TIMING = {
   stakeSpread: 1 * MINUTE,
   /** How long a question for a stake may wait behind others. */
   stakeWait: 5 * SECOND,
+  /** How long a chain's RPC may take: with the longest wait before it, less than a socket may stay unregistered. */
+  stakeAnswer: 4 * SECOND,
   /** How long a commit waits for its settlement: as long as the facilitator may take, and a moment. */
   settleWait: 25 * SECOND,
   /** How much longer than now an EVM authorization must be good: 30 s of waiting for a worker, and then its settlement on the chain [PY7]. */
@@ -233,6 +237,12 @@ export const TUNING = {
   busyPause: 500,
   /** How long those found silent are not looked at again at a claim. */
   silentRechecked: 1 * SECOND,
+  /** A clock that goes back by more than this was put back. */
+  clockSlack: 5 * SECOND,
+  /** How often, at most, all streams are asked whether anybody reads them, while there is room for no more. */
+  streamProbe: 1 * SECOND,
+  /** Characters that a stream hands to the platform at once; a large event goes in parts, so that a slow reader holds no copy of it. */
+  streamChunkChars: 64 * KiB,
 } as const;
 
 /** What `Retry-After` says to a refusal for a passing reason, in seconds; a rate says when it has room again. */

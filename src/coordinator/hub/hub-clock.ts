@@ -1,5 +1,4 @@
-/** A clock that goes back by more than this, ms, was put back. */
-export const CLOCK_SLACK = 5_000;
+import { TUNING } from "../../protocol/limits.ts";
 
 /** Milliseconds since the epoch. A small step back is stood still; a large one is followed, or nothing would be due for as long. */
 export class HubClock {
@@ -13,7 +12,7 @@ export class HubClock {
 
   now(): number {
     const now = Date.now();
-    if (this.#latest - now > CLOCK_SLACK) {
+    if (this.#latest - now > TUNING.clockSlack) {
       this.#latest = now;
       setTimeout(this.#putBack);
     }

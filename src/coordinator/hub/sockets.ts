@@ -3,7 +3,6 @@ import { JobType } from "../../protocol/job.ts";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
 import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import type { Flow } from "../rates/index.ts";
-import { CLOCK_SLACK } from "./hub-clock.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -180,7 +179,7 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
     const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
-    return beat > Date.now() + CLOCK_SLACK ? conn.seenAt : Math.max(conn.seenAt, beat);
+    return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Hears nothing more from a socket that is to be closed at the end of this turn. */

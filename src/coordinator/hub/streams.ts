@@ -1,4 +1,4 @@
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { endedEvents } from "../stream/ended-events.ts";
@@ -10,9 +10,6 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./ended.ts";
 import type { JournalRow } from "../store/journal-row.ts";
 import type { Journal } from "./journal.ts";
-
-/** All open streams are looked through for those whose readers have left at most this often, ms. */
-const PROBE_PAUSE = 1_000;
 
 /**
  * The event streams of one hub [API6]: logs of the jobs that somebody reads or whose worker sends text, and their readers. A job that is
@@ -126,7 +123,7 @@ export class Streams {
   /** That a reader has left the platform tells only when something is sent to it. */
   #probe(): void {
     const now = this.#clock();
-    if (now - this.#probedAt < PROBE_PAUSE) return;
+    if (now - this.#probedAt < TUNING.streamProbe) return;
     this.#probedAt = now;
     for (const reader of this.#open.keys()) reader.comment();
   }

@@ -1,12 +1,7 @@
 import * as z from "zod";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
 import { boundedText } from "../bounded-text.ts";
-
-/** How long a chain's RPC may take, ms: with the longest wait before it, less than a socket may stay unregistered. */
-const DEADLINE = 4_000;
-
-/** Longest answer that is read, bytes. On the SVM one of many hundred token accounts; they cost whoever makes them rent. */
-const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** The RPC gave no answer at all. `reason` is a code: the URL may hold an API key, and what the other side wrote is not repeated. */
 export class RpcFailure extends Error {
@@ -41,7 +36,7 @@ export type RpcOptions = { url: string; deadline?: number };
  * No redirect is followed (it would carry the questions elsewhere), nothing is asked twice.
  * @throws {RpcFailure} when there is no answer to read
  */
-export async function askRpc({ url, deadline = DEADLINE }: RpcOptions, calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+export async function askRpc({ url, deadline = TIMING.stakeAnswer }: RpcOptions, calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
   const questions = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
   const json = await post(url, deadline, questions.length === 1 ? questions[0] : questions);
   const answers = new Map<number, RpcAnswer>();
@@ -73,7 +68,7 @@ async function post(url: string, deadline: number, question: unknown): Promise<u
     const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal: late.signal });
     if (response.status >= 300 && response.status < 400) throw new RpcFailure("redirected");
     if (!response.ok) throw new RpcFailure(`http_${response.status}`);
-    const text = await boundedText(response, MAX_ANSWER_BYTES);
+    const text = await boundedText(response, LIMITS.rpcAnswerBytes);
     if (text === null) throw new RpcFailure("too_large");
     const json = readJson(text);
     if (!json.ok) throw new RpcFailure("nonsense");

@@ -1,9 +1,7 @@
+import { TUNING } from "../../protocol/limits.ts";
 import type { Cursor, EventLog } from "./event-log.ts";
 import { DONE_ID } from "./ended-events.ts";
 import { COMMENT, eventPieces } from "./event-text.ts";
-
-/** Characters that are handed to the platform at once, about; a large event goes in parts, so that a slow reader holds no copy of it. */
-const CHUNK_CHARS = 64 * 1024;
 
 const encoder = new TextEncoder();
 
@@ -45,7 +43,7 @@ export class Reader {
   /** The log has something new. */
   wake(): void {
     // The rest of a large event that was dropped meanwhile would be kept for this reader alone.
-    if (this.#rest.some((piece) => piece.length > CHUNK_CHARS) && !this.#log.keeps(this.#sending)) return this.drop();
+    if (this.#rest.some((piece) => piece.length > TUNING.streamChunkChars) && !this.#log.keeps(this.#sending)) return this.drop();
     this.#send();
   }
 
@@ -83,7 +81,7 @@ export class Reader {
   /** The next characters to send, of as many events as fit. */
   #chunk(): string {
     let chunk = "";
-    while (chunk.length < CHUNK_CHARS) {
+    while (chunk.length < TUNING.streamChunkChars) {
       const piece = this.#rest.shift();
       if (piece === undefined) {
         const event = this.#log.next(this.#cursor);
@@ -93,7 +91,7 @@ export class Reader {
         this.#sending = event.id;
         continue;
       }
-      const end = cutAt(piece, CHUNK_CHARS - chunk.length);
+      const end = cutAt(piece, TUNING.streamChunkChars - chunk.length);
       chunk += piece.slice(0, end);
       if (end < piece.length) {
         this.#rest.unshift(piece.slice(end));

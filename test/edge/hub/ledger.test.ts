@@ -86,9 +86,9 @@ describe("the operator's copy of the ledger", () => {
     listen();
     await hub.worker();
     // The facilitator, until it is let answer; what it says belongs to the hub that asked.
-    let mayAnswer = false;
+    const facilitator = { mayAnswer: false };
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
-      while (!mayAnswer) await scheduler.wait(5);
+      while (!facilitator.mayAnswer) await scheduler.wait(5);
       return Response.json({ success: false, errorReason: "insufficient_funds" });
     });
     const input = commitInput({ idempotency: { key: "order-1", fingerprint: "f" } });
@@ -97,7 +97,7 @@ describe("the operator's copy of the ledger", () => {
     const submitted = hub.stub.submit(input, payment.key, "0xaa");
     await until(async () => (await hub.sql("SELECT kind FROM payments"))[0]?.["kind"] === "settling", "settling");
     expect(await hub.sql("SELECT key, job_id FROM idempotency")).toEqual([{ key: "order-1", job_id: input.id }]);
-    mayAnswer = true;
+    facilitator.mayAnswer = true;
     expect(await submitted).toMatchObject({ ok: false, reason: "payment_failed" });
     // Only 201s are stored.
     expect(await hub.sql("SELECT key FROM idempotency")).toEqual([]);
