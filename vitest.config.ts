@@ -1,4 +1,5 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
+import { availableParallelism } from "node:os";
 import { buildPages } from "./scripts/build-pages.ts";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
@@ -34,6 +35,8 @@ export default defineConfig({
   test: {
     // What passing tests provoke on purpose is no news.
     silent: "passed-only",
+    // vitest would leave a core idle, of two.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     teardownTimeout: 20_000,
     reporters: process.env.CI ? ["default", ["json", { outputFile: ".state/test-results.json" }]] : ["default"],
     projects: [
