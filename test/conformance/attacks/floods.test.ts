@@ -9,8 +9,8 @@ import { fullWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
-/** An honest request takes milliseconds; on a busy machine, with floods around it, this. */
-const STILL_SERVED_MS = 3_000;
+/** How long the reference client waits for a TASK [SPEC]: who is served later is not served. An honest request takes milliseconds, but machines under test are noisy. */
+const STILL_SERVED_MS = 30_000;
 
 beforeAll(async () => {
   evm = await start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
