@@ -9,8 +9,7 @@ import { isPortFree } from "../../../scripts/port.ts";
 import { Api } from "./api.ts";
 
 const ROOT = process.env.CONFORMANCE_ROOT ?? join(import.meta.dirname, "../../..");
-/** Two runs at once on one machine want a port each to begin with. */
-const FIRST_PORT = Number(process.env.CONFORMANCE_PORT ?? 4_600);
+const FIRST_PORT = 4600;
 const PORTS_PER_FILE = 10;
 
 /** A running coordinator under test. */
