@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
@@ -9,8 +10,10 @@ import { fullWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
-/** How long the reference client waits for a TASK [SPEC]: who is served later is not served. An honest request takes milliseconds, but machines under test are noisy. */
-const STILL_SERVED_MS = 30_000;
+/** An honest request takes milliseconds; on a busy machine, with floods around it, this. */
+const STILL_SERVED_MS = 3_000;
+/** Between the jobs of an honest worker, which would keep no rate if it worked as fast as it can. */
+const HONEST_PAUSE_MS = 100;
 
 beforeAll(async () => {
   evm = await start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
@@ -85,7 +88,10 @@ describe("connections that go nowhere", () => {
     const flood = setInterval(() => raw.write(odd), 20);
     try {
       const until = Date.now() + 6_000;
-      while (Date.now() < until) expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+      while (Date.now() < until) {
+        expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
+        await delay(HONEST_PAUSE_MS);
+      }
     } finally {
       clearInterval(flood);
     }
