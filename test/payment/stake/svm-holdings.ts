@@ -1,16 +1,4 @@
 import {
-  type Address,
-  appendTransactionMessageInstructions,
-  type Blockhash,
-  createTransactionMessage,
-  getTransactionEncoder,
-  type Instruction,
-  pipe,
-  setTransactionMessageFeePayerSigner,
-  setTransactionMessageLifetimeUsingBlockhash,
-  signTransactionMessageWithSigners,
-} from "@solana/kit";
-import {
   findAssociatedTokenPda,
   getBurnInstruction,
   getCreateAssociatedTokenIdempotentInstruction,
@@ -20,9 +8,9 @@ import {
   getTokenDecoder,
   TOKEN_PROGRAM_ADDRESS,
 } from "@solana-program/token";
-import type { KeyPairSigner } from "@solana/kit";
+import type { Address, KeyPairSigner } from "@solana/kit";
 import { listen, readText, sendJson } from "../loopback.ts";
-import { svmSigner } from "../svm/chain.ts";
+import { runInstructions, svmSigner } from "../svm/chain.ts";
 import { Ledger } from "../svm/ledger.ts";
 
 /** Token-2022. */
@@ -61,18 +49,6 @@ export async function startSvmHoldings(): Promise<SvmHoldings> {
     ledger.setAccount({ address: mint[name], data, executable: false, lamports, programAddress: program, space: BigInt(data.length) });
   }
   const made = new Set<Address>();
-
-  async function run(instructions: readonly Instruction[]): Promise<void> {
-    const { blockhash, lastValidBlockHeight } = ledger.latestBlockhash(true);
-    const message = pipe(
-      createTransactionMessage({ version: 0 }),
-      (empty) => setTransactionMessageFeePayerSigner(bank, empty),
-      (paid) => setTransactionMessageLifetimeUsingBlockhash({ blockhash: blockhash as Blockhash, lastValidBlockHeight: BigInt(lastValidBlockHeight) }, paid),
-      (dated) => appendTransactionMessageInstructions(instructions, dated),
-    );
-    const landed = ledger.send(new Uint8Array(getTransactionEncoder().encode(await signTransactionMessageWithSigners(message))));
-    if (landed === null || landed.error !== null) throw new Error(`a transaction failed: ${JSON.stringify(landed?.error)}\n${landed?.logs.join("\n")}`);
-  }
 
   const account = async (owner: Address, token: TokenName): Promise<Address> => {
     const [address] = await findAssociatedTokenPda({ mint: mint[token], owner, tokenProgram: TOKENS[token].program });
@@ -113,14 +89,16 @@ export async function startSvmHoldings(): Promise<SvmHoldings> {
     async give(owner, token, amount) {
       const config = { programAddress: TOKENS[token].program };
       const ata = await account(owner, token);
-      await run([
+      await runInstructions(ledger, bank, [
         getCreateAssociatedTokenIdempotentInstruction({ payer: bank, ata, owner, mint: mint[token], tokenProgram: TOKENS[token].program }),
         getMintToInstruction({ mint: mint[token], token: ata, mintAuthority: bank, amount }, config),
       ]);
     },
     async burn(owner, token, amount) {
       const config = { programAddress: TOKENS[token].program };
-      await run([getBurnInstruction({ account: await account(owner.address, token), mint: mint[token], authority: owner, amount }, config)]);
+      await runInstructions(ledger, bank, [
+        getBurnInstruction({ account: await account(owner.address, token), mint: mint[token], authority: owner, amount }, config),
+      ]);
     },
     stop: () => rpc.close(),
   };

@@ -108,7 +108,7 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
 
   const give = async (to: Address, value: bigint, mints: readonly Address[]): Promise<void> => {
     const instructions = await Promise.all(mints.map((mint) => mintInstructions(bank, to, value, mint)));
-    await run(ledger, bank, instructions.flat());
+    await runInstructions(ledger, bank, instructions.flat());
   };
   const grants = [...payers.map(({ address }) => [address, balance] as const), [poor.address, poorBalance] as const];
   for (const [to, value] of [...grants, [payee.address, 0n] as const, [outsider.address, 0n] as const]) await give(to, value, tokens);
@@ -132,7 +132,9 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
     mint: (to, value) => give(to, value, [SVM_USDC]),
     async transfer(from, to, value) {
       const [source, destination] = await Promise.all([tokenAccount(from.address, SVM_USDC), tokenAccount(to, SVM_USDC)]);
-      await run(ledger, bank, [getTransferCheckedInstruction({ source, mint: SVM_USDC, destination, authority: from, amount: value, decimals: DECIMALS })]);
+      await runInstructions(ledger, bank, [
+        getTransferCheckedInstruction({ source, mint: SVM_USDC, destination, authority: from, amount: value, decimals: DECIMALS }),
+      ]);
     },
     expireBlockhashes: () => ledger.expireBlockhashes(),
     stop: () => rpc.close(),
@@ -166,7 +168,7 @@ function setMint(ledger: Ledger, address: Address, mintAuthority: Address): void
 }
 
 /** Signs and runs instructions. @throws when they fail */
-async function run(ledger: Ledger, feePayer: KeyPairSigner, instructions: readonly Instruction[]): Promise<void> {
+export async function runInstructions(ledger: Ledger, feePayer: KeyPairSigner, instructions: readonly Instruction[]): Promise<void> {
   const { blockhash, lastValidBlockHeight } = ledger.latestBlockhash(true);
   const message = pipe(
     createTransactionMessage({ version: 0 }),
