@@ -25,15 +25,24 @@ export function readModelList(value: unknown): ListedModel[] | undefined {
   }));
 }
 
-const NOT_FOR_CHAT = /embed|rerank|whisper|(^|[/-])bge-|all-minilm|clip|tts/i;
+/**
+ * The name under which a model is announced, shown and told to seekers: the last part of the runtime's own name for it, which may be a path of
+ * this machine (llama.cpp, vLLM and LM Studio list files and folders). A path says who uses the machine and how it is set up [JB7].
+ */
+export function modelName(id: string): string {
+  const parts = id.split(/[\\/]/).map((part) => part.trim());
+  return parts.findLast((part) => part !== "" && part !== "." && part !== "..") ?? "unnamed";
+}
+
+const NOT_FOR_CHAT = /embed|rerank|whisper|(^|-)bge-|all-minilm|clip|tts/i;
 /** Ollama lists models that run on its makers' servers, not here. */
 const REMOTE = /[:-]cloud$/i;
 
 /**
- * The model to use: the wanted one (`llama3.2` also means Ollama's `llama3.2:latest`), else the first that can chat and runs on this machine.
- * Undefined if there is none.
+ * The model to use: the wanted one (`llama3.2` also means Ollama's `llama3.2:latest`, a file name the file of a path), else the first that can
+ * chat and runs on this machine. Undefined if there is none.
  */
 export function chooseModel(models: readonly ListedModel[], wanted: string | undefined): ListedModel | undefined {
-  if (wanted !== undefined) return models.find(({ id }) => id === wanted) ?? models.find(({ id }) => id === `${wanted}:latest`);
-  return models.find(({ id }) => !NOT_FOR_CHAT.test(id) && !REMOTE.test(id));
+  if (wanted === undefined) return models.find(({ id }) => !NOT_FOR_CHAT.test(modelName(id)) && !REMOTE.test(id));
+  return models.find(({ id }) => id === wanted) ?? models.find(({ id }) => id === `${wanted}:latest`) ?? models.find(({ id }) => modelName(id) === wanted);
 }

@@ -1,5 +1,6 @@
 import { readChatPart } from "./chat-answer.ts";
 import { httpFailure } from "./http-failure.ts";
+import { modelName } from "./model-choice.ts";
 import { bodyText, eventData } from "./response-body.ts";
 import { DEFAULT_MAX_TOKENS, type GenerateOptions, type Generation, MAX_TOKENS_CAP, type Runtime, RuntimeError } from "./runtime.ts";
 import { VisibleText } from "./visible-text.ts";
@@ -8,8 +9,10 @@ import { VisibleText } from "./visible-text.ts";
 export type OpenAiCompatibleOptions = {
   /** With its version path and without a last slash, as `http://127.0.0.1:11434/v1`. */
   baseUrl: string;
+  /** As the server names it, which may be a path; requests carry this, everything else `modelName` of it. */
   model: string;
   name?: string;
+  /** All that the server offers, in its names too. */
   models?: readonly string[];
   /** Sent as a bearer token. */
   apiKey?: string;
@@ -31,8 +34,8 @@ export class OpenAiCompatible implements Runtime {
 
   constructor(options: OpenAiCompatibleOptions) {
     this.name = options.name ?? "openai-compatible";
-    this.model = options.model;
-    this.models = options.models ?? [options.model];
+    this.model = modelName(options.model);
+    this.models = [...new Set((options.models ?? [options.model]).map(modelName))];
     this.#options = options;
     this.#cap = Math.min(options.maxTokens ?? MAX_TOKENS_CAP, options.contextTokens ?? Infinity);
   }
@@ -67,7 +70,7 @@ export class OpenAiCompatible implements Runtime {
   async #request(prompt: string, options: GenerateOptions, signal: AbortSignal): Promise<Response> {
     const { baseUrl, apiKey, fetch = globalThis.fetch } = this.#options;
     const body = {
-      model: this.model,
+      model: this.#options.model,
       messages: [{ role: "user", content: prompt }],
       max_tokens: this.#maxTokens(options),
       stream: true,

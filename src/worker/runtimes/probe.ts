@@ -1,6 +1,6 @@
 import { parseJson } from "./chat-answer.ts";
 import { type Candidate, KNOWN_RUNTIMES, runtimeOfOwner } from "./known-runtimes.ts";
-import { chooseModel, type ListedModel, readModelList } from "./model-choice.ts";
+import { chooseModel, type ListedModel, modelName, readModelList } from "./model-choice.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
 import { bodyText } from "./response-body.ts";
 import { type Runtime, RuntimeError } from "./runtime.ts";
@@ -136,7 +136,8 @@ function refusal(status: number): string {
 }
 
 function listed(ids: readonly string[]): string {
-  return ids.length > 5 ? `${ids.slice(0, 5).join(", ")}, …` : ids.join(", ");
+  const names = [...new Set(ids.map(modelName))];
+  return names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ");
 }
 
 function hintFor(tried: readonly Attempt[], chosen: string | undefined, model = EXAMPLE_MODEL): string {

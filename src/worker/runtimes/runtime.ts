@@ -28,9 +28,9 @@ export type GenerateOptions = {
 export interface Runtime {
   /** "ollama", "llama.cpp", "lm-studio", "vllm", "openai-compatible", "embedded", … */
   readonly name: string;
-  /** The model that answers. */
+  /** The model that answers, by `modelName`: never a path. */
   readonly model: string;
-  /** All models the runtime offers. */
+  /** The names of all models the runtime offers. */
   readonly models: readonly string[];
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;
   /** Makes the runtime load its model; resolves when it has answered once. */

@@ -186,6 +186,8 @@ describe("[LLM8] the model", () => {
     ["runs on this machine", ["gpt-oss:120b-cloud", "glm-5:cloud", "qwen3:4b"], undefined, "qwen3:4b"],
     ["runs elsewhere if asked for by name", ["gpt-oss:120b-cloud"], "gpt-oss:120b-cloud", "gpt-oss:120b-cloud"],
     ["is missing", ["a", "b"], "c", undefined],
+    ["may be named by the file alone", ["/srv/a.gguf", "/srv/b.gguf"], "b.gguf", "b.gguf"],
+    ["is judged by its own name, not by the folder it lies in", ["/home/whisper/models/qwen3.gguf"], undefined, "qwen3.gguf"],
     ["is missing when none can chat", ["nomic-embed-text"], undefined, undefined],
   ])("%s", async (_title, models, model, expected) => {
     const found = await find({ 11434: serving(...models) }, model === undefined ? {} : { model });
@@ -197,6 +199,34 @@ describe("[LLM8] the model", () => {
     expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c", but a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
     expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or say --model <name>" });
     expect(runtimeOf(await find({ 11434: serving("a"), 1234: serving("c") }, { model: "c" }))).toMatchObject({ name: "lm-studio", model: "c" });
+  });
+
+  it.each([
+    ["llama3.2:1b", "llama3.2:1b"],
+    ["/home/anna/models/Qwen3-4B-Q4_K_M.gguf", "Qwen3-4B-Q4_K_M.gguf"],
+    ["../models/tiny.gguf", "tiny.gguf"],
+    ["C:\\Users\\Anna\\models\\phi-4.gguf", "phi-4.gguf"],
+    ["\\\\server\\share/mixed\\m.gguf", "m.gguf"],
+    ["meta-llama/Llama-3.2-1B-Instruct", "Llama-3.2-1B-Instruct"],
+    ["hf.co/bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M", "Llama-3.2-1B-Instruct-GGUF:Q4_K_M"],
+    ["/srv/llama-3/", "llama-3"],
+    ["/srv/llama-3/.", "llama-3"],
+    ["/", "unnamed"],
+  ])("[JB7] %s is told as %s, and asked for as it is", async (id, name) => {
+    const asked: unknown[] = [];
+    const noting = (request: Received, response: ServerResponse): unknown => {
+      if (request.path.endsWith("/chat/completions")) asked.push(JSON.parse(request.body).model);
+      return serving(id, `other/${name}`)(request, response);
+    };
+    const runtime = runtimeOf(await find({ 8080: noting }));
+    expect({ model: runtime.model, models: runtime.models }).toEqual({ model: name, models: [name] });
+    expect((await runtime.generate("Hello?", { signal })).model).toBe(name);
+    expect(asked).toEqual([id]);
+  });
+
+  it("[JB7] no path in what is said about a model that is missing", async () => {
+    const found = await find({ 8080: serving("/home/anna/a.gguf", "/home/anna/b.gguf") }, { model: "c" });
+    expect(found).toMatchObject({ tried: [{}, { why: 'has no model "c", but a.gguf, b.gguf' }, {}, {}, {}, {}, {}] });
   });
 
   it("[LLM4] its context and --max-tokens cap the tokens", async () => {
