@@ -1,3 +1,4 @@
+import { errorFacts, logError } from "../log.ts";
 import { OrderedPool } from "../dispatch/ordered-pool.ts";
 
 /** Times at which held requests have to be looked at, on one timer for all: an object dies at 10,000 of them [API6]. Ms since the epoch. */
@@ -28,7 +29,7 @@ export class Deadlines {
     this.#due.clear();
     for (const [id] of all) this.#order.remove(id);
     this.#disarm();
-    for (const [, due] of all) due();
+    for (const [, due] of all) look(due);
   }
 
   #arm(): void {
@@ -50,8 +51,17 @@ export class Deadlines {
       this.#order.remove(first.id);
       const due = this.#due.get(first.id);
       this.#due.delete(first.id);
-      due?.();
+      if (due !== undefined) look(due);
     }
     this.#arm();
+  }
+}
+
+/** A fault in one must not keep the timer from the others. */
+function look(due: () => void): void {
+  try {
+    due();
+  } catch (error) {
+    logError("deadline_failed", errorFacts(error));
   }
 }

@@ -1,6 +1,7 @@
 import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { errorFacts, logError } from "../log.ts";
 import { endedEvents } from "../stream/ended-events.ts";
 import { EventLog, type JobView } from "../stream/event-log.ts";
 import { eventStream, readLastEventId, STREAM_HEADERS } from "../stream/event-text.ts";
@@ -13,7 +14,8 @@ import type { Journal } from "./journal.ts";
 
 /**
  * The event streams of one hub [API6]: logs of the jobs that somebody reads or whose worker sends text, and their readers. A job that is
- * neither costs nothing here. A log stays after the job's end for who comes back late, until others need the room.
+ * neither costs nothing here. A log stays after the job's end for who comes back late, until others need the room. A fault in here is logged as
+ * `stream_failed` and ends streams, nothing else: the job, its worker's socket and the streams of other readers go on.
  */
 export class Streams {
   readonly #dispatcher: Dispatcher;
@@ -75,6 +77,12 @@ export class Streams {
     this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
   }
 
+  /** The end of this job is durable but cannot be read: its readers come back and ask for it again. */
+  lost(jobId: string): void {
+    const log = this.#live.get(jobId) ?? this.#ended.get(jobId);
+    if (log !== undefined) this.#forget(jobId, log);
+  }
+
   /** Forgets the jobs that have ended: what retention has emptied must not be told any more [LM3]. */
   clear(): void {
     for (const [jobId, log] of this.#ended) this.#forget(jobId, log);
@@ -95,7 +103,7 @@ export class Streams {
       this.#probe();
       return new Response(null, { status: 503 });
     }
-    const reader = new Reader(log, cursor, () => this.#left(jobId, reader));
+    const reader = new Reader(log, cursor, { closed: () => this.#left(jobId, reader), failed: (error) => logFault(jobId, error) });
     const readers = this.#readers.get(jobId) ?? new Set();
     this.#readers.set(jobId, readers.add(reader));
     this.#beatLater(reader);
@@ -130,7 +138,13 @@ export class Streams {
 
   #change(jobId: string, log: EventLog, change: (log: EventLog) => void): void {
     const before = log.bytes;
-    change(log);
+    try {
+      change(log);
+    } catch (error) {
+      logFault(jobId, error);
+      this.#bytes -= before;
+      return this.#discard(jobId);
+    }
     this.#bytes += log.bytes - before;
     this.#wake(jobId);
     this.#makeRoom();
@@ -156,8 +170,14 @@ export class Streams {
 
   /** Readers that had not come to the end come back and find it in the journal or in D1. */
   #forget(jobId: string, log: EventLog): void {
-    this.#ended.delete(jobId);
     this.#bytes -= log.bytes;
+    this.#discard(jobId);
+  }
+
+  /** Its readers come back and find a new log, or the end in the journal. */
+  #discard(jobId: string): void {
+    this.#live.delete(jobId);
+    this.#ended.delete(jobId);
     for (const reader of this.#readers.get(jobId) ?? []) reader.drop();
   }
 }
@@ -166,4 +186,9 @@ export class Streams {
 function viewOf(job: LiveJob): JobView {
   const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? { number: job.holders.length, key: job.phase.lease.key } : null;
   return { status: statusOf(job), attempt: job.attempts, lease };
+}
+
+/** A fault of this program in a stream of this job. */
+function logFault(jobId: string, error: unknown): void {
+  logError("stream_failed", { job: jobId.slice(0, 8), ...errorFacts(error) });
 }

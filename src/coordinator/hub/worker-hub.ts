@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
@@ -291,25 +292,28 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
-    for (const id of changed) {
-      this.#outbox.add(id);
-      this.#streams.changed(id);
-    }
+    for (const id of changed) this.#outbox.add(id);
     if (paid) this.#outbox.addPayments();
     this.#outbox.drainSoon();
     this.#arm();
+    for (const id of changed) this.#streams.changed(id);
     for (const [id, end] of ended) {
-      try {
-        const row = this.#journal.row(id);
-        if (row !== null && end.status === row.status) {
-          this.#recent.put(id, endedJob(row));
-          this.#streams.ended(row);
-        }
-      } catch (error) {
-        // A convenience only: the journal is asked again by whoever wants to know.
-        logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
-      }
+      this.#tellEnd(id, end.status);
       this.#waits.ended(id);
+    }
+  }
+
+  /** Tells the streams of a job how it ended, and keeps it at hand for the next poll. */
+  #tellEnd(id: string, status: JobStatus): void {
+    try {
+      const row = this.#journal.row(id);
+      if (row === null || row.status !== status) return this.#streams.lost(id);
+      this.#streams.ended(row);
+      this.#recent.put(id, endedJob(row));
+    } catch (error) {
+      // A convenience only: who wants to know asks the journal again.
+      logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
+      this.#streams.lost(id);
     }
   }
 

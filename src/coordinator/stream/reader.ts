@@ -5,9 +5,18 @@ import { COMMENT, eventPieces } from "./event-text.ts";
 
 const encoder = new TextEncoder();
 
+/** What a reader reports to the one who opened it. */
+export type ReaderEvents = {
+  /** Called once, when nothing more can be sent. */
+  closed: () => void;
+  /** Called after `closed`, when it ended because of a fault of this program. */
+  failed: (error: unknown) => void;
+};
+
 /**
  * One open stream. It keeps a place in the log and takes the next events only when the platform has passed on the ones before, so a reader that
- * is slow costs no memory: it finds the log further on, and a `reset` where what it missed is gone.
+ * is slow costs no memory: it finds the log further on, and a `reset` where what it missed is gone. No method throws: a fault of one reader ends
+ * that reader, and the others are still told.
  */
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>;
@@ -16,15 +25,17 @@ export class Reader {
   /** What is left of the event that is being sent, and its id. */
   #rest: string[] = [];
   #sending = 0;
+  /** Undefined once it has ended. */
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #moved = true;
-  readonly #closed: () => void;
+  /** Whether `#send` runs now. */
+  #busy = false;
+  readonly #events: ReaderEvents;
 
-  /** `onClose` is called once, when nothing more can be sent. */
-  constructor(log: EventLog, cursor: Cursor, onClose: () => void) {
+  constructor(log: EventLog, cursor: Cursor, events: ReaderEvents) {
     this.#log = log;
     this.#cursor = cursor;
-    this.#closed = onClose;
+    this.#events = events;
     this.stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -49,32 +60,50 @@ export class Reader {
 
   /** Shows the reader, and everything between here and there, that the stream is alive; not in the middle of an event. */
   comment(): void {
-    if (this.#rest.length === 0 && (this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(encoder.encode(COMMENT));
+    if (this.#rest.length > 0 || !this.#hasRoom()) return;
+    this.#rest = [COMMENT];
+    this.#send();
   }
 
   /** Whether the reader has something to take and has taken nothing since this was last asked. */
   isStuck(): boolean {
-    const stuck = !this.#moved && (this.#controller?.desiredSize ?? 0) <= 0;
+    const stuck = !this.#moved && !this.#hasRoom();
     this.#moved = false;
     return stuck;
   }
 
   /** Ends it before its time; a reader that is still there comes back and goes on where it was. Half an event at the end is none. */
   drop(): void {
-    // Not an error: that would be logged as a fault of the hub's.
-    this.#controller?.close();
+    const controller = this.#controller;
     this.#end();
+    try {
+      // Not an error: that would be logged as a fault of the hub's.
+      controller?.close();
+    } catch {
+      // The platform has broken the stream off already.
+    }
   }
 
+  #hasRoom(): boolean {
+    return (this.#controller?.desiredSize ?? 0) > 0;
+  }
+
+  /** Sends while there is room. `enqueue` calls `pull` before it returns when somebody waits for bytes: the loop that runs goes on instead. */
   #send(): void {
-    while (this.#controller !== undefined && (this.#controller.desiredSize ?? 0) > 0) {
-      const chunk = this.#chunk();
-      if (chunk !== "") this.#controller.enqueue(encoder.encode(chunk));
-      if (this.#cursor === DONE_ID && this.#rest.length === 0) {
-        this.#controller.close();
-        return this.#end();
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      while (this.#hasRoom()) {
+        const chunk = this.#chunk();
+        if (chunk !== "") this.#controller?.enqueue(encoder.encode(chunk));
+        if (this.#cursor === DONE_ID && this.#rest.length === 0) this.drop();
+        else if (chunk === "") break;
       }
-      if (chunk === "") return;
+    } catch (error) {
+      this.drop();
+      this.#events.failed(error);
+    } finally {
+      this.#busy = false;
     }
   }
 
@@ -105,7 +134,7 @@ export class Reader {
     if (this.#controller === undefined) return;
     this.#controller = undefined;
     this.#rest = [];
-    this.#closed();
+    this.#events.closed();
   }
 }
 

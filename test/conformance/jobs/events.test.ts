@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { newUser, task } from "../support/api.ts";
+import { llm, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { fullWorker } from "../support/worker.ts";
 
@@ -58,6 +58,28 @@ describe("event stream", () => {
     const late = await events(id, { "last-event-id": all.at(-2)?.id ?? "" });
     expect(late.at(-1)).toMatchObject({ event: "done" });
     expect(late.filter(({ event }) => event === "delta")).toEqual([]);
+  });
+
+  test.each([1, 2, 3])("[API6] %i readers of one streamed LLM job: each has every word and the end as it happens; nothing is logged", async (count) => {
+    const worker = await fullWorker(evm.socketUrl);
+    const id = await evm.api.commit(llm(newUser()), "fast");
+    const assign = await worker.assigned(id);
+    const words = ["One ", "two ", "three."];
+    const readers = await Promise.all(Array.from({ length: count }, () => fetch(`${evm.url}/v1/jobs/${id}/events`)));
+    const told = Promise.all(readers.map((response) => response.text()));
+    worker.ack(assign);
+    for (const [seq, word] of words.entries()) {
+      worker.progress(assign, seq, word);
+      await worker.settled();
+    }
+    expect(await worker.complete(id, words.join(""))).toMatchObject({ status: "accepted" });
+    for (const text of await told) {
+      expect(text.match(/"delta":"[^"]*"/g)).toEqual(words.map((word) => `"delta":"${word}"`));
+      expect(text.match(/^event: done$/gm)).toHaveLength(1);
+      // A comment comes every 15 s: one before the end means that the end came late.
+      expect(text.slice(text.lastIndexOf("event: delta"))).not.toMatch(/^:/m);
+    }
+    expect(evm.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   });
 
   test("[API6] an unknown job is 404", async () => {

@@ -1,10 +1,14 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { EventLog } from "../../../src/coordinator/stream/event-log.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { JobAssign } from "../../../src/protocol/worker-messages.ts";
+import { muteErrors } from "../support/errors.ts";
 import { EventReader, inShort } from "../support/event-reader.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 import { failingDb, failingHub, refusal, rest } from "../rest/rest.ts";
+
+afterEach(() => vi.restoreAllMocks());
 
 const LLM = { job_type: "LLM_INFER" };
 const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
@@ -105,6 +109,64 @@ describe("GET /v1/jobs/{id}/events", () => {
     const hub = new TestHub();
     const { body } = await hub.post("fast", { ...LLM, privacy_class: "PRIVATE" });
     expect((await (await follow(hub, String(body.job_id))).rest()).map(inShort)).toEqual(["status failed 0", "done failed"]);
+  });
+});
+
+describe("several readers of one job", () => {
+  test.each([2, 3])("[API6] %i that read all the time are told everything, and the end, at once; nothing is logged", async (count) => {
+    const errors = muteErrors();
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const readers = await Promise.all(Array.from({ length: count }, () => follow(hub, id)));
+    const told = Promise.all(readers.map((reader) => reader.rest()));
+    for (const [seq, text] of ["Grüße, ", "\u{1F600}"].entries()) {
+      say(worker, job, seq, text);
+      await worker.quiet();
+    }
+    await worker.complete(job, "Grüße, \u{1F600}");
+    for (const events of await told) {
+      expect(events.map(inShort)).toEqual([
+        ...["status assigned 1", "status running 1", "delta 1.0 Grüße, ", "delta 1.1 \u{1F600}"],
+        ...["status completed 1", "done completed"],
+      ]);
+      expect(events.at(-1)?.data).toEqual(await hub.job(id));
+    }
+    expect(errors.events()).toEqual([]);
+  });
+
+  test("[API6] a fault of one ends its stream alone: it is logged as such, and who comes back is told the rest", async () => {
+    const errors = muteErrors();
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const [one, two] = [await follow(hub, id), await follow(hub, id)];
+    const before = [await one.take(1), await two.take(1)];
+    vi.spyOn(EventLog.prototype, "next").mockImplementationOnce(() => {
+      throw new Error("damaged");
+    });
+    say(worker, job, 0, "text");
+    await worker.complete(job, "text");
+    const rest = ["status running 1", "delta 1.0 text", "status completed 1", "done completed"];
+    expect(await one.rest()).toEqual([]);
+    expect((await two.rest()).map(inShort)).toEqual(rest);
+    expect((await (await follow(hub, id, before[0]?.at(-1)?.id)).rest()).map(inShort)).toEqual(rest.slice(1));
+    expect(errors.events()).toEqual(["stream_failed"]);
+    // The worker's socket was not blamed for it.
+    await worker.quiet();
+  });
+
+  test("[API6, JB9] a fault of a job's whole stream costs the streams only: the result is kept, and who comes back is told it", async () => {
+    const errors = muteErrors();
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const readers = [await follow(hub, id), await follow(hub, id)];
+    for (const reader of readers) await reader.take(1);
+    vi.spyOn(EventLog.prototype, "end").mockImplementationOnce(() => {
+      throw new Error("damaged");
+    });
+    expect((await worker.complete(job, "text")).status).toBe("accepted");
+    for (const reader of readers) expect(await reader.rest()).toEqual([]);
+    expect((await (await follow(hub, id)).rest()).map(inShort)).toEqual(["status completed 1", "done completed"]);
+    expect(errors.events()).toEqual(["stream_failed"]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { muteErrors } from "../support/errors.ts";
+import { EventReader, inShort } from "../support/event-reader.ts";
 import { TestHub, commitInput, until } from "../support/worker-hub.ts";
 
 const OUTPUT = { summary: "s" };
@@ -315,17 +316,19 @@ describe("the hub's own storage", () => {
     expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 4 }]);
   });
 
-  test("[JB9] [WS10] after a commit that cannot be read again everyone is told all the same: acknowledgement, wait, alarm", async () => {
+  test("[JB9] [WS10] after a commit that cannot be read again everyone is told all the same: acknowledgement, wait, alarm, stream", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
     const job = await worker.assigned();
     const errors = muteErrors();
     const waiting = hub.request(`/v1/jobs/${id}?wait=20`);
+    const stream = new EventReader(await hub.fetch(new Request(`http://hub.test/v1/jobs/${id}/events`)));
     // The end is stored, and what is stored cannot be read.
     await hub.sql(`CREATE TRIGGER damage AFTER UPDATE OF ended_at ON jobs BEGIN UPDATE jobs SET created_at = 'x' WHERE id = new.id; END`);
     expect((await worker.complete(job)).status).toBe("accepted");
     await waiting;
+    expect((await stream.rest()).map(inShort)).toEqual(["status assigned 1"]);
     expect(errors.events()).toContain("end_unread");
     expect(await hub.alarmAt()).not.toBeNull();
     await hub.sql("DROP TRIGGER damage");

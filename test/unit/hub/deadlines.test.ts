@@ -1,0 +1,26 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { Deadlines } from "../../../src/coordinator/hub/deadlines.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+test("[API6] a fault in what is due keeps the timer from nothing else", async () => {
+  const log = vi.spyOn(console, "error").mockImplementation(() => {});
+  const deadlines = new Deadlines();
+  const now = Date.now();
+  const broken = (): never => {
+    throw new Error("damaged");
+  };
+  deadlines.add(now - 2, broken);
+  // In the same turn of the timer, and on the next one.
+  await new Promise<void>((resolve) => deadlines.add(now - 1, resolve));
+  deadlines.add(now - 1, broken);
+  await new Promise<void>((resolve) => deadlines.add(now + 5, resolve));
+  const far = now + 3_600_000;
+  deadlines.add(far, broken);
+  await new Promise<void>((resolve) => {
+    deadlines.add(far + 1, resolve);
+    // The clock was put back.
+    deadlines.passAll();
+  });
+  expect(log.mock.calls.map(([line]) => String(JSON.parse(String(line)).event))).toEqual(Array.from({ length: 3 }, () => "deadline_failed"));
+});
