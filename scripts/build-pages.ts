@@ -1,6 +1,6 @@
 /**
- * Makes the pages that the coordinator serves to browsers, in dist/pages: the worker at /worker, the user's side of a pairing at /pair. The same sources give the same bytes; a file that is
- * as it should be is left alone, so that a `wrangler dev` that serves it does not restart.
+ * Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the worker at /worker, the user's side of a pairing at /pair. The same
+ * sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -11,6 +11,7 @@ import { ROOT } from "./instance.ts";
 
 const WORKER = join(ROOT, "src", "worker", "browser");
 const PAIR = join(ROOT, "src", "pair-page");
+const HOME = join(ROOT, "src", "home-page");
 const TARGET = join(ROOT, "dist", "pages");
 
 /** Browsers of 2024 and later: what the sources use is not made older. */
@@ -24,7 +25,7 @@ export function buildPages(): Page[] {
   const worker = workerPages();
   const icon = worker.find(({ path }) => path === "worker/icon.svg");
   if (icon === undefined) throw new Error("there is no icon");
-  const pages = [...worker, ...pairPages(icon)];
+  const pages = [...worker, ...plainPage("pair", PAIR, icon), ...plainPage("home", HOME, icon)];
   write(pages);
   return pages;
 }
@@ -43,10 +44,11 @@ function workerPages(): Page[] {
   return [index, ...cached, worker];
 }
 
-function pairPages(icon: Page): Page[] {
-  const page = hashed("pair/page.js", bundle(PAIR, "main.ts", "esm"));
-  const style = hashed("pair/style.css", bundle(PAIR, "style.css"));
-  return [filled("pair", join(PAIR, "index.html"), { style, page, icon }), page, style];
+/** A page of one script and one style. */
+function plainPage(name: string, sources: string, icon: Page): Page[] {
+  const page = hashed(`${name}/page.js`, bundle(sources, "main.ts", "esm"));
+  const style = hashed(`${name}/style.css`, bundle(sources, "style.css"));
+  return [filled(name, join(sources, "index.html"), { style, page, icon }), page, style];
 }
 
 function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", define: Record<string, unknown> = {}): Uint8Array {

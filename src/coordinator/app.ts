@@ -10,7 +10,7 @@ import { everyAnswer } from "./routes/every-answer.ts";
 import { events } from "./routes/events.ts";
 import { health } from "./routes/health.ts";
 import { job } from "./routes/job.ts";
-import { page, pageFile } from "./routes/page.ts";
+import { favicon, home, page, pageFile } from "./routes/page.ts";
 import { quote } from "./routes/quote.ts";
 import { rated } from "./routes/rate.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
@@ -32,13 +32,17 @@ app.post("/v1/trust/claim", rated("trust"), claimPairing);
 app.get("/v1/trust/list", rated("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
 app.get("/docs", docsPage);
+app.get("/", home);
+app.get("/home/:file", pageFile("home"));
+app.get("/favicon.ico", favicon);
 app.get("/worker", page("worker"));
 app.get("/worker/:file", pageFile("worker"));
 app.get("/pair", page("pair"));
 app.get("/pair/:file", pageFile("pair"));
 
+// "/" is a page for browsers only: for everything else it stays unknown [API1].
 const methods = Map.groupBy(
-  app.routes.filter((route) => route.method !== "ALL"),
+  app.routes.filter((route) => route.method !== "ALL" && route.path !== "/"),
   (route) => route.path,
 );
 for (const [path, routes] of methods) app.all(path, allowOnly([...new Set(routes.map((route) => route.method))]));

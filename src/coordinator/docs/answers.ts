@@ -12,6 +12,7 @@ export const HEADERS: Record<string, Header> = {
   "PAYMENT-REQUIRED": { description: "What is wanted, as x402 version 2 has it: base64 of JSON.", schema: text },
   "PAYMENT-RESPONSE": { description: "What became of the payment: base64 of the x402 SettleResponse. Not there while it is not settled.", schema: text },
   "X-PAYMENT-RESPONSE": { description: "The same under its name in x402 version 1.", schema: text },
+  Vary: { description: "`Accept`: what the answer depends on.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
 

@@ -324,6 +324,36 @@ function pageFile(id: string, description: string, example: string): Operation {
   };
 }
 
+const homePage: Operation = {
+  operationId: "getHomePage",
+  tags: ["Service"],
+  summary: "What this address is, for browsers",
+  description: [
+    "For people: what this is, how many workers are online, a first command, and where to go. Only for requests whose `Accept` names `text/html`; for all",
+    "others the path is unknown. With `Upgrade: websocket` it is the worker socket.",
+  ].join(" "),
+  responses: {
+    "200": { description: "The page.", headers: headers("Vary"), content: { "text/html": { schema: { type: "string" } } } },
+    "304": { description: "The page is as `If-None-Match` says.", headers: headers("Vary") },
+    "404": json("The request does not ask for HTML, or this instance was deployed without pages.", "Error", { none: { error: "not_found" } }, "Vary"),
+    "500": shared("Internal"),
+  },
+};
+const homeFile = pageFile("Home", "Script and style. Their names carry a hash of their content, so they never change.", "page-0123456789ab.js");
+
+const favicon: Operation = {
+  operationId: "getFavicon",
+  tags: ["Service"],
+  summary: "The icon of this service",
+  description: "For browsers, which ask for it by themselves.",
+  responses: {
+    "200": { description: "A PNG of 192 × 192 pixels.", headers: headers(), content: { "image/png": { schema: { type: "string" } } } },
+    "304": { description: "The icon is as `If-None-Match` says.", headers: headers() },
+    "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
+    "500": shared("Internal"),
+  },
+};
+
 const workerPage = page("Worker", "A worker for browsers and phones", "For people: whoever opens it can let this device do TASK jobs.");
 const workerFile = pageFile("Worker", "Scripts, style, icons and manifest. Those with a hash in their name never change.", "manifest.webmanifest");
 const pairPage = page(
@@ -346,6 +376,9 @@ export const PATHS: OpenApiDocument["paths"] = {
   "/v1/trust/list": { get: list },
   "/openapi.json": { get: openapi },
   "/docs": { get: docs },
+  "/": { get: homePage },
+  "/home/{file}": { get: homeFile },
+  "/favicon.ico": { get: favicon },
   "/worker": { get: workerPage },
   "/worker/{file}": { get: workerFile },
   "/pair": { get: pairPage },

@@ -20,7 +20,7 @@ export function docsPage(document: OpenApiDocument): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} API ${escapeHtml(version)}</title>
 <meta name="description" content="${escapeHtml(summary)}">
-<link rel="icon" href="data:,">
+<link rel="icon" href="/favicon.ico" type="image/png">
 <style>${STYLE}</style>
 </head>
 <body>

@@ -71,7 +71,7 @@ describe("headers of every answer", () => {
 describe("paths and methods", () => {
   test.each([
     ...["/", "/v1", "/v1/", "/v2/health", "/v1/health/", "/V1/health", "//v1/health", "/v1%2Fhealth", "/v1/jobs/", "/v1/jobs/commit/", "/v1/trust"],
-    ...["/v1/jobs/commit/slow", `/v1/jobs/${ID}/`, `/v1/jobs/${ID}/more`, "/favicon.ico", "/%", "/%E0%A4%A", `/${"a".repeat(16_000)}`],
+    ...["/v1/jobs/commit/slow", `/v1/jobs/${ID}/`, `/v1/jobs/${ID}/more`, "/favicon.icon", "/%", "/%E0%A4%A", `/${"a".repeat(16_000)}`],
   ])("[API1] GET %s is 404 not_found", async (path) => {
     expect(await refusal(await rest(path), 404)).toBe("not_found");
   });

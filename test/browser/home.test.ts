@@ -1,0 +1,136 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { findings, tabOrder } from "./findings.ts";
+import { askedOrigins, openPage, Tab, tabComplaints } from "./tab.ts";
+import { WorkerTab } from "./worker-tab.ts";
+
+/** The narrowest phone that is promised, and the widest zoom on it that WCAG 1.4.10 asks for. */
+const WIDTHS = [360, 320];
+
+const run = promisify(execFile);
+
+let browser: Browser;
+let free: Coordinator;
+let paid: Coordinator;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, free, paid] = await Promise.all([
+      launchChromium(),
+      launchCoordinator("svm"),
+      launchCoordinator("evm", { TESTNET_MODE: "false", EVM_FACILITATOR: "http://127.0.0.1:9" }),
+    ]);
+  });
+
+  afterEach(() => context.close());
+
+  afterAll(() => {
+    expect(tabComplaints()).toEqual([]);
+    expect(askedOrigins().toSorted()).toEqual([free.url, paid.url].toSorted());
+  });
+
+  async function open(where: Coordinator, options: Parameters<Browser["newContext"]>[0] = {}): Promise<Tab> {
+    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", ...options });
+    return new Tab(await openPage(context, where.url));
+  }
+
+  /** What the page's command prints when a shell runs it as it is copied. */
+  async function pasted(tab: Tab): Promise<unknown> {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await tab.press("Copy");
+    await tab.says("#copy", "Copied");
+    const command = await tab.page.evaluate(() => navigator.clipboard.readText());
+    expect(command).toBe(await tab.page.locator("#command").innerText());
+    return JSON.parse((await run("sh", ["-c", command])).stdout);
+  }
+
+  it("[API1] counts the workers while it is looked at, and its command does a job when a shell runs it", async () => {
+    const tab = await open(free);
+    await tab.says("#workers", "0", true);
+    await tab.says("#no-worker", "No worker is online.");
+
+    const worker = await WorkerTab.open(context, `${free.url}/worker`);
+    await worker.press("Start");
+    await worker.shows("Ready");
+    await tab.says("#workers", "1", true);
+    expect(await tab.text("#no-worker")).toBe("");
+    expect(await pasted(tab)).toMatchObject({
+      job: { status: "completed", result: { sentiment: "positive" }, receipt: { provider_pubkey: await worker.key() } },
+    });
+
+    await worker.page.close();
+    await tab.says("#workers", "0", true);
+  });
+
+  it("[PY1] says where jobs are paid that its command answers 402, and so it does", async () => {
+    const tab = await open(paid);
+    expect(await tab.text("#main")).toContain("It answers 402");
+    expect(await pasted(tab)).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
+    await tab.page.getByRole("link", { name: "how to pay" }).click();
+    expect(await tab.page.locator("#commitCheap").isVisible()).toBe(true);
+  });
+
+  it("says that the coordinator does not answer, and counts again when it does", async () => {
+    const tab = await open(free);
+    await tab.says("#workers", "0", true);
+    await context.setOffline(true);
+    await tab.says("#trouble", "does not answer");
+    expect(await tab.text("#workers")).toBe("–");
+    await context.setOffline(false);
+    await tab.says("#workers", "0", true);
+    expect(await tab.text("#trouble")).toBe("");
+  });
+
+  it("shows what is needed without a script", async () => {
+    const tab = await open(free, { javaScriptEnabled: false });
+    expect(await tab.page.locator("#command").innerText()).toContain(`curl -s ${free.url}/v1/jobs/commit/cheap`);
+    expect(await tab.text("noscript")).toContain("/v1/health");
+  });
+
+  it.each(["light", "dark"] as const)("axe finds nothing wrong in %s, and nothing is wider than a narrow phone", async (colorScheme) => {
+    for (const where of [free, paid]) {
+      const tab = await open(where, { colorScheme });
+      await tab.says("#no-worker", "No worker is online.");
+      expect(await findings(tab.page)).toEqual([]);
+      for (const width of WIDTHS) {
+        await tab.page.setViewportSize({ width, height: 740 });
+        expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+      }
+    }
+  });
+
+  it("everything is reached by keyboard, in the order in which it is read, with a visible focus", async () => {
+    const tab = await open(free);
+    await tab.says("#no-worker", "No worker is online.");
+    expect(await tabOrder(tab.page)).toEqual(["Skip to content", "/worker", "Copy", "/docs", "/openapi.json", "/worker", "/pair"]);
+  });
+
+  it.each(["/", "/docs", "/worker", "/pair", "/openapi.json", "/v1/health"])(
+    "[API8] no browser has anything to complain about at %s, its icon included",
+    async (path) => {
+      context = await browser.newContext();
+      const page = await context.newPage();
+      const said: string[] = [];
+      page.on("console", (message) => said.push(message.text()));
+      page.on("response", (response) => response.status() >= 400 && said.push(`${response.status()} ${response.url()}`));
+      page.on("requestfailed", (request) => said.push(`failed ${request.url()}`));
+      await page.goto(`${free.url}${path}`, { waitUntil: "networkidle" });
+      // Headless Chromium draws no icon, so it is loaded as the tab's title bar would, under the page's own policy.
+      const icon = (await page.locator("link[rel=icon]").count()) === 0 ? "/favicon.ico" : await page.locator("link[rel=icon]").getAttribute("href");
+      const width = await page.evaluate(async (src) => {
+        const image = document.createElement("img");
+        image.src = src;
+        await image.decode().catch(() => undefined);
+        return image.naturalWidth;
+      }, icon ?? "");
+      expect(width).toBeGreaterThan(0);
+      expect(said).toEqual([]);
+    },
+  );
+});
