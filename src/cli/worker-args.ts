@@ -1,3 +1,4 @@
+import { LIMITS } from "../protocol/limits.ts";
 import { KEY_ARGS } from "./key-option.ts";
 
 /** Where a worker's coordinators, key and configuration are. */
@@ -15,6 +16,11 @@ export const WORKER_ARGS = {
   ...WORKER_PLACE_ARGS,
   "llm-url": { type: "string", valueHint: "url", description: "LLM server with an OpenAI-compatible API; default: search this machine" },
   model: { type: "string", valueHint: "name", description: "Model to answer with; default: the server's first" },
+  "max-tokens": {
+    type: "string",
+    valueHint: "n",
+    description: `Most tokens of one answer, whatever the job asks for; default ${LIMITS.workerMaxTokens}`,
+  },
   runtime: { type: "string", valueHint: "embedded", description: "`embedded`: run llama.cpp in a child process" },
   "model-file": { type: "string", valueHint: "file", description: "GGUF file for the embedded runtime" },
   "tasks-only": { type: "boolean", description: "Take no LLM_INFER jobs" },

@@ -6,14 +6,17 @@ import { defaultKeyFile } from "../worker/node/key-file.ts";
 import type { LlmWish } from "../worker/node/llm-finder.ts";
 import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics-server.ts";
 import { configFile, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
+import { readCount } from "./run-option.ts";
 import { coordinatorUrls } from "./url-option.ts";
 
 /** The options of the `worker` commands, as they were said. */
 export type WorkerOptions = {
   "llm-url"?: string | undefined;
   model?: string | undefined;
+  "max-tokens"?: string | undefined;
   runtime?: string | undefined;
   "model-file"?: string | undefined;
   "tasks-only"?: boolean | undefined;
@@ -51,7 +54,7 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   const name = args.name ?? config?.name;
   return {
     coordinators: coordinatorPlaces(urls, args.network, config),
-    wish: wishOf(args, config),
+    wish: withMaxTokens(wishOf(args, config), args["max-tokens"], config),
     name,
     folder,
     keyFile: key === undefined ? defaultKeyFile(folder) : resolve(key),
@@ -96,6 +99,12 @@ function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | nul
   if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };
   if (llmUrl === undefined && model === undefined && config !== null) return configuredWish(config.llm);
   return { kind: "found", ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) };
+}
+
+/** The limit of tokens stands beside the choice of an LLM: saying one leaves the other as it is configured. */
+function withMaxTokens(wish: LlmWish | null, said: string | undefined, config: WorkerConfig | null): LlmWish | null {
+  const maxTokens = readCount("max-tokens", said, 1, LIMITS.maxTokens) ?? config?.max_tokens;
+  return wish === null || maxTokens === undefined ? wish : { ...wish, maxTokens };
 }
 
 function configuredWish(llm: WorkerConfig["llm"]): LlmWish | null {

@@ -11,7 +11,7 @@ const DAY = 24 * 60 * 60 * 1_000;
 const LIMIT_LINES = [
   `Request body: ${LIMITS.bodyBytes / KiB} KiB, nesting ${LIMITS.jsonDepth} deep.`,
   `\`prompt\` and \`input\`: ${LIMITS.textBytes / KiB} KiB of UTF-8.`,
-  `\`max_tokens\`: 1 to ${LIMITS.maxTokens}.`,
+  `\`max_tokens\`: 1 to ${LIMITS.maxTokens}, ${LIMITS.defaultMaxTokens} where it is left out; a worker gives at most ${LIMITS.workerMaxTokens}, unless its owner says otherwise.`,
   `\`user_id\`: 1 to ${LIMITS.userIdChars} characters, no control characters.`,
   `Waiting jobs: ${LIMITS.queuedJobsPerUser} per user, ${LIMITS.queuedJobs} in all.`,
   `\`wait\`: ${MAX_WAIT_SECONDS} s.`,

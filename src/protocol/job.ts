@@ -61,7 +61,16 @@ export const LlmPayload = z
   .looseObject({
     job_type: z.literal("LLM_INFER").optional(),
     prompt: Text,
-    max_tokens: z.int().min(1).max(LIMITS.maxTokens).optional(),
+    max_tokens: z
+      .int()
+      .min(1)
+      .max(LIMITS.maxTokens)
+      .optional()
+      .meta({
+        description:
+          `Most tokens of the answer; ${LIMITS.defaultMaxTokens} where it is left out. A worker may give fewer (${LIMITS.workerMaxTokens} unless its owner says otherwise): ` +
+          "an answer that was cut has `finish_reason` `length`.",
+      }),
   })
   .meta({ id: "LlmPayload" });
 /** Payload of an LLM_INFER job; other members travel on unchanged [WS8]. */

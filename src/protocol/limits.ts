@@ -30,6 +30,10 @@ export const LIMITS = {
   idempotencyKeyChars: 255,
   /** Largest `max_tokens`. */
   maxTokens: 32_768,
+  /** Tokens of an LLM answer when the job names no `max_tokens`. */
+  defaultMaxTokens: 512,
+  /** Tokens that a worker of this package gives one answer at most, whatever `max_tokens` says; its owner may change it (`--max-tokens`). */
+  workerMaxTokens: 4_096,
   /** Jobs of one user that wait for a worker. */
   queuedJobsPerUser: 1_000,
   /** Jobs of one hub that wait for a worker. */

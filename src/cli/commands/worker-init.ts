@@ -58,7 +58,7 @@ function keyOf({ keyFile }: WorkerPlan): Extract<KeyReading, { ok: true }> {
 
 function configOf(
   { coordinators, name, wish }: Setup,
-  { config, keyFile }: WorkerPlan,
+  { config, keyFile, wish: planned }: WorkerPlan,
   args: { key?: string | undefined; metrics?: string | undefined },
 ): WorkerConfig {
   // Whole, because the worker may be started from another folder.
@@ -69,6 +69,7 @@ function configOf(
     coordinators: coordinators.map(({ url, network }) => ({ url, ...(network !== undefined && { network }) })),
     ...(name !== "" && { name }),
     llm: configOfWish(wish),
+    ...(planned?.maxTokens !== undefined && { max_tokens: planned.maxTokens }),
     ...(key !== undefined && { key }),
     ...(metrics !== undefined && { metrics }),
   };

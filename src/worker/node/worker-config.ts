@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as z from "zod";
+import { LIMITS } from "../../protocol/limits.ts";
 import { makeFolder } from "./config-folder.ts";
 
 const Url = z.string().refine((text) => /^wss?:$/.test(URL.parse(text)?.protocol ?? ""), "must be a ws: or wss: URL");
@@ -16,6 +17,8 @@ export const WorkerConfig = z.strictObject({
     z.strictObject({ kind: z.literal("embedded"), model_file: z.string().min(1).optional() }),
     z.strictObject({ kind: z.literal("none") }),
   ]),
+  /** The most tokens of one answer. */
+  max_tokens: z.int().min(1).max(LIMITS.maxTokens).optional(),
   /** Key file, if it is not `worker.key` beside this file. */
   key: z.string().min(1).optional(),
   metrics: z.string().min(1).optional(),

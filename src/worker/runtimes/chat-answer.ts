@@ -13,6 +13,15 @@ export type ChatPart = {
 /** What an error body says: a message short enough for a log line, and its codes. */
 export type Failure = { message: string; codes: string };
 
+/** Every word for an answer that came to its own end, and for one that reached the limit of tokens or of the context [LLM12]. */
+const FINISHED: Readonly<Record<string, ChatPart["finishReason"]>> = {
+  ...{ stop: "stop", eos: "stop", eos_token: "stop", end_turn: "stop", stop_sequence: "stop" },
+  ...{ length: "length", max_tokens: "length", model_length: "length" },
+};
+/** The runtime withheld the answer, or what was left of it. */
+const REFUSED = ["content_filter", "safety"];
+const CONTEXT_EXCEEDED = /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long/i;
+
 const Text = z.string().nullish();
 const Message = z.object({ content: Text, reasoning: Text, reasoning_content: Text });
 const Count = z.int().nonnegative();
@@ -32,18 +41,33 @@ export function readChatPart(json: string): ChatPart {
   const value = parseJson(json);
   if (value === undefined) throw new RuntimeError("runtime_error", "the runtime sent broken JSON");
   const failure = readFailure(value);
-  if (failure) throw new RuntimeError("runtime_error", `the runtime reports: ${failure.message}`);
+  if (failure) {
+    throw new RuntimeError(isContextExceeded(failure) ? "context_length_exceeded" : "runtime_error", `the runtime reports: ${failure.message}`);
+  }
   const answer = Answer.safeParse(value);
   if (!answer.success) throw new RuntimeError("runtime_error", "the runtime answered JSON that is no chat completion", { cause: answer.error });
   const choice = answer.data.choices[0];
   const message = choice?.delta ?? choice?.message;
-  const finish = choice?.finish_reason;
   return {
     content: message?.content ?? "",
     reasoning: message?.reasoning_content ?? message?.reasoning ?? "",
-    finishReason: finish === "length" ? "length" : finish ? "stop" : undefined,
+    finishReason: readFinish(choice?.finish_reason),
     usage: answer.data.usage ?? undefined,
   };
+}
+
+/** Only an answer that says how it ended is whole, or cut where it says so. */
+function readFinish(word: string | null | undefined): ChatPart["finishReason"] {
+  if (word === undefined || word === null || word === "") return undefined;
+  const finish = FINISHED[word.toLowerCase()];
+  if (finish !== undefined) return finish;
+  if (REFUSED.includes(word.toLowerCase())) throw new RuntimeError("content_refused", "the runtime's content filter withheld the answer");
+  throw new RuntimeError("runtime_error", `the answer is not whole: the runtime ended it with ${JSON.stringify(word.slice(0, 40))}`);
+}
+
+/** Whether a runtime says that prompt and answer do not fit its context. */
+export function isContextExceeded({ codes, message }: Failure): boolean {
+  return CONTEXT_EXCEEDED.test(`${codes} ${message}`);
 }
 
 /** Reads the error body of OpenAI, Ollama, llama.cpp or vLLM; undefined if the value is none. */

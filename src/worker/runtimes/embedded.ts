@@ -37,6 +37,7 @@ export class Embedded implements Runtime {
   readonly name = "embedded";
   readonly model: string;
   readonly models: readonly string[];
+  readonly contextTokens: number | undefined;
   /** The base URL of its OpenAI-compatible server. */
   readonly url: string;
   readonly #child: ChildProcess;
@@ -46,6 +47,7 @@ export class Embedded implements Runtime {
     this.url = url;
     this.model = server.model;
     this.models = server.models;
+    this.contextTokens = server.contextTokens;
     this.#child = child;
     this.#server = server;
   }

@@ -1,8 +1,10 @@
+import { LIMITS } from "../../protocol/limits.ts";
 import { readChatPart } from "./chat-answer.ts";
 import { httpFailure } from "./http-failure.ts";
 import { modelName } from "./model-choice.ts";
 import { bodyText, eventData } from "./response-body.ts";
-import { DEFAULT_MAX_TOKENS, type GenerateOptions, type Generation, MAX_TOKENS_CAP, type Runtime, RuntimeError } from "./runtime.ts";
+import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "./runtime.ts";
+import { TokenCount } from "./token-count.ts";
 import { VisibleText } from "./visible-text.ts";
 
 /** How to reach an OpenAI-compatible server and what it is. */
@@ -16,7 +18,7 @@ export type OpenAiCompatibleOptions = {
   models?: readonly string[];
   /** Sent as a bearer token. */
   apiKey?: string;
-  /** The most tokens one job gets; default MAX_TOKENS_CAP. */
+  /** The most tokens one job gets; default LIMITS.workerMaxTokens. */
   maxTokens?: number;
   /** The model's context, when the server tells it; caps the tokens too. */
   contextTokens?: number;
@@ -28,6 +30,7 @@ export class OpenAiCompatible implements Runtime {
   readonly name: string;
   readonly model: string;
   readonly models: readonly string[];
+  readonly contextTokens: number | undefined;
   readonly #options: OpenAiCompatibleOptions;
   readonly #cap: number;
   readonly #closed = new AbortController();
@@ -36,8 +39,9 @@ export class OpenAiCompatible implements Runtime {
     this.name = options.name ?? "openai-compatible";
     this.model = modelName(options.model);
     this.models = [...new Set((options.models ?? [options.model]).map(modelName))];
+    this.contextTokens = options.contextTokens;
     this.#options = options;
-    this.#cap = Math.min(options.maxTokens ?? MAX_TOKENS_CAP, options.contextTokens ?? Infinity);
+    this.#cap = Math.min(options.maxTokens ?? LIMITS.workerMaxTokens, options.contextTokens ?? Infinity);
   }
 
   /** Streams an answer. An answer without visible text is a `runtime_error`. */
@@ -60,19 +64,32 @@ export class OpenAiCompatible implements Runtime {
     const signal = AbortSignal.any([options.signal, this.#closed.signal]);
     try {
       signal.throwIfAborted();
-      return await this.#read(prompt, await this.#request(prompt, options, signal), { ...options, signal });
+      return await this.#read(prompt, await this.#fittingRequest(prompt, options, signal), { ...options, signal });
     } catch (error) {
       // However the break showed itself, an abort is an abort.
       throw signal.aborted ? new RuntimeError("aborted", "the generation was aborted", { cause: error }) : error;
     }
   }
 
-  async #request(prompt: string, options: GenerateOptions, signal: AbortSignal): Promise<Response> {
+  /**
+   * Some servers (vLLM, OpenAI) refuse a prompt that fits because prompt and `max_tokens` together do not. Without the number they give what room
+   * there is, and the answer is cut here.
+   */
+  async #fittingRequest(prompt: string, options: GenerateOptions, signal: AbortSignal): Promise<Response> {
+    try {
+      return await this.#request(prompt, this.#maxTokens(options), signal);
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "context_length_exceeded") return await this.#request(prompt, undefined, signal);
+      throw error;
+    }
+  }
+
+  async #request(prompt: string, maxTokens: number | undefined, signal: AbortSignal): Promise<Response> {
     const { baseUrl, apiKey, fetch = globalThis.fetch } = this.#options;
     const body = {
       model: this.#options.model,
       messages: [{ role: "user", content: prompt }],
-      max_tokens: this.#maxTokens(options),
+      max_tokens: maxTokens,
       stream: true,
       stream_options: { include_usage: true },
     };
@@ -90,10 +107,11 @@ export class OpenAiCompatible implements Runtime {
     return response;
   }
 
-  async #read(prompt: string, response: Response, { onDelta, onActivity, signal }: GenerateOptions): Promise<Generation> {
+  async #read(prompt: string, response: Response, options: GenerateOptions): Promise<Generation> {
+    const { onDelta, onActivity, signal } = options;
     const visible = new VisibleText();
+    const count = new TokenCount(this.#maxTokens(options));
     let text = "";
-    let generated = "";
     let usage: Generation["usage"] | undefined;
     let finishReason: Generation["finishReason"] | undefined;
     const show = (delta: string): void => {
@@ -101,47 +119,42 @@ export class OpenAiCompatible implements Runtime {
       text += delta;
       onDelta?.(delta);
     };
-    for await (const data of answerData(response)) {
-      if (data === "[DONE]") {
-        finishReason ??= "stop";
-        break;
-      }
+    for await (const { data, streamed } of answerData(response)) {
+      if (data === "[DONE]") break;
       const part = readChatPart(data);
       onActivity?.();
-      generated += part.reasoning + part.content;
-      show(visible.push(part.content));
-      finishReason = part.finishReason ?? finishReason;
       usage = part.usage ?? usage;
+      const taken = streamed ? count.take(part) : count.takeWhole(part);
+      show(visible.push(taken.content));
+      if (taken.cut) {
+        finishReason = "length";
+        break;
+      }
+      finishReason = part.finishReason ?? finishReason;
       // The rest may have arrived already: no delta follows an abort.
       signal.throwIfAborted();
     }
-    if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended before the answer did");
-    show(visible.end());
+    // [DONE] alone does not say whether the answer is whole [LLM12].
+    if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended without a finish_reason: the answer may not be whole");
+    show(visible.push(count.rest()) + visible.end());
     signal.throwIfAborted();
-    usage ??= { prompt_tokens: estimatedTokens(prompt), completion_tokens: estimatedTokens(generated) };
-    return { text, model: this.model, usage, finishReason };
+    return { text, model: this.model, usage: count.usage(usage, prompt), finishReason };
   }
 
   #maxTokens(options: GenerateOptions): number {
-    return Math.min(options.maxTokens ?? DEFAULT_MAX_TOKENS, this.#cap);
+    return Math.min(options.maxTokens ?? LIMITS.defaultMaxTokens, this.#cap);
   }
 }
 
 /** The JSON texts of an answer: many of a stream, one of a server that does not stream. */
-async function* answerData(response: Response): AsyncGenerator<string, void, undefined> {
+async function* answerData(response: Response): AsyncGenerator<{ data: string; streamed: boolean }, void, undefined> {
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("text/event-stream")) {
-    yield* eventData(response);
+    for await (const data of eventData(response)) yield { data, streamed: true };
   } else if (type.includes("json")) {
-    yield await bodyText(response);
-    yield "[DONE]";
+    yield { data: await bodyText(response), streamed: false };
   } else {
     await response.body?.cancel();
     throw new RuntimeError("runtime_error", `the answer is ${type || "of no type"}: this is no OpenAI-compatible server`);
   }
-}
-
-/** Tokens of a text when the server does not count them: one for every four bytes of UTF-8, rounded up. */
-function estimatedTokens(text: string): number {
-  return Math.ceil(new TextEncoder().encode(text).length / 4);
 }

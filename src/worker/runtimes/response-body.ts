@@ -26,7 +26,7 @@ export async function bodyText(response: Response): Promise<string> {
   let whole = "";
   for await (const text of decoded(response)) {
     whole += text;
-    if (whole.length > MAX_BODY_BYTES) throw new RuntimeError("runtime_error", "the answer of the runtime is too long");
+    if (whole.length > MAX_BODY_BYTES) throw new RuntimeError("output_too_large", "the answer of the runtime is too long", { retryable: false });
   }
   return whole;
 }
@@ -50,5 +50,5 @@ async function* decoded(response: Response): AsyncGenerator<string, void, undefi
 }
 
 function refuseOverflow(error: { type: string }): void {
-  if (error.type === "max-buffer-size-exceeded") throw new RuntimeError("runtime_error", "the runtime sent an event that is too long");
+  if (error.type === "max-buffer-size-exceeded") throw new RuntimeError("output_too_large", "the runtime sent an event that is too long", { retryable: false });
 }

@@ -1,10 +1,4 @@
-/** Tokens of an answer when the job does not say how many. */
-export const DEFAULT_MAX_TOKENS = 512;
-
-/** The most tokens a worker gives to one job unless its owner says otherwise. */
-export const MAX_TOKENS_CAP = 4096;
-
-/** One finished answer. `length` means that the token limit ended it. */
+/** One finished answer. `length` means that the limit of tokens or of the context ended it, `stop` that it is whole. */
 export type Generation = {
   text: string;
   model: string;
@@ -14,7 +8,7 @@ export type Generation = {
 
 /** What a job asks of one generation. */
 export type GenerateOptions = {
-  /** Most tokens to generate; the runtime's own cap applies too. */
+  /** Most tokens to generate, LIMITS.defaultMaxTokens if left out; the runtime's own cap applies too. */
   maxTokens?: number;
   /** Aborting it ends the generation in the runtime, not only the waiting for it. */
   signal: AbortSignal;
@@ -32,6 +26,8 @@ export interface Runtime {
   readonly model: string;
   /** The names of all models the runtime offers. */
   readonly models: readonly string[];
+  /** Tokens that prompt and answer of `model` may have together; undefined where the runtime does not tell. */
+  readonly contextTokens?: number | undefined;
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;
   /** Makes the runtime load its model; resolves when it has answered once. */
   warmUp(signal: AbortSignal): Promise<void>;
@@ -39,8 +35,17 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
-/** Why a runtime failed; stable. */
-export type RuntimeErrorCode = "runtime_unreachable" | "runtime_error" | "model_missing" | "aborted";
+/** Why a runtime failed; stable, and the `error` of a `job_failed` [WS9]. */
+export type RuntimeErrorCode =
+  | "runtime_unreachable"
+  | "runtime_error"
+  | "model_missing"
+  | "aborted"
+  /** Prompt and answer do not fit the context; another worker's may be larger. */
+  | "context_length_exceeded"
+  /** A content filter withheld the answer; another worker's model may give one. */
+  | "content_refused"
+  | "output_too_large";
 
 /** A failure of a runtime. `retryable` says whether the same job may succeed, here later or on another worker. */
 export class RuntimeError extends Error {

@@ -47,5 +47,6 @@ async function runLlmJob(llm: Pick<Runtime, "generate"> | undefined, run: Run, {
     onActivity: () => onProgress(""),
   });
   const { completion_tokens, prompt_tokens } = generation.usage;
-  return { ok: true, output: { model: generation.model, output: generation.text, usage: { completion_tokens, prompt_tokens } }, tokens: completion_tokens };
+  const { finishReason: finish_reason, model, text: output } = generation;
+  return { ok: true, output: { finish_reason, model, output, usage: { completion_tokens, prompt_tokens } }, tokens: completion_tokens };
 }

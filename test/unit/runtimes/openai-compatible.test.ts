@@ -17,6 +17,11 @@ async function answerOf(...events: unknown[]): Promise<ReturnType<OpenAiCompatib
   return runtimeAt(baseUrl).generate("Hello?", { signal });
 }
 
+async function answerWithin(maxTokens: number, ...events: unknown[]): ReturnType<OpenAiCompatible["generate"]> {
+  const { baseUrl } = await serve((_request, response) => stream(response, ...events.map((data) => event(data))));
+  return runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens });
+}
+
 async function failureOf(answer: (response: ServerResponse) => unknown): Promise<unknown> {
   const { baseUrl } = await serve((_request, response) => answer(response));
   return runtimeAt(baseUrl)
@@ -167,9 +172,9 @@ describe("the stream", () => {
     expect((await answerOf({ ...(chunk({}) as object), usage: null }, ...without)).usage).toEqual(counted);
   });
 
-  it("[LLM6] ends by finish_reason or [DONE], either is enough", async () => {
+  it("[LLM12] ends by finish_reason, [DONE] or not", async () => {
     expect(await answerOf(chunk({ content: "a" }), chunk({}, "length"))).toMatchObject({ text: "a", finishReason: "length" });
-    expect(await answerOf(chunk({ content: "a" }), "[DONE]")).toMatchObject({ text: "a", finishReason: "stop" });
+    expect(await answerOf(chunk({ content: "a" }), chunk({}, "stop"), "[DONE]")).toMatchObject({ text: "a", finishReason: "stop" });
     const { baseUrl } = await serve((_request, response) => stream(response, event(chunk({ content: "a" }, "stop")).trimEnd()));
     expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a" });
   });
@@ -193,6 +198,139 @@ describe("the stream", () => {
     const generation = await runtimeAt(baseUrl).generate("Hello?", { signal, onDelta: (delta) => deltas.push(delta) });
     expect(generation).toEqual({ text: "Yes", model: "m", usage: { prompt_tokens: 1, completion_tokens: 2 }, finishReason: "length" });
     expect(deltas).toEqual(["Yes"]);
+  });
+});
+
+/** An answer of this many words, one in each chunk, that nobody stops. */
+function words(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `w${index} `);
+}
+
+describe("finish_reason", () => {
+  it.each([
+    ["stop", "stop"],
+    ["eos_token", "stop"],
+    ["STOP", "stop"],
+    ["end_turn", "stop"],
+    ["length", "length"],
+    ["max_tokens", "length"],
+  ])("[LLM12] %s reads as %s", async (word, finishReason) => {
+    expect(await answerOf(chunk({ content: "a" }), chunk({}, word), "[DONE]")).toMatchObject({ text: "a", finishReason });
+  });
+
+  it.each<[string, unknown, { code: string; message: RegExp }]>([
+    ["a content filter", chunk({}, "content_filter"), { code: "content_refused", message: /content filter/ }],
+    ["a tool call", chunk({}, "tool_calls"), { code: "runtime_error", message: /not whole: .*"tool_calls"/ }],
+    ["a server that gives up", chunk({}, "abort"), { code: "runtime_error", message: /not whole: .*"abort"/ }],
+    ["an unknown word", chunk({}, `x${"y".repeat(500)}`), { code: "runtime_error", message: /^.{1,120}$/ }],
+    ["an empty word", chunk({}, ""), { code: "runtime_error", message: /without a finish_reason/ }],
+    ["[DONE] alone", "[DONE]", { code: "runtime_error", message: /without a finish_reason/ }],
+  ])("[LLM12] no result of half an answer: %s", async (_title, last, expected) => {
+    const failure = await answerOf(chunk({ content: "half" }), last, "[DONE]").catch((error: unknown) => error);
+    expect(failure).toMatchObject({ name: "RuntimeError", code: expected.code, retryable: true, message: expect.stringMatching(expected.message) });
+  });
+
+  it("[LLM12] JSON without a finish_reason is no whole answer", async () => {
+    const failure = await failureOf((response) => json(response, 200, { choices: [{ index: 0, message: { content: "Yes" } }] }));
+    expect(failure).toMatchObject({ code: "runtime_error", message: expect.stringMatching(/without a finish_reason/) });
+  });
+});
+
+describe("a server that ignores max_tokens", () => {
+  it("[LLM4] is cut after as many pieces, its stream is closed", async () => {
+    const left = Promise.withResolvers<void>();
+    const { baseUrl } = await serve((_request, response) => {
+      response.once("close", left.resolve);
+      open(
+        response,
+        words(100)
+          .map((content) => event(chunk({ content })))
+          .join(""),
+      );
+    });
+    const deltas: string[] = [];
+    const generation = await runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens: 7, onDelta: (delta) => deltas.push(delta) });
+    expect(generation).toEqual({ text: words(7).join(""), model: "m", usage: { prompt_tokens: 2, completion_tokens: 7 }, finishReason: "length" });
+    expect(deltas.join("")).toBe(generation.text);
+    await left.promise;
+  });
+
+  it("[LLM4] is cut by --max-tokens too, whatever the job says", async () => {
+    const { baseUrl } = await serve((_request, response) =>
+      stream(response, ...words(50).map((content) => event(chunk({ content }))), event(chunk({}, "stop"))),
+    );
+    const runtime = new OpenAiCompatible({ baseUrl, model: "m", maxTokens: 3 });
+    expect(await runtime.generate("Hello?", { signal, maxTokens: 1000 })).toMatchObject({ text: "w0 w1 w2 ", finishReason: "length" });
+  });
+
+  it("[LLM4] hidden text counts", async () => {
+    const { baseUrl } = await serve((_request, response) =>
+      stream(
+        response,
+        ...words(5).map((reasoning) => event(chunk({ reasoning }))),
+        ...words(9).map((content) => event(chunk({ content }))),
+        event(chunk({}, "stop")),
+      ),
+    );
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens: 8 })).toMatchObject({ text: "w0 w1 w2 ", finishReason: "length" });
+  });
+
+  it("[LLM4] is cut by the usage that it tells on the way", async () => {
+    const told = (content: string, completion_tokens: number): object => ({
+      ...(chunk({ content }) as object),
+      usage: { prompt_tokens: 4, completion_tokens },
+    });
+    expect(await answerWithin(10, told("aaaa ", 5), told("bbbb ", 10), told("cccc ", 15), chunk({}, "stop"))).toEqual({
+      ...{ text: "aaaa bbbb ", model: "m", usage: { prompt_tokens: 4, completion_tokens: 10 }, finishReason: "length" },
+    });
+  });
+
+  it("[LLM4] is cut in its share when it does not stream", async () => {
+    const content = "0123456789".repeat(10);
+    const body = { choices: [{ index: 0, message: { content }, finish_reason: "stop" }], usage: { prompt_tokens: 1, completion_tokens: 50 } };
+    const { baseUrl } = await serve((_request, response) => json(response, 200, body));
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens: 5 })).toEqual({
+      ...{ text: "0123456789", model: "m", usage: { prompt_tokens: 1, completion_tokens: 5 }, finishReason: "length" },
+    });
+  });
+
+  it("[LLM4] text that a server held back to the end is not cut", async () => {
+    const held = [...words(5).map((content) => chunk({ content })), chunk({ content: "end" }), chunk({}, "length"), USAGE, "[DONE]"];
+    expect(await answerWithin(5, ...held)).toMatchObject({ text: `${words(5).join("")}end`, finishReason: "length", usage: { completion_tokens: 7 } });
+  });
+
+  it("[LM1] 2 MB in few pieces are output_too_large, and not read to the end", async () => {
+    const left = Promise.withResolvers<void>();
+    const piece = "x".repeat(64 * 1024);
+    const { baseUrl } = await serve((_request, response) => {
+      response.once("close", left.resolve);
+      open(response, Array.from({ length: 32 }, () => event(chunk({ content: piece }))).join(""));
+    });
+    await expect(runtimeAt(baseUrl).generate("Hello?", { signal })).rejects.toMatchObject({ code: "output_too_large", retryable: false });
+    await left.promise;
+  });
+
+  it.each([2, 9])("[LM1] %i MB in one JSON are output_too_large", async (megabytes) => {
+    const body = { choices: [{ index: 0, message: { content: "x".repeat(megabytes * 1024 * 1024) }, finish_reason: "stop" }] };
+    expect(await failureOf((response) => json(response, 200, body))).toMatchObject({ code: "output_too_large", retryable: false });
+  });
+});
+
+describe("a prompt and max_tokens that do not fit together", () => {
+  it("[LLM4] is asked again without max_tokens, and cut here", async () => {
+    const { baseUrl, received } = await serve((request, response) => {
+      if (JSON.parse(request.body).max_tokens !== undefined) {
+        return json(response, 400, error("maximum context length is 100 tokens and your request has 90 input tokens", { code: 400 }));
+      }
+      return stream(response, ...words(50).map((content) => event(chunk({ content }))), event(chunk({}, "length")));
+    });
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens: 20 })).toMatchObject({ text: words(20).join(""), finishReason: "length" });
+    expect(received.map(({ body }) => JSON.parse(body).max_tokens)).toEqual([20, undefined]);
+  });
+
+  it("[LLM6] a prompt that does not fit by itself is context_length_exceeded, in a stream too", async () => {
+    const inStream = { error: { message: "the request exceeds the available context size", code: 400, type: "exceed_context_size_error" } };
+    expect(await answerOf(inStream).catch((failure: unknown) => failure)).toMatchObject({ code: "context_length_exceeded", retryable: true });
   });
 });
 
@@ -233,7 +371,23 @@ describe("abort", () => {
 describe("failures", () => {
   it.each<[number, object | string, { code: string; retryable: boolean; message: RegExp }]>([
     [400, error("bad prompt"), { code: "runtime_error", retryable: false, message: /refuses the prompt \(HTTP 400: bad prompt\)/ }],
-    [400, error("too long", { type: "exceed_context_size_error" }), { code: "runtime_error", retryable: true, message: /too long/ }],
+    [400, error("too long", { type: "exceed_context_size_error" }), { code: "context_length_exceeded", retryable: true, message: /too long/ }],
+    [400, error("too long", { code: "context_length_exceeded" }), { code: "context_length_exceeded", retryable: true, message: /too long/ }],
+    [
+      400,
+      error("This model's maximum context length is 4096 tokens. However, you requested 9000 tokens", { type: "BadRequestError", code: 400 }),
+      { code: "context_length_exceeded", retryable: true, message: /4096 tokens/ },
+    ],
+    [
+      400,
+      error("The decoder prompt (length 9000) is longer than the maximum model length of 4096.", { code: 400 }),
+      { code: "context_length_exceeded", retryable: true, message: /9000/ },
+    ],
+    [
+      500,
+      error("the number of tokens to keep from the initial prompt is greater than the context length"),
+      { code: "context_length_exceeded", retryable: true, message: /context length/ },
+    ],
     [401, error("no key"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
     [404, error("model 'm' not found"), { code: "model_missing", retryable: true, message: /no model "m"/ }],
     [400, error("nope", { code: "model_not_found" }), { code: "model_missing", retryable: true, message: /no model "m"/ }],
@@ -267,9 +421,9 @@ describe("failures", () => {
   const one = event(chunk({ content: "one" }));
 
   it.each<[string, (response: ServerResponse) => unknown, RegExp]>([
-    ["a stream that ends early", (response) => open(response, one).end(), /ended before the answer did/],
-    ["a stream that ends inside an event", (response) => open(response, `${one}data: {"choi`).end(), /ended before the answer did/],
-    ["a stream without any event", (response) => open(response, ": nothing\n\n").end(), /ended before the answer did/],
+    ["a stream that ends early", (response) => open(response, one).end(), /ended without a finish_reason/],
+    ["a stream that ends inside an event", (response) => open(response, `${one}data: {"choi`).end(), /ended without a finish_reason/],
+    ["a stream without any event", (response) => open(response, ": nothing\n\n").end(), /ended without a finish_reason/],
     [
       "a connection that breaks",
       (response) => response.writeHead(200, { "content-type": "text/event-stream" }).write(one, () => response.destroy()),
@@ -282,7 +436,7 @@ describe("failures", () => {
     ["an error with status 200", (response) => json(response, 200, { error: "no" }), /reports: no/],
     ["a web page", (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"), /text\/html: this is no OpenAI-compatible server/],
     ["an empty answer", (response) => stream(response, event(chunk({ content: " \n" }, "stop"))), /empty answer/],
-    ["no choices at all", (response) => json(response, 200, { choices: [] }), /empty answer/],
+    ["no choices at all", (response) => json(response, 200, { choices: [] }), /ended without a finish_reason/],
     ["only reasoning", (response) => stream(response, event(chunk({ content: "<think>hm" }, "length"))), /no visible text within 512 tokens/],
   ])("[LLM6] %s", async (_title, answer, message) => {
     expect(await failureOf(answer)).toMatchObject({ name: "RuntimeError", code: "runtime_error", retryable: true, message: expect.stringMatching(message) });

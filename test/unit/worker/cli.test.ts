@@ -86,6 +86,7 @@ describe("compute-router", () => {
     [["quote", "extra"], 'unexpected "extra"'],
     [["run"], "PROMPT"],
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
+    [["worker", "start", "--max-tokens", "lots"], "--max-tokens: a whole number from 1 to 32768"],
     [["task", "translate"], 'there is no task "translate"'],
     [["pair"], "No command specified"],
     [["stake", "set", "abc", "1", "--config", "x.toml", "--state", "x"], "64 hex digits"],

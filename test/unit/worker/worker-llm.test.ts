@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { configFile, writeConfig } from "../../../src/worker/node/worker-config.ts";
 import { until } from "../../support/until.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { type Connection, FakeCoordinator } from "./support/fake-coordinator.ts";
@@ -10,12 +11,11 @@ const PROMPT = { job_type: "LLM_INFER", payload: { job_type: "LLM_INFER", prompt
 type Set = { llm: SlowLlm; process: WorkerProcess; workers: Connection[]; folder: string };
 
 /** A worker process with an LLM, registered at this many coordinators. */
-async function start(count = 1): Promise<Set> {
+async function start(count = 1, args: string[] = [], folder = temporaryFolder()): Promise<Set> {
   const llm = await SlowLlm.start();
-  const folder = temporaryFolder();
   const coordinators = await Promise.all(Array.from({ length: count }, () => FakeCoordinator.start()));
   const urls = coordinators.flatMap(({ url }) => ["--url", url]);
-  const process = new WorkerProcess([...urls, "--llm-url", llm.baseUrl, "--config-dir", folder]);
+  const process = new WorkerProcess([...urls, "--llm-url", llm.baseUrl, "--config-dir", folder, ...args]);
   const workers = await Promise.all(coordinators.map(async (coordinator) => (await coordinator.registered()).worker));
   // The announcement comes when the model has answered once [WS3].
   for (const worker of workers) expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], models: ["slow"] });
@@ -32,7 +32,7 @@ function answer(llm: SlowLlm, at = 0): Promise<Answering> {
 }
 
 describe("an LLM job of the worker process", () => {
-  it("[SPEC] streams visible text only, and reports usage", async () => {
+  it("[SPEC, JB7] streams visible text only, and reports usage and how the answer ended", async () => {
     const { llm, workers } = await start();
     const worker = only(workers);
     worker.assign(PROMPT);
@@ -42,10 +42,31 @@ describe("an LLM job of the worker process", () => {
     (await answer(llm)).finish();
     const complete = await worker.receive("job_complete", "job_progress");
     expect(complete["output"]).toEqual({
+      finish_reason: "stop",
       model: "slow",
       output: expect.stringMatching(/^(la )+$/),
       usage: { completion_tokens: 5, prompt_tokens: 3 },
     });
+  });
+
+  it.each([
+    ["--max-tokens", 4, ["--max-tokens", "4"]],
+    ["max_tokens of worker.json", 3, []],
+  ])("[LLM4, JB7] a runtime that never ends is cut by %s", async (_title, most, args) => {
+    const folder = temporaryFolder();
+    writeConfig(configFile(folder), { version: 1, coordinators: [{ url: "ws://127.0.0.1:1/" }], llm: { kind: "find" }, max_tokens: 3 });
+    const { llm, workers } = await start(1, args, folder);
+    const worker = only(workers);
+    worker.assign(PROMPT);
+    const running = await answer(llm);
+    // The runtime's first token is hidden text, which counts too.
+    expect((await worker.receive("job_complete", "job_ack", "job_progress"))["output"]).toEqual({
+      finish_reason: "length",
+      model: "slow",
+      output: "la ".repeat(most - 1),
+      usage: { completion_tokens: most, prompt_tokens: 2 },
+    });
+    expect(await running.cut).toBe(true);
   });
 
   it("[WS11] cancelled: the stream to the runtime is closed, so that it stops generating; the next job runs", async () => {
