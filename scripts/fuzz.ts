@@ -42,7 +42,7 @@ const began = performance.now();
 const coordinator = await startCoordinator({ instance, port: await freePort(), stateDir, settings });
 const port = Number(new URL(coordinator.url).port);
 try {
-  const worker = new PlainWorker(coordinator.socketUrl);
+  const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
   await worker.connect();
   worker.serve();
 

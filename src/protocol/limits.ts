@@ -100,6 +100,8 @@ export const TIMING = {
   retryTick: 2 * SECOND,
   /** How long a job waits for a worker, afresh after a requeue [JB4]. */
   claimWindow: 30 * SECOND,
+  /** How long a worker that does not announce `ack` is given no job after it registered: its job listener may come a moment later [JB2]. */
+  arrival: 2 * SECOND,
   /** How long a worker that announced `ack` may take to acknowledge [WS9]. */
   ack: 5 * SECOND,
   /** Execution of a TASK, per attempt, renewed by acknowledgement and progress. */

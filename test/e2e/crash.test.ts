@@ -18,7 +18,7 @@ describe("a coordinator that is killed", () => {
   afterAll(() => coordinator.stop());
 
   it("[JB9, WS10] mid-job takes the result of the worker that comes back, and a job that waited is done too", async () => {
-    const worker = new PlainWorker(coordinator.socketUrl);
+    const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     const running = await commit(coordinator.url, "cheap", task("The one that runs."));
     await worker.assigned(running);

@@ -121,7 +121,7 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
 describe("a desktop worker", () => {
   it("[JB4] takes over the job of a worker that vanished, once the grace to come back is over", async () => {
     const { url, socketUrl } = coordinators.svm;
-    const lost = new PlainWorker(socketUrl);
+    const lost = new PlainWorker(socketUrl, { acks: true });
     await lost.connect();
     // Least recently used first [JB3]: the worker that never had a job gets the next one.
     const id = await commit(url, "cheap", task("Who will do this?", "classify"));

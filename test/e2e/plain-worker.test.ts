@@ -22,7 +22,7 @@ describe.each(INSTANCES)("a worker written from SPEC.md alone, on %s", (instance
   }
 
   async function join(kind?: "DESKTOP" | "MOBILE"): Promise<PlainWorker> {
-    const worker = new PlainWorker(coordinator.socketUrl, kind);
+    const worker = new PlainWorker(coordinator.socketUrl, { ...(kind !== undefined && { kind }) });
     workers.push(worker);
     expect(await worker.connect()).toMatchObject({ status: "ok", authenticated: false, heartbeat_interval_ms: 10_000 });
     return worker;

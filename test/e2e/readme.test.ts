@@ -34,7 +34,7 @@ describe.each(INSTANCES)("the README's curl commands on %s", (instance) => {
 
   beforeAll(async () => {
     coordinator = await launchCoordinator(instance);
-    const worker = new PlainWorker(coordinator.socketUrl);
+    const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();
     environment.PROVIDER_PUBKEY = worker.publicKey;

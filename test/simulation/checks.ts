@@ -1,6 +1,6 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
 import type { DispatchEvent, DispatchState, Effect, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
-import { checkIndexes, checkNoneWaitsBesideAFreeWorker, placeOf, suits } from "./indexes.ts";
+import { checkIndexes, checkNoneWaitsBesideAFreeWorker, endsBy, placeOf, suits } from "./indexes.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -9,6 +9,8 @@ type Ended = Extract<Effect, { type: "ended" }>;
 
 /** How late an alarm, a tick and a commit may make something, ms. */
 const LATE = 3_000;
+/** How long a worker that does not acknowledge is given nothing after it registered, ms [JB2]. */
+const ARRIVAL = 2_000;
 
 /**
  * The invariants, after every event. Numbers are those of facts/reliability.md; a rule id where DECISIONS.md says it.
@@ -19,7 +21,7 @@ const LATE = 3_000;
  * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
  * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
  * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers are the registered live sockets
- * - JB2 no wait beside a free worker · JB3 order and least recently used · JB4 who tried stands back · WS6 · WS7 · WS10 · WS11 · WS12
+ * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · WS6 · WS7 · WS10 · WS11 · WS12
  */
 export class Checks {
   readonly #world: World;
@@ -78,7 +80,13 @@ export class Checks {
     const { hub } = this.#world;
     if (!this.#wasKnown && effects.length > 0) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
-    checkNoneWaitsBesideAFreeWorker(state, now, (worker) => this.#isSilent(worker, now));
+    checkNoneWaitsBesideAFreeWorker(
+      state,
+      now,
+      (worker) => this.#isSilent(worker, now),
+      (worker) => this.#arrivesAt(worker, now),
+    );
+    this.#checkArrivals(state, now);
     for (const effect of effects) {
       switch (effect.type) {
         case "assign":
@@ -157,6 +165,24 @@ export class Checks {
     return now - this.#world.hub.lastSeen(worker.conn) > TIMING.silentUnclaimable;
   }
 
+  /** When a worker that has just registered and does not acknowledge may be given jobs [JB2], by its socket and not by what dispatch believes; null for now. */
+  #arrivesAt(worker: Worker, now: number): number | null {
+    const registeredAt = this.#world.hub.sockets.get(worker.conn)?.attachment?.registeredAt ?? now;
+    return worker.acks || now >= registeredAt + ARRIVAL ? null : registeredAt + ARRIVAL;
+  }
+
+  /** JB2: the hub wakes up for a worker that arrives while something waits for it. */
+  #checkArrivals(state: DispatchState, now: number): void {
+    if (state.queued === 0) return;
+    const due = this.#world.core.nextDue(state);
+    for (const worker of state.workers.values()) {
+      const arrival = this.#arrivesAt(worker, now);
+      if (arrival === null || worker.jobId !== null || (due !== null && due <= arrival)) continue;
+      for (const job of state.jobs.values())
+        if (job.phase.kind === "waiting" && suits(state, job, worker)) broken("JB2", `${job.id} waits for ${worker.key} to arrive, and nobody wakes up then`);
+    }
+  }
+
   #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, effects: readonly Effect[], now: number): void {
     const job = state.jobs.get(effect.jobId);
     const worker = state.workers.get(state.keyByConn.get(effect.conn) ?? "");
@@ -189,6 +215,8 @@ export class Checks {
   }
 
   #checkClaim(state: DispatchState, event: DispatchEvent, job: LiveJob, worker: Worker, effects: readonly Effect[], now: number): void {
+    const arrival = this.#arrivesAt(worker, now);
+    if (arrival !== null && !endsBy(job, arrival)) broken("JB2", `${worker.key} gets ${job.id} ${arrival - now} ms before it may`);
     const again = this.#triedBefore.get(job.id)?.has(worker.key) ?? false;
     if (again || job.tried.has(worker.key)) {
       if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
@@ -200,6 +228,7 @@ export class Checks {
     // A pairing saves what waited already; otherwise, what was saved in this turn may have come to wait after the claim.
     const changed = (id: string) => event.type !== "paired" && effects.some((other) => other.type === "save" && other.jobId === id);
     for (const other of state.jobs.values()) {
+      if (arrival !== null && !endsBy(other, arrival)) continue;
       if (other.phase.kind !== "waiting" || placeOf(other) >= placeOf(job) || !suits(state, other, worker) || changed(other.id)) continue;
       if (!other.tried.has(worker.key)) broken("JB3", `${worker.key} gets ${job.id} before ${other.id}`);
       if (again && !this.#hasUntried(state, other)) broken("JB3", `${worker.key} gets ${job.id} again before ${other.id}`);
@@ -210,6 +239,7 @@ export class Checks {
     for (const other of state.workers.values()) {
       const its = this.#usedAt.get(other.key);
       if (other === worker || mine === undefined || its === undefined || other.jobId !== null || other.silent || other.resting) continue;
+      if (this.#arrivesAt(other, now) !== null) continue;
       if (this.#isSilent(other, now) || !suits(state, job, other)) continue;
       if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq))
         broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
@@ -334,6 +364,8 @@ export class Checks {
     for (const job of state.jobs.values()) {
       if (job.phase.kind !== "waiting" || job.tried.size === 0 || this.#hasUntried(state, job)) continue;
       for (const worker of state.workers.values()) {
+        const arrival = this.#arrivesAt(worker, now);
+        if (arrival !== null && !endsBy(job, arrival)) continue;
         if (worker.jobId === null && !worker.silent && suits(state, job, worker))
           broken("JB4", `${job.id} waits after the tick beside ${worker.key}, the only one left`);
       }

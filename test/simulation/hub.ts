@@ -165,7 +165,8 @@ export class Hub {
     const capabilities = new Set(frame.capabilities);
     const again = socket.attachment !== null;
     const tier = tiers.get(key) ?? "Open";
-    socket.attachment = { key, capabilities, acks, tier, draining: socket.attachment?.draining ?? false };
+    const { draining = false, registeredAt = agenda.now } = socket.attachment ?? {};
+    socket.attachment = { key, capabilities, acks, tier, draining, registeredAt };
     this.sockets.set(conn, socket);
     if (again) {
       this.#step({ type: "update", conn, capabilities, acks });
@@ -451,10 +452,10 @@ export class Hub {
     const live = [...this.sockets.values()];
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;
-      const { key, capabilities, tier, acks, draining } = socket.attachment;
+      const { key, capabilities, tier, acks, draining, registeredAt } = socket.attachment;
       const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
-      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined, draining });
+      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined, draining, registeredAt });
     }
     // A sweep that woke this object is due now: only the memory of its time was lost.
     if (state.workers.size > 0) state.sweepDue = agenda.now;

@@ -41,6 +41,7 @@ function checkWorkers(state: DispatchState): void {
   const idle = [0, 0, 0, 0];
   const connected = [0, 0, 0, 0];
   let resting = 0;
+  let arriving = 0;
   let silent = 0;
   for (const worker of state.workers.values()) {
     const { key, jobId } = worker;
@@ -53,7 +54,9 @@ function checkWorkers(state: DispatchState): void {
       else if (phase.lease.key !== key || phase.conn !== worker.conn)
         broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
     }
-    const free = isFree(worker);
+    const free = isFree(worker) && worker.arrivesAt === null;
+    if (state.arriving.has(key) !== (worker.arrivesAt !== null)) broken("index", `arriving is wrong about ${key}`);
+    if (worker.arrivesAt !== null) arriving++;
     for (let at = 0; at < 4; at++) {
       const name = POOL_NAMES[at] as PoolName;
       const suited = serves(worker, name);
@@ -74,6 +77,7 @@ function checkWorkers(state: DispatchState): void {
     if (state.connected[name].size !== connected[at]) broken("index", `connected ${name} has strangers`);
   }
   if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
+  if (state.arriving.size !== arriving) broken("index", "arriving has strangers");
   if (state.resting.size !== resting || state.silent.size !== silent) broken("index", "resting or silent has strangers");
 }
 
@@ -217,12 +221,24 @@ function dueOf({ phase, totalDue }: LiveJob): number {
   return Math.min(phase.ackDue ?? totalDue, phase.executeDue, totalDue);
 }
 
-/** JB2: no waiting job beside a free, not silent worker that may take it and has not tried it. */
-export function checkNoneWaitsBesideAFreeWorker(state: DispatchState, now: number, isSilent: (worker: Worker) => boolean): void {
+/** Whether a job's claim window is over by then [JB2]. */
+export function endsBy(job: LiveJob, time: number): boolean {
+  return Math.min(job.windowDue, job.totalDue) <= time;
+}
+
+/** JB2: no waiting job beside a free, not silent worker that may take it and has not tried it; one that has just registered may take what cannot wait for it. */
+export function checkNoneWaitsBesideAFreeWorker(
+  state: DispatchState,
+  now: number,
+  isSilent: (worker: Worker) => boolean,
+  arrivesAt: (worker: Worker) => number | null,
+): void {
   if (state.queued === 0) return;
   for (const worker of state.workers.values()) {
     if (!isFree(worker) || isSilent(worker)) continue;
+    const arrival = arrivesAt(worker);
     for (const job of state.jobs.values()) {
+      if (arrival !== null && !endsBy(job, arrival)) continue;
       if (job.phase.kind === "waiting" && job.totalDue > now && !job.tried.has(worker.key) && suits(state, job, worker)) {
         broken("JB2", `${job.id} waits beside ${worker.key}, which is free and has not tried it`);
       }

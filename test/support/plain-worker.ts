@@ -28,7 +28,7 @@ export const foreignDialect: ReceiptDialect = ({ job_id, provider_pubkey, output
 
 /**
  * A worker written from SPEC.md alone, on the global WebSocket and node:crypto: register, heartbeat, job_assign, job_complete, and none of our own
- * additions. It shares no code with the product.
+ * additions unless it is told to acknowledge. It shares no code with the product.
  */
 export class PlainWorker {
   readonly publicKey: string;
@@ -37,6 +37,7 @@ export class PlainWorker {
   readonly #url: string;
   readonly #key: KeyObject;
   readonly #kind: "DESKTOP" | "MOBILE";
+  readonly #acks: boolean;
   #socket: WebSocket | null = null;
   #heartbeat: NodeJS.Timeout | undefined;
   /** Where in `frames` this connection begins. */
@@ -46,9 +47,11 @@ export class PlainWorker {
   /** Null until it serves. */
   #dialect: ReceiptDialect | null = null;
 
-  constructor(url: string, kind: "DESKTOP" | "MOBILE" = "DESKTOP") {
+  /** With `acks` it announces and does the one thing more that has it given jobs from its first moment on [JB2]. */
+  constructor(url: string, { kind = "DESKTOP", acks = false }: { kind?: "DESKTOP" | "MOBILE"; acks?: boolean } = {}) {
     this.#url = url;
     this.#kind = kind;
+    this.#acks = acks;
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     this.#key = privateKey;
     this.publicKey = publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
@@ -65,7 +68,9 @@ export class PlainWorker {
     socket.addEventListener("message", ({ data }) => {
       const frame = JSON.parse(String(data)) as Frame;
       this.frames.push(frame);
-      if (this.#socket === socket) this.#work(frame);
+      if (this.#socket !== socket) return;
+      if (this.#acks && frame.type === "job_assign") this.send({ type: "job_ack", job_id: frame.job_id, attempt: frame.attempt });
+      this.#work(frame);
     });
     socket.addEventListener("close", ({ code, reason }) => {
       clearInterval(this.#heartbeat);
@@ -80,6 +85,7 @@ export class PlainWorker {
       provider_pubkey: this.publicKey,
       provider_type: this.#kind,
       capabilities: this.#kind === "DESKTOP" ? ["LLM_INFER", "TASK"] : ["TASK"],
+      ...(this.#acks && { features: ["ack"] }),
     });
     this.#heartbeat = setInterval(() => this.send({ type: "heartbeat", provider_pubkey: this.publicKey }), 10_000);
     return this.frame("register_ack", (_, index) => index >= first);

@@ -1,5 +1,5 @@
-import { TUNING } from "../../protocol/limits.ts";
-import { hasUntriedWorker, indexWorker, isEligible, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
+import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
 import { lease } from "./lease.ts";
 import { dequeue, ownPool } from "./queue.ts";
@@ -9,30 +9,39 @@ import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (!isOnOffer(job, turn)) return;
-  const worker = findWorker(state, job, turn, (key) => !job.tried.has(key)) ?? findAfterSilence(state, job, turn);
+  const untried = (key: string) => !job.tried.has(key);
+  const worker = findWorker(state, job, turn, untried) ?? findAfterSilence(state, job, turn) ?? findArriving(state, job, turn, untried);
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
 /** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
 export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (!isOnOffer(job, turn)) return;
-  const untried = findWorker(state, job, turn, (key) => !job.tried.has(key));
-  const worker = untried ?? (hasUntriedWorker(state, job) ? undefined : findWorker(state, job, turn, () => true));
+  const find = (accept: (key: string) => boolean) => findWorker(state, job, turn, accept) ?? findArriving(state, job, turn, accept);
+  const worker = find((key) => !job.tried.has(key)) ?? (hasUntriedWorker(state, job) ? undefined : find(() => true));
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
-/** Gives a worker that is idle the first waiting job that it may take and has not tried [JB2]. */
+/** Gives a worker that is idle the first waiting job that it may take and has not tried, and one that arrives a job that cannot wait for it [JB2]. */
 export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): void {
-  if (!isIdle(worker) || isFoundSilent(state, worker, turn)) return;
-  const untried = (id: string) => {
+  if (!isFree(worker) || isFoundSilent(state, worker, turn)) return;
+  // No job below this place in the queue ends before the worker has arrived: its claim window began no earlier than the job.
+  const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
+  const fits = (id: string) => {
     const job = state.jobs.get(id);
-    return job !== undefined && isOnOffer(job, turn) && !job.tried.has(worker.key) && isEligible(state, job, worker);
+    return (
+      job !== undefined &&
+      isOnOffer(job, turn) &&
+      (worker.arrivesAt === null || endsBy(job, worker.arrivesAt)) &&
+      !job.tried.has(worker.key) &&
+      isEligible(state, job, worker)
+    );
   };
   const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], state.waitingFor.get(ownPool(worker.key, name))]);
   let best: { id: string; order: number; seq: number } | undefined;
   for (const pool of pools) {
-    const first = pool?.firstWhere(untried);
-    if (first === undefined) continue;
+    const first = pool?.firstWhere((id, order) => order > last || fits(id));
+    if (first === undefined || first.order > last) continue;
     if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
   }
   const job = best && state.jobs.get(best.id);
@@ -42,6 +51,25 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
 /** Whether a job waits and has time left: when the alarm is late, its end may come later in this very turn. */
 function isOnOffer(job: LiveJob, turn: Turn): boolean {
   return job.phase.kind === "waiting" && job.totalDue > turn.now;
+}
+
+/** Whether a waiting job has ended by then, for want of a worker. */
+function endsBy(job: LiveJob, time: number): boolean {
+  return job.phase.kind === "waiting" && Math.min(job.phase.claimDue, job.totalDue) <= time;
+}
+
+/** Lets those workers in that registered long enough ago, each with an offer of what waits [JB2]. */
+export function admitArrived(state: DispatchState, turn: Turn): void {
+  for (let first = state.arriving.first(); first !== undefined && first.order <= turn.now; first = state.arriving.first()) {
+    const worker = state.workers.get(first.id);
+    if (worker === undefined) {
+      state.arriving.remove(first.id);
+      continue;
+    }
+    worker.arrivesAt = null;
+    indexWorker(state, worker);
+    offerWorker(state, worker, turn);
+  }
 }
 
 /** Looks again at workers that were found silent; those that have been heard since can be claimed. */
@@ -77,6 +105,23 @@ function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worke
   return findWorker(state, job, turn, (key) => !job.tried.has(key));
 }
 
+/** A worker that has only just registered, for a job that cannot wait until it has arrived [JB2]. */
+function findArriving(state: DispatchState, job: LiveJob, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+  if (!endsBy(job, turn.now + TIMING.arrival)) return undefined;
+  let best: Worker | undefined;
+  for (const key of state.arriving.ids()) {
+    const worker = state.workers.get(key);
+    if (worker === undefined || worker.arrivesAt === null || !isFree(worker) || !endsBy(job, worker.arrivesAt)) continue;
+    if (!accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, turn)) continue;
+    if (best === undefined || isUsedBefore(worker, best)) best = worker;
+  }
+  return best;
+}
+
+function isUsedBefore(a: Worker, b: Worker): boolean {
+  return a.lastUsedAt < b.lastUsedAt || (a.lastUsedAt === b.lastUsedAt && a.seq < b.seq);
+}
+
 function firstIdle(state: DispatchState, job: JobFacts, accept: (key: string) => boolean): Worker | undefined {
   const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
   return entry && state.workers.get(entry.id);
@@ -87,7 +132,7 @@ function firstPaired(state: DispatchState, job: JobFacts, accept: (key: string) 
   for (const key of job.trustedKeys) {
     const worker = state.workers.get(key);
     if (worker === undefined || !isIdle(worker) || !accept(key) || !isEligible(state, job, worker)) continue;
-    if (best === undefined || worker.lastUsedAt < best.lastUsedAt || (worker.lastUsedAt === best.lastUsedAt && worker.seq < best.seq)) best = worker;
+    if (best === undefined || isUsedBefore(worker, best)) best = worker;
   }
   return best;
 }

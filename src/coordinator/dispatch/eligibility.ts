@@ -47,9 +47,14 @@ export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
   return connected.size > tried;
 }
 
+/** Whether nothing but its arrival keeps a worker from being given a job now. */
+export function isFree(worker: Worker): boolean {
+  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
+}
+
 /** Whether a worker can be given a job now. */
 export function isIdle(worker: Worker): boolean {
-  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
+  return isFree(worker) && worker.arrivesAt === null;
 }
 
 /** Whether a worker has been silent for too long to be claimed [WS6]. */
@@ -68,6 +73,8 @@ export function indexWorker(state: DispatchState, worker: Worker): void {
     if (serves && !worker.draining && !worker.silent) state.connected[name].add(worker.key);
     else state.connected[name].delete(worker.key);
   }
+  if (worker.arrivesAt === null) state.arriving.remove(worker.key);
+  else state.arriving.add(worker.key, worker.arrivesAt, worker.seq);
   if (worker.resting) state.resting.add(worker.key);
   else state.resting.delete(worker.key);
   if (worker.silent) state.silent.add(worker.key);
@@ -80,6 +87,7 @@ export function removeWorker(state: DispatchState, worker: Worker): void {
     state.idle[name].remove(worker.key);
     state.connected[name].delete(worker.key);
   }
+  state.arriving.remove(worker.key);
   state.resting.delete(worker.key);
   state.silent.delete(worker.key);
   state.workers.delete(worker.key);

@@ -27,6 +27,8 @@ export type DispatchEvent =
       resume: readonly { jobId: string; attempt: number }[] | undefined;
       /** Whether it had asked to drain before the hub lost its memory; left out for a new socket. */
       draining?: boolean;
+      /** When it registered, ms since the epoch; left out for now. */
+      registeredAt?: number;
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean }
   | { type: "tier"; key: string; tier: Tier }

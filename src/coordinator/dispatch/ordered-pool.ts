@@ -42,11 +42,11 @@ export class OrderedPool {
   }
 
   /** The first entry, in order, that `accept` takes; entries before it stay where they are. Costs O(log n) for each one passed over. */
-  firstWhere(accept: (id: string) => boolean): Readonly<Entry> | undefined {
+  firstWhere(accept: (id: string, order: number) => boolean): Readonly<Entry> | undefined {
     const passed: Entry[] = [];
     let found: Entry | undefined;
     for (let entry = this.#heap[0]; entry !== undefined; entry = this.#heap[0]) {
-      if (accept(entry.id)) {
+      if (accept(entry.id, entry.order)) {
         found = entry;
         break;
       }

@@ -1,6 +1,6 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { offerAgain, offerWorker, recheckSilent } from "./claim.ts";
+import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
@@ -21,7 +21,12 @@ import { armTicks, setTimer } from "./timers.ts";
  */
 export function reduce(state: DispatchState, event: DispatchEvent, surroundings: Surroundings): Effect[] {
   const turn: Turn = { ...surroundings, effects: [] };
+  // An event of a socket that was replaced changes nothing.
+  if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return turn.effects;
+  // Before a new job looks for a worker, and before a late alarm ends one for want of a worker that is there by now.
+  if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, turn);
   apply(state, event, turn);
+  admitArrived(state, turn);
   armTicks(state, turn.now);
   return turn.effects;
 }
@@ -69,6 +74,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
     case "update":
       worker.capabilities = event.capabilities;
       worker.acks = event.acks;
+      if (event.acks) worker.arrivesAt = null;
       indexWorker(state, worker);
       return offerWorker(state, worker, turn);
     case "ack":

@@ -29,6 +29,8 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
     seq: state.nextSeq++,
     jobId: null,
     draining: event.draining ?? false,
+    // A clock that was put back since must not make it wait for longer.
+    arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? turn.now, turn.now) + TIMING.arrival,
     resting: false,
     silent: false,
     failuresInARow: older?.failuresInARow ?? 0,

@@ -77,6 +77,8 @@ export type Worker = {
   seq: number;
   jobId: string | null;
   draining: boolean;
+  /** Until when it is given no job because it has only just registered, ms since the epoch; null once it has arrived [JB2]. */
+  arrivesAt: number | null;
   /** After too many failures in a row: no job until the next tick. */
   resting: boolean;
   /** Found silent at a claim: no job until it is heard again. */
@@ -108,6 +110,8 @@ export type DispatchState = {
   readonly waitingFor: Map<string, OrderedPool>;
   /** Waiting jobs that someone has tried already: the tick looks at them. */
   readonly retrying: Set<string>;
+  /** Workers that have only just registered, by the time from which they may be given jobs [JB2]. */
+  readonly arriving: OrderedPool;
   readonly resting: Set<string>;
   readonly silent: Set<string>;
   /** When each live job needs attention next. */
@@ -138,6 +142,7 @@ export function createState(rules: Rules): DispatchState {
     waiting: pools(() => new OrderedPool()),
     waitingFor: new Map(),
     retrying: new Set(),
+    arriving: new OrderedPool(),
     resting: new Set(),
     silent: new Set(),
     timers: new OrderedPool(),

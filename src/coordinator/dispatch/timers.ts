@@ -32,6 +32,10 @@ export function armTicks(state: DispatchState, now: number): void {
 
 /** When `time` has to be told next, ms since the epoch; null when nothing waits for a time. */
 export function nextDue(state: DispatchState): number | null {
-  const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, state.tickDue, state.sweepDue].filter((due) => typeof due === "number");
+  // Where nothing waits, nobody has to wake up for a worker that has arrived.
+  const arrival = state.queued > 0 ? state.arriving.first()?.order : undefined;
+  const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, arrival, state.tickDue, state.sweepDue].filter(
+    (due) => typeof due === "number",
+  );
   return dues.length === 0 ? null : Math.min(...dues);
 }

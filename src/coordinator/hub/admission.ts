@@ -59,6 +59,7 @@ export class Admission {
       tier,
       tierDue,
       acks: frame.features?.includes("ack") ?? false,
+      registeredAt: this.#clock(),
       // Kept by key, or a worker that comes and goes would always be the least recently used.
       lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
       draining: false,

@@ -98,7 +98,7 @@ export class Dispatcher {
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const { key, tier, acks, lastUsedAt, draining } = worker;
+      const { key, tier, acks, lastUsedAt, draining, registeredAt } = worker;
       const capabilities = new Set(worker.capabilities);
       this.apply({
         type: "register",
@@ -111,6 +111,7 @@ export class Dispatcher {
         lastUsedAt,
         resume: undefined,
         draining,
+        registeredAt,
       });
     }
     // Their grace time has to outlive this memory too.

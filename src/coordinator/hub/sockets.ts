@@ -25,6 +25,7 @@ const Attachment = z.object({
       /** When its stake is to be read again, ms since the epoch. */
       tierDue: z.number().default(0),
       acks: z.boolean(),
+      registeredAt: z.number().default(0),
       lastUsedAt: z.number(),
       draining: z.boolean().default(false),
     })

@@ -3,7 +3,7 @@ import { type Fields, llm, newUser, task } from "../support/api.ts";
 import { sql, start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { within } from "../support/wait.ts";
-import { fullWorker, specWorker, WorkerSocket } from "../support/worker.ts";
+import { fullWorker, unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 let svm: Subject;
@@ -166,10 +166,10 @@ describe("seekers that do harm", () => {
   });
 
   test("[TR1, JB8] a stranger with a worker of his own gets no PRIVATE job of a user whose id he does not know", async () => {
-    const stranger = await specWorker(evm.socketUrl);
+    const stranger = await unsignedWorker(evm.socketUrl);
     await evm.api.pair(newUser(), stranger);
     const user = newUser();
-    const mine = await specWorker(evm.socketUrl);
+    const mine = await unsignedWorker(evm.socketUrl);
     await evm.api.pair(user, mine);
     const id = await evm.api.commit(task(user, "x", PRIVATE));
     await mine.assigned(id);
@@ -185,7 +185,7 @@ describe("seekers that do harm", () => {
 
   test("[TR1] whoever knows a user_id can pair his own worker with it, as SECURITY.md says; the list shows it", async () => {
     const user = newUser();
-    const spy = await specWorker(evm.socketUrl);
+    const spy = await unsignedWorker(evm.socketUrl);
     await evm.api.pair(user, spy);
     const id = await evm.api.commit(task(user, "secret", PRIVATE));
     expect((await spy.assigned(id)).payload).toMatchObject({ input: "secret" });

@@ -6,7 +6,7 @@ import { type FakeFacilitator, fakeFacilitator } from "../support/facilitator.ts
 import { receiptFor } from "../support/identity.ts";
 import { head, rawRequest } from "../support/raw-http.ts";
 import { within } from "../support/wait.ts";
-import { fullWorker, specWorker, WorkerSocket } from "../support/worker.ts";
+import { fullWorker, unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 let gated: Subject;
@@ -100,7 +100,7 @@ describe("logs", () => {
         await stranger.registerPlain({ name: secret("name"), ...changes });
         await stranger.ended();
       }
-      const spec = await specWorker(evm.socketUrl, { name: secret("name"), models: [secret("model")], engine: secret("engine") });
+      const spec = await unsignedWorker(evm.socketUrl, { name: secret("name"), models: [secret("model")], engine: secret("engine") });
       spec.close();
       expect(leaks(evm.log)).toEqual([]);
       expect(evm.log.join("\n")).not.toContain(code);

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
-import { specWorker, WorkerSocket } from "../support/worker.ts";
+import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -41,7 +41,7 @@ describe("bodies", () => {
   test("[API2, WS8] a payload of 50,000 members, and integer-like names in the worst order, is a job like another", async () => {
     const plain = `{${Array.from({ length: 50_000 }, (_, index) => `"${index.toString(36)}":0`).join(",")}}`;
     const numbers = `{${Array.from({ length: 30_000 }, (_, index) => `"${(4_294_967_000 - index * 40_961) % 4_294_967_295}":0`).join(",")}}`;
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     for (const members of [plain, numbers]) {
       const user = newUser();
       await evm.api.pair(user, worker);
@@ -56,7 +56,7 @@ describe("bodies", () => {
   });
 
   test("[WS8, API2] members called __proto__ and constructor travel as what they are and touch nothing", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
     const payload =
@@ -74,7 +74,7 @@ describe("bodies", () => {
   });
 
   test("[API2] of members that come twice the last counts, for the check and for the worker alike", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(
@@ -87,7 +87,7 @@ describe("bodies", () => {
   });
 
   test("[API2, WS8] NUL, U+FFFD, text from right to left and a byte order mark inside a prompt reach the worker; half a pair does not", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
     const prompt = "\0\ufffd\u202eabc\u2066\ufeffe\u0301\u{10ffff}\u2028";
@@ -126,7 +126,7 @@ describe("headers and queries", () => {
 
 describe("frames", () => {
   test("[WS1, LM1] a million brackets, a hundred thousand members, an open string: bad_message at once, and the worker stays", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const members = `{${Array.from({ length: 90_000 }, (_, index) => `"${index}":0`).join(",")}}`;
     for (const frame of [
       "[".repeat(1_000_000),

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { llm, newUser } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
-import { specWorker } from "../support/worker.ts";
+import { unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 
 test("[API6] 2,000 waits are held at once; past that a wait answers the present state at once", { timeout: 60_000 }, async () => {
-  const worker = await specWorker(evm.socketUrl);
+  const worker = await unsignedWorker(evm.socketUrl);
   const id = await evm.api.commit(llm(newUser()));
   await worker.assigned(id);
   let answered = 0;
@@ -29,7 +29,7 @@ test("[API6] 2,000 waits are held at once; past that a wait answers the present 
   expect(answered).toBe(100);
   const extra = await evm.api.get(`/v1/jobs/${id}?wait=25`);
   expect(extra.ms).toBeLessThan(3_000);
-  expect(extra.body).toMatchObject({ id, status: "assigned" });
+  expect(extra.body).toMatchObject({ id, status: "running" });
   await worker.complete(id, "done");
   await Promise.all(waits);
   expect(answered).toBe(2_100);

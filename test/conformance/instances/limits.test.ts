@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type Answer, llm, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { RawSocket } from "../support/raw-socket.ts";
-import { specWorker, WorkerSocket } from "../support/worker.ts";
+import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const KIB = 1024;
@@ -43,7 +43,7 @@ describe("sizes", () => {
       [llm, "ok"],
       [task, { sentiment: "neutral", confidence: 1 }],
     ] as const) {
-      const worker = await specWorker(evm.socketUrl);
+      const worker = await unsignedWorker(evm.socketUrl);
       const user = newUser();
       await evm.api.pair(user, worker);
       const id = await evm.api.commit(make(user, "x".repeat(TEXT), { privacy_class: "PRIVATE" }));

@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
-import { specWorker } from "../support/worker.ts";
+import { unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
@@ -41,7 +41,7 @@ describe("RATE_LIMITS=on", () => {
   });
 
   test("[LM2] 100 messages in a burst are handled; beyond, frames get error rate_limited; 5 s of it closes 4008", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     for (let each = 0; each < 300; each += 1) worker.send({ type: "heartbeat", n: each });
     await worker.frame((frame) => frame.type === "error" && frame.code === "rate_limited");
     // The registration was the first of the hundred.

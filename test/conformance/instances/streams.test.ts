@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import { llm, newUser } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
-import { specWorker } from "../support/worker.ts";
+import { unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
@@ -20,7 +20,7 @@ async function open(id: string): Promise<{ status: number; retryAfter: string | 
 }
 
 test("[API6] so many streams are open at once; past that 503, while polls are answered; who leaves makes room", { timeout: 90_000 }, async () => {
-  const worker = await specWorker(evm.socketUrl);
+  const worker = await unsignedWorker(evm.socketUrl);
   const id = await evm.api.commit(llm(newUser()));
   await worker.assigned(id);
   const streams = [];
@@ -29,7 +29,7 @@ test("[API6] so many streams are open at once; past that 503, while polls are an
   const refused = await open(id);
   expect(refused.status).toBe(503);
   expect(Number(refused.retryAfter)).toBeGreaterThan(0);
-  expect(await evm.api.job(id)).toMatchObject({ status: "assigned" });
+  expect(await evm.api.job(id)).toMatchObject({ status: "running" });
   for (const { reader } of streams.slice(0, 100)) await reader?.cancel();
   await expect.poll(async () => (await open(id)).status, { timeout: 20_000, interval: 500 }).toBe(200);
   await worker.complete(id, "done");
@@ -41,7 +41,7 @@ test("[API6] so many streams are open at once; past that 503, while polls are an
 });
 
 test("[API6] a comment comes every 15 s", { timeout: 60_000 }, async () => {
-  const worker = await specWorker(evm.socketUrl);
+  const worker = await unsignedWorker(evm.socketUrl);
   const id = await evm.api.commit(llm(newUser()));
   await worker.assigned(id);
   const response = await fetch(`${evm.url}/v1/jobs/${id}/events`);

@@ -3,7 +3,7 @@ import { ISO, llm, newUser, task, UUID } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { verifyText, receiptText, outputHash } from "../support/identity.ts";
 import { stopwatch } from "../support/wait.ts";
-import { fullWorker, specWorker, type WorkerSocket } from "../support/worker.ts";
+import { fullWorker, specWorker, unsignedWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -21,7 +21,7 @@ async function owner(...workers: WorkerSocket[]): Promise<string> {
 
 describe("assignment", () => {
   test("[WS8, SPEC] job_assign has the five fields, attempt and deadline, and never user_id", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     const body = llm(user, "Say hi", { ...PRIVATE, payload: { job_type: "LLM_INFER", prompt: "Say hi", max_tokens: 5 } });
     for (const tier of ["fast", "cheap"] as const) {
@@ -45,7 +45,7 @@ describe("assignment", () => {
   });
 
   test("[WS8] the payload reaches the worker as it was sent: member order, unknown members, numbers, odd names", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     const payload =
       '{"zeta":[1,{"b":null,"a":true}],"input":"héllo 🦊 \\u2028","task_type":"summarize","__proto__":{"x":1},"constructor":"c","a":{"z":1,"b":2},"e":-0.5,"job_type":"TASK","n":1e3}';
@@ -56,7 +56,7 @@ describe("assignment", () => {
   });
 
   test("[WS8] an absent payload.job_type is added first", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     const id = await evm.api.commit({ job_type: "TASK", user_id: user, ...PRIVATE, payload: { x: 1, input: "x", task_type: "classify" } });
     const assign = await worker.assigned(id);
@@ -124,7 +124,7 @@ describe("results", () => {
     ["error among others", { error: "x", output: "y" }, { error: "x", output: "y" }],
     ["error that is no string", { error: 5 }, { error: 5 }],
   ])("[JB7] %s output becomes the documented result", async (_name, output, result) => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     const id = await evm.api.commit(llm(user, "x", PRIVATE));
     await worker.assigned(id);
@@ -133,7 +133,7 @@ describe("results", () => {
   });
 
   test("[JB5] an object with only a string error is worker_error, not retried, not a completion", async () => {
-    const holder = await specWorker(evm.socketUrl);
+    const holder = await unsignedWorker(evm.socketUrl);
     const user = await owner(holder);
     const id = await evm.api.commit(llm(user, "x", PRIVATE));
     await holder.assigned(id);
@@ -144,7 +144,7 @@ describe("results", () => {
   });
 
   test("[WS10, RC5] the same receipt again is duplicate; another one is already_terminal; nothing changes", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     const id = await evm.api.commit(task(user, "x", PRIVATE));
     await worker.assigned(id);
@@ -162,7 +162,7 @@ describe("results", () => {
   });
 
   test("[WS10, SPEC] once job_complete_ack is there the result is: polled at once, 20 times", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = await owner(worker);
     for (let round = 0; round < 20; round += 1) {
       const id = await evm.api.commit(task(user, `x${round}`, PRIVATE));

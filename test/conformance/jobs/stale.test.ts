@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { within } from "../support/wait.ts";
-import { fullWorker, specWorker, WorkerSocket } from "../support/worker.ts";
+import { fullWorker, unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -138,7 +138,7 @@ describe("a worker's own turns", () => {
     const ack = await worker.registerSigned({ resume });
     // Reading: a list longer than a worker can have is a bad field.
     expect(["ok", "error"]).toContain(ack.status);
-    const other = await specWorker(evm.socketUrl);
+    const other = await unsignedWorker(evm.socketUrl);
     await other.settled();
     expect((await evm.api.get("/v1/health")).status).toBe(200);
   });
@@ -146,7 +146,7 @@ describe("a worker's own turns", () => {
   test("[WS10] the frames of two workers that finish at once are both answered", async () => {
     const pairs = await Promise.all(
       Array.from({ length: 10 }, async () => {
-        const worker = await specWorker(evm.socketUrl);
+        const worker = await unsignedWorker(evm.socketUrl);
         const user = newUser();
         await evm.api.pair(user, worker);
         const id = await evm.api.commit(task(user, "x", PRIVATE));

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task, UUID } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity, receiptFor } from "../support/identity.ts";
-import { specWorker, WorkerSocket } from "../support/worker.ts";
+import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -76,7 +76,7 @@ describe("odd frames", () => {
   });
 
   test("[RC1, RC4] a receipt's further members and a payment_ref of the worker's own are not made up by REST", async () => {
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
@@ -89,7 +89,7 @@ describe("odd frames", () => {
   });
 
   test("[WS9] progress of every kind of text does no harm", async () => {
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
@@ -108,7 +108,7 @@ describe("odd frames", () => {
       socket.close();
     }
     await Promise.all(sockets.map((socket) => socket.ended()));
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));

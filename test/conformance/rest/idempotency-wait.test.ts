@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { pass } from "../support/wait.ts";
-import { fullWorker, specWorker } from "../support/worker.ts";
+import { fullWorker, unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 /** Workers here announce TASK only, so that LLM_INFER jobs wait. */
@@ -27,7 +27,7 @@ describe("Idempotency-Key", () => {
   });
 
   test("[API5] still the same after the job has ended", async () => {
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const headers = key();
@@ -81,7 +81,7 @@ describe("Idempotency-Key", () => {
     const user = newUser();
     const body = task(user, "x", { privacy_class: "PRIVATE" });
     expect((await evm.api.tryCommit(body, "cheap", headers)).status).toBe(422);
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(body, "cheap", headers);
     await worker.assigned(id);
@@ -158,7 +158,7 @@ describe("waiting", () => {
   });
 
   test("[API6] Prefer: wait on a commit answers job_id and the ended job, with Preference-Applied", async () => {
-    const worker = await specWorker(evm.socketUrl, TASKS);
+    const worker = await unsignedWorker(evm.socketUrl, TASKS);
     const user = newUser();
     await evm.api.pair(user, worker);
     const committing = evm.api.tryCommit(task(user, "x", { privacy_class: "PRIVATE" }), "fast", { prefer: "wait=20" });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { ISO, newUser, task } from "../support/api.ts";
 import { sql, start, type Subject } from "../support/coordinator.ts";
 import { newIdentity, signText } from "../support/identity.ts";
-import { specWorker } from "../support/worker.ts";
+import { unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 const CODE = /^[0-9A-F]{6}$/;
@@ -190,7 +190,7 @@ describe("list", () => {
 
 describe("what a pairing gives", () => {
   test("[SPEC, JB8] a claim over REST makes a connected worker trusted at once, for this user only", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     const body = task(user, "x", { privacy_class: "PRIVATE" });
     expect((await evm.api.tryCommit(body)).status).toBe(422);

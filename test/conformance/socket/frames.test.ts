@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
-import { type Frame, specWorker, WorkerSocket } from "../support/worker.ts";
+import { type Frame, unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -50,26 +50,26 @@ describe("frames that say nothing", () => {
   ];
 
   test.each(bad)("[WS1] %s gets error bad_message and the socket stays open", async (_name, frame) => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     expect(await worker.ask(frame, isError)).toEqual(BAD);
     await worker.settled();
     expect(worker.closed).toBeUndefined();
   });
 
   test("[WS1] a lone surrogate in a frame is no server failure", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     worker.send('{"type":"heartbeat","x":"\\ud800"}');
     await worker.settled();
   });
 
   test("[WS1] ten bad frames in a row close the socket with 4400", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     for (let sent = 0; sent < 10; sent += 1) worker.send("nonsense");
     expect((await worker.ended()).code).toBe(4400);
   });
 
   test("[WS1] nine, a good one and nine more do not", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     for (let round = 0; round < 3; round += 1) {
       for (let sent = 0; sent < 9; sent += 1) worker.send("nonsense");
       await worker.settled();
@@ -104,7 +104,7 @@ describe("frames that say nothing", () => {
     const MOST = 1.25 * 1024 * 1024;
     const head = '{"type":"heartbeat","pad":"';
     const frame = (size: number): string => `${head}${"x".repeat(size - head.length - 2)}"}`;
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     expect(await worker.ask(frame(MOST), "heartbeat_ack")).toEqual({ type: "heartbeat_ack", status: "ok" });
     worker.send(frame(MOST + 1));
     expect((await worker.ended()).code).toBe(1009);
@@ -137,7 +137,7 @@ describe("before register", () => {
 
 describe("heartbeat", () => {
   test("[WS6] the exact text is answered by the exact heartbeat_ack", async () => {
-    const worker = await specWorker(evm.socketUrl);
+    const worker = await unsignedWorker(evm.socketUrl);
     worker.stopBeat();
     expect(await worker.ask('{"type":"heartbeat"}', "heartbeat_ack")).toEqual({ type: "heartbeat_ack" });
   });
@@ -145,7 +145,7 @@ describe("heartbeat", () => {
   test.each(['{"type":"heartbeat","provider_pubkey":"x"}', '{ "type": "heartbeat" }', '{"timestamp":1,"type":"heartbeat","load":{"cpu":0.5}}'])(
     "[WS6] any other heartbeat object is acknowledged: %s",
     async (text) => {
-      const worker = await specWorker(evm.socketUrl);
+      const worker = await unsignedWorker(evm.socketUrl);
       worker.stopBeat();
       expect(await worker.ask(text, "heartbeat_ack")).toEqual({ type: "heartbeat_ack", status: "ok" });
     },
@@ -154,15 +154,16 @@ describe("heartbeat", () => {
 
 describe("what a worker may not do", () => {
   test("[WS12, WS10] complete a job it never held: not_assigned; one that nobody knows: unknown_job", async () => {
-    const holder = await specWorker(evm.socketUrl);
-    const thief = await specWorker(evm.socketUrl);
+    const holder = await unsignedWorker(evm.socketUrl);
+    const thief = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, holder);
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
     await holder.assigned(id);
+    await evm.api.until(id, "running");
     expect(await thief.complete(id, OUTPUT)).toMatchObject({ type: "job_complete_ack", job_id: id, status: "rejected", error: "not_assigned" });
     expect(await thief.complete(ID, OUTPUT)).toMatchObject({ job_id: ID, status: "rejected", error: "unknown_job" });
-    expect(await evm.api.job(id)).toMatchObject({ status: "assigned", result: null, receipt: null });
+    expect(await evm.api.job(id)).toMatchObject({ status: "running", result: null, receipt: null });
     for (const frame of [
       { type: "job_ack", job_id: id, attempt: 1 },
       { type: "job_progress", job_id: id, attempt: 1, seq: 0, delta: "stolen" },
@@ -171,7 +172,7 @@ describe("what a worker may not do", () => {
     ])
       thief.send(frame);
     await thief.settled();
-    expect(await evm.api.job(id)).toMatchObject({ status: "assigned" });
+    expect(await evm.api.job(id)).toMatchObject({ status: "running" });
     expect((await holder.complete(id, OUTPUT)).status).toBe("accepted");
     expect((await evm.api.ended(id)).receipt).toMatchObject({ provider_pubkey: holder.pubkey });
   });

@@ -27,6 +27,8 @@ export class WorkerSocket {
   readonly identity: Identity;
   readonly frames: Frame[] = [];
   closed: Closed | undefined;
+  /** Whether it acknowledges each job as soon as it is given one. */
+  acksAtOnce = false;
   /** Performance time of each frame. */
   readonly times: number[] = [];
   readonly #socket: WebSocket;
@@ -37,7 +39,9 @@ export class WorkerSocket {
     this.identity = identity;
     this.#socket = new WebSocket(url);
     this.#socket.addEventListener("message", ({ data }) => {
-      this.frames.push(JSON.parse(String(data)) as Frame);
+      const frame = JSON.parse(String(data)) as Frame;
+      if (this.acksAtOnce && frame.type === "job_assign") this.ack(frame);
+      this.frames.push(frame);
       this.times.push(performance.now());
       this.#wake();
     });
@@ -199,12 +203,22 @@ export class WorkerSocket {
   }
 }
 
-/** A worker written from SPEC.md alone: no signature, no acks; heartbeats. */
+/** A worker written from SPEC.md alone: no signature, no acks; heartbeats. It is given nothing for its first 2 s [JB2]. */
 export async function specWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
   const worker = await WorkerSocket.open(url, identity);
   const ack = await worker.registerPlain(changes);
   if (ack.status !== "ok") throw new Error(`register answered ${JSON.stringify(ack)}`);
   worker.beat(10_000, JSON.stringify({ type: "heartbeat", provider_pubkey: worker.pubkey }));
+  return worker;
+}
+
+/** A worker that does not sign and acknowledges each job by itself, so that it is given jobs at once [JB2]. */
+export async function unsignedWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
+  const worker = await WorkerSocket.open(url, identity);
+  worker.acksAtOnce = true;
+  const ack = await worker.registerPlain({ features: ["ack"], ...changes });
+  if (ack.status !== "ok") throw new Error(`register answered ${JSON.stringify(ack)}`);
+  worker.beat();
   return worker;
 }
 

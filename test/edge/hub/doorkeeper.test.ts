@@ -22,6 +22,7 @@ const REGISTERED: Registered = {
   tier: "Open",
   tierDue: 0,
   acks: false,
+  registeredAt: 0,
   lastUsedAt: 0,
   draining: false,
 };

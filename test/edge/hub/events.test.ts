@@ -31,7 +31,7 @@ function say(worker: TestWorker, { job_id, attempt }: JobAssign, seq: number, de
 async function given(hub: TestHub, fields: Record<string, unknown> = {}): Promise<{ id: string; worker: TestWorker; job: JobAssign }> {
   const worker = await hub.worker(fields);
   const id = await hub.commit("fast", LLM);
-  return { id, worker, job: await worker.assigned() };
+  return { id, worker, job: await worker.assigned({ acks: false }) };
 }
 
 describe("GET /v1/jobs/{id}/events", () => {
@@ -85,7 +85,7 @@ describe("GET /v1/jobs/{id}/events", () => {
     worker.send({ type: "job_failed", job_id: id, attempt: 1, error: "boom", retryable: true });
     expect((await reader.take(2)).map(inShort)).toEqual(["reset 1", "status pending 1"]);
     const other = await hub.worker();
-    const again = await other.assigned();
+    const again = await other.assigned({ acks: false });
     expect((await reader.take(1)).map(inShort)).toEqual(["status assigned 2"]);
     say(other, again, 0, "whole");
     await other.complete(again, "whole");

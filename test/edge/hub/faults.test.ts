@@ -27,9 +27,9 @@ test("[API1] [JB8] a refused commit that cannot be stored is 503, not 500", asyn
 describe("memory lost", () => {
   test("[JB9] in the middle of a job: the socket is kept, the job goes on, and its result is taken", async () => {
     const hub = new TestHub();
-    const worker = await hub.worker({ features: ["ack"] });
+    const worker = await hub.worker();
     const id = await hub.commit();
-    const job = await worker.assigned();
+    const job = await worker.assigned({ acks: false });
     await hub.evict();
     expect((await hub.job(id)).status).toBe("assigned");
     worker.send({ type: "job_ack", job_id: id, attempt: 1 });
@@ -91,9 +91,9 @@ describe("memory lost", () => {
   test("[WS9] the acknowledgement is still waited for", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    const worker = await hub.worker({ features: ["ack"] });
+    const worker = await hub.worker();
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     await hub.evict();
     await hub.pass(0);
     await hub.pass(5_000);
@@ -105,7 +105,7 @@ describe("memory lost", () => {
     hub.skip(0);
     const worker = await hub.worker();
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     await hub.evict("close");
     expect(await worker.closed()).toBe(1006);
     expect((await hub.job(id)).status).toBe("assigned");
@@ -261,7 +261,7 @@ describe("the hub's own storage", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
-    const job = await worker.assigned();
+    const job = await worker.assigned({ acks: false });
     muteErrors();
     await breakJournal(hub, "UPDATE", "new.ended_at IS NOT NULL");
     const frame = worker.completion(job, OUTPUT);

@@ -58,8 +58,8 @@ describe("during a job", () => {
     const hub = new TestHub();
     const waiting = await hub.commit();
     expect(await hub.job(waiting)).toMatchObject({ status: "pending", result: null, receipt: null, completed_at: null });
-    const worker = await hub.worker({ features: ["ack"] });
-    const job = await worker.assigned();
+    const worker = await hub.worker();
+    const job = await worker.assigned({ acks: false });
     expect(await hub.job(waiting)).toMatchObject({ status: "assigned", result: null, receipt: null });
     worker.send({ type: "job_ack", job_id: job.job_id, attempt: 1 });
     await worker.quiet();
@@ -73,7 +73,7 @@ describe("during a job", () => {
     hub.skip(0);
     const worker = await hub.worker({ features: ["resume", "ack"] });
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     await hub.pass(4_999);
     await worker.quiet();
     const other = await hub.worker();
@@ -85,7 +85,7 @@ describe("during a job", () => {
   test("[WS9] who did not announce ack goes assigned → completed", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    const worker = await hub.worker();
+    const worker = await hub.plainWorker();
     const id = await hub.commit();
     const job = await worker.assigned();
     await hub.pass(10_000);
@@ -100,7 +100,7 @@ describe("during a job", () => {
   ] as const)("[JB4] a %s attempt may take %i ms", async ([type, limit]) => {
     const hub = new TestHub();
     hub.skip(0);
-    const worker = await hub.worker();
+    const worker = await hub.plainWorker();
     const id = await hub.commit("cheap", { job_type: type });
     await worker.assigned();
     hub.skip(limit - 1);
@@ -176,7 +176,7 @@ describe("during a job", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     const cancel = (jobId: string, attempt: number) => ({ type: "job_cancel", job_id: jobId, attempt, reason: "not_assigned" });
     worker.send({ type, job_id: id, attempt: 2, seq: 0, delta: "" });
     expect(await worker.next("job_cancel")).toEqual(cancel(id, 2));
@@ -209,7 +209,7 @@ describe("during a job", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     worker.send({ type: "job_failed", job_id: id, attempt: 2, error: "e", retryable: false });
     await worker.quiet();
     expect((await hub.job(id)).status).toBe("assigned");

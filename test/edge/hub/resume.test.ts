@@ -5,13 +5,13 @@ describe("reconnecting", () => {
   test("[WS10] resume left out: the lease is rebound with its deadline", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    const old = await hub.worker();
+    const old = await hub.plainWorker();
     const id = await hub.commit();
     await old.assigned();
     old.close();
     await hub.online(0);
     hub.skip(14_000);
-    const young = await hub.worker({ key: old.key });
+    const young = await hub.worker({ key: old.key, features: [] });
     await young.quiet();
     expect((await hub.job(id)).status).toBe("assigned");
     hub.skip(15_999);
@@ -116,7 +116,7 @@ describe("reconnecting", () => {
     hub.skip(0);
     const old = await hub.worker();
     const id = await hub.commit();
-    await old.assigned();
+    await old.assigned({ acks: false });
     old.close();
     await hub.online(0);
     const other = await hub.worker();

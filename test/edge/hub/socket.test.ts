@@ -171,7 +171,7 @@ describe("bad frames", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     worker.send(JSON.stringify({ type: "heartbeat", x: "é".repeat(LIMITS.frameBytes / 2) }));
     expect(await worker.closed()).toBe(1009);
     expect(await hub.workersOnline()).toBe(0);

@@ -5,7 +5,7 @@ import { rest } from "./rest.ts";
 
 type Frame = { type: string; [field: string]: unknown };
 
-/** A worker at the far end of a real socket: speaks the protocol of SPEC.md, remembers every frame. */
+/** A worker at the far end of a real socket: speaks the protocol of SPEC.md and announces `ack`, so that it is given jobs at once [JB2]; remembers every frame. */
 export class FakeWorker {
   readonly key = keyPair(crypto.getRandomValues(new Uint8Array(32)));
   readonly #socket: WebSocket;
@@ -22,7 +22,7 @@ export class FakeWorker {
   static async connect(capabilities: string[] = ["LLM_INFER", "TASK"]): Promise<FakeWorker> {
     const response = await rest("/", { headers: { upgrade: "websocket" } });
     const worker = new FakeWorker(response.webSocket ?? expect.unreachable(`no socket: ${response.status}`));
-    worker.send({ type: "register", provider_pubkey: worker.key.publicKey, provider_type: "DESKTOP", capabilities });
+    worker.send({ type: "register", provider_pubkey: worker.key.publicKey, provider_type: "DESKTOP", capabilities, features: ["ack"] });
     expect(await worker.next("register_ack")).toMatchObject({ status: "ok" });
     return worker;
   }

@@ -5,6 +5,7 @@ import { app } from "../../../src/coordinator/app.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import type { WorkerHub } from "../../../src/coordinator/main.ts";
 import type { CommitInput } from "../../../src/coordinator/hub/rpc.ts";
+import { TIMING } from "../../../src/protocol/limits.ts";
 import type { Job } from "../../../src/protocol/job.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
 import { TestWorker } from "./worker.ts";
@@ -63,6 +64,13 @@ export class TestHub {
     const { key, ...registration } = fields;
     const worker = await this.connect(key);
     await worker.register(registration);
+    return worker;
+  }
+
+  /** A worker that does not announce `ack`, once it has arrived: it is given jobs at once [JB2]. Stops the clock. */
+  async plainWorker(fields: { key?: KeyPair; signed?: boolean; [field: string]: unknown } = {}): Promise<TestWorker> {
+    const worker = await this.worker({ features: [], ...fields });
+    this.skip(TIMING.arrival);
     return worker;
   }
 

@@ -11,6 +11,8 @@ export function newKey(): KeyPair {
 /** An honest worker written by hand, frame by frame: nothing here goes through our worker's own code. */
 export class TestWorker extends WorkerSocket {
   readonly key: KeyPair;
+  /** Whether it announced `ack`, and so says at once that it has begun. */
+  #acks = false;
   #challenge: Frame = { type: "none" };
 
   private constructor(ws: WebSocket, key: KeyPair) {
@@ -29,7 +31,7 @@ export class TestWorker extends WorkerSocket {
     return this.#challenge;
   }
 
-  /** The `register` frame of this worker; `signed` signs it over the challenge. */
+  /** The `register` frame of this worker; `signed` signs it over the challenge. Without `features: []` it announces `ack`: other workers are given nothing for 2 s [JB2]. */
   registration({ signed = false, ...fields }: { signed?: boolean; [field: string]: unknown } = {}): Frame {
     const { network, host, nonce } = this.challenge;
     const text = registerText({ network: String(network), host: String(host), nonce: String(nonce), pubkey: this.key.publicKey });
@@ -38,20 +40,26 @@ export class TestWorker extends WorkerSocket {
       provider_pubkey: this.key.publicKey,
       provider_type: "DESKTOP",
       capabilities: ["LLM_INFER", "TASK"],
+      features: ["ack"],
       ...(signed && { signature: signText(text, this.key.secret) }),
       ...fields,
     };
   }
 
   async register(fields: { signed?: boolean; [field: string]: unknown } = {}): Promise<Extract<Answer, { status: "ok" }>> {
-    this.send(this.registration(fields));
+    const frame = this.registration(fields);
+    this.#acks = Array.isArray(frame.features) && frame.features.includes("ack");
+    this.send(frame);
     const ack = RegisterAck.parse(await this.next("register_ack"));
     if (ack.status !== "ok") throw new Error(`refused: ${ack.error}`);
     return ack;
   }
 
-  async assigned(): Promise<JobAssign> {
-    return JobAssign.parse(await this.next("job_assign"));
+  /** The next job; acknowledged, unless `acks` is false. */
+  async assigned({ acks = this.#acks }: { acks?: boolean } = {}): Promise<JobAssign> {
+    const job = JobAssign.parse(await this.next("job_assign"));
+    if (acks) this.send({ type: "job_ack", job_id: job.job_id, attempt: job.attempt });
+    return job;
   }
 
   /** The receipt that an honest worker signs for `output`. */

@@ -36,7 +36,7 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     const state = mkdtempSync(join(tmpdir(), `compute-router-sdk-${instance}-`));
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
     coordinator = await startCoordinator({ instance, port: await freePort(), stateDir: state, settings });
-    worker = new PlainWorker(coordinator.socketUrl);
+    worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();
     return async () => {

@@ -60,7 +60,7 @@ describe.each(["evm", "svm"] as const satisfies Instance[])("STAKE_SOURCE=%s in 
   }, 120_000);
 
   async function joined(tokens: bigint): Promise<{ worker: PlainWorker; tier: unknown }> {
-    const worker = new PlainWorker(coordinator.socketUrl);
+    const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     workers.push(worker);
     if (tokens > 0n) await WORLDS[name].stake(worker.publicKey, tokens);
     const { tier } = await worker.connect();

@@ -61,7 +61,7 @@ export class Bench {
   async join(count = 1, serve = true): Promise<PlainWorker> {
     const joined = await Promise.all(
       Array.from({ length: count }, async () => {
-        const worker = new PlainWorker(this.coordinator.socketUrl);
+        const worker = new PlainWorker(this.coordinator.socketUrl, { acks: true });
         await worker.connect();
         if (serve) worker.serve();
         this.workers.push(worker);

@@ -112,7 +112,12 @@ describe("events in any order", () => {
         for (const it of moves) {
           it(desk);
           checkIndexes(desk.state);
-          checkNoneWaitsBesideAFreeWorker(desk.state, desk.now, (worker) => desk.isSilent(worker.conn));
+          checkNoneWaitsBesideAFreeWorker(
+            desk.state,
+            desk.now,
+            (worker) => desk.isSilent(worker.conn),
+            (worker) => worker.arrivesAt,
+          );
         }
         // Without anyone's help everything ends.
         for (const name of [...desk.state.keyByConn.keys()]) desk.tell({ type: "disconnect", conn: name });

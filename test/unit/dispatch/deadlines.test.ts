@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { nextDue } from "../../../src/coordinator/dispatch/index.ts";
+import { TIMING } from "../../../src/protocol/limits.ts";
 import { Desk, START, words } from "./desk.ts";
 
 const J1 = { jobId: "j", attempt: 1 };
@@ -7,6 +8,7 @@ const J1 = { jobId: "j", attempt: 1 };
 function assigned(acks = true): Desk {
   const desk = new Desk();
   desk.register("w", { acks });
+  if (!acks) desk.pass(TIMING.arrival);
   desk.submit("j");
   return desk;
 }

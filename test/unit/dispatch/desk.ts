@@ -30,6 +30,7 @@ type WorkerOptions = {
   resume?: readonly { jobId: string; attempt: number }[];
   strikes?: number;
   draining?: boolean;
+  registeredAt?: number;
 };
 
 /** Dispatch on a desk: a state, a clock that is moved by hand, and short words for its events. */
@@ -64,12 +65,12 @@ export class Desk {
   /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
   register(
     key: string,
-    { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining }: WorkerOptions = {},
+    { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining, registeredAt }: WorkerOptions = {},
   ): Effect[] {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
     const record = { strikes, parks: 0, parkedUntil: 0 };
-    const more = draining === undefined ? {} : { draining };
+    const more = { ...(draining !== undefined && { draining }), ...(registeredAt !== undefined && { registeredAt }) };
     return this.tell({ type: "register", conn: `${key}#${number}`, key, capabilities: new Set(capabilities), tier, acks, record, lastUsedAt, resume, ...more });
   }
 
