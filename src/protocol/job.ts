@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { describeIssues } from "./issues.ts";
 import { LIMITS } from "./limits.ts";
 import { Receipt } from "./receipt.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "./text.ts";
@@ -57,28 +58,38 @@ export const UserId = wellFormed
 /** Owner of jobs and pairings; a secret capability [TR1]. */
 export type UserId = z.infer<typeof UserId>;
 
+/** An optional member: null counts as absent, for other codebases send null for "not there" [API2]. */
+const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
+
+/** A payload may repeat the type of its job, and no other one. */
+const sameType = <T extends JobType>(type: T) => absent(z.literal(type, `must be ${type}, as job_type is`));
+
+function wholeNumber(min: number, max: number): z.ZodInt {
+  const rule = `must be a whole number from ${min} to ${max}`;
+  return z.int(rule).min(min, rule).max(max, rule);
+}
+
 export const LlmPayload = z
   .looseObject({
-    job_type: z.literal("LLM_INFER").optional(),
+    job_type: sameType("LLM_INFER"),
     prompt: Text,
-    max_tokens: z
-      .int()
-      .min(1)
-      .max(LIMITS.maxTokens)
-      .optional()
-      .meta({
-        description:
-          `Most tokens of the answer; ${LIMITS.defaultMaxTokens} where it is left out. A worker may give fewer (${LIMITS.workerMaxTokens} unless its owner says otherwise): ` +
-          "an answer that was cut has `finish_reason` `length`.",
-      }),
+    max_tokens: absent(wholeNumber(1, LIMITS.maxTokens)).meta({
+      description:
+        `Most tokens of the answer; ${LIMITS.defaultMaxTokens} where it is left out. A worker may give fewer (${LIMITS.workerMaxTokens} unless its owner says otherwise): ` +
+        "an answer that was cut has `finish_reason` `length`.",
+    }),
   })
   .meta({ id: "LlmPayload" });
 /** Payload of an LLM_INFER job; other members travel on unchanged [WS8]. */
 export type LlmPayload = z.infer<typeof LlmPayload>;
 
-export const TaskPayload = z.looseObject({ job_type: z.literal("TASK").optional(), task_type: TaskType, input: Text }).meta({ id: "TaskPayload" });
+export const TaskPayload = z.looseObject({ job_type: sameType("TASK"), task_type: TaskType, input: Text }).meta({ id: "TaskPayload" });
 /** Payload of a TASK job; other members travel on unchanged [WS8]. */
 export type TaskPayload = z.infer<typeof TaskPayload>;
+
+const Privacy = absent(PrivacyClass)
+  .meta({ default: "PUBLIC" })
+  .transform((value) => value ?? "PUBLIC");
 
 export const CommitRequest = z
   .discriminatedUnion("job_type", [
@@ -86,13 +97,13 @@ export const CommitRequest = z
       job_type: z.literal("LLM_INFER"),
       user_id: UserId,
       payload: LlmPayload,
-      privacy_class: PrivacyClass.default("PUBLIC"),
+      privacy_class: Privacy,
     }),
     z.object({
       job_type: z.literal("TASK"),
       user_id: UserId,
       payload: TaskPayload,
-      privacy_class: PrivacyClass.default("PUBLIC"),
+      privacy_class: Privacy,
     }),
   ])
   .meta({ id: "CommitRequest" });
@@ -124,6 +135,8 @@ export function isTerminal(status: JobStatus): status is "completed" | "failed" 
 }
 
 const REQUIRED = ["job_type", "payload", "user_id"] as const;
+/** How every refusal of a commit body ends [SPEC]. */
+export const REQUIRED_FIELDS = `Required fields: ${REQUIRED.join(", ")}`;
 
 /** What reading a commit body gave; `error` is a sentence for the seeker. */
 export type CommitReading =
@@ -135,26 +148,20 @@ export type CommitReading =
  * Checks a parsed commit body [API2]. `payload` is the client's own object, for the worker; `commit` holds what was validated.
  */
 export function parseCommit(body: unknown): CommitReading {
-  if (!isJsonObject(body)) return { ok: false, reason: "invalid", error: `Body must be a JSON object. Required fields: ${REQUIRED.join(", ")}` };
+  if (!isJsonObject(body)) return invalid("Body must be a JSON object");
   if (REQUIRED.some((field) => body[field] === undefined || body[field] === null)) {
     return { ok: false, reason: "invalid", error: `Missing required fields: ${REQUIRED.join(", ")}` };
   }
   const parsed = CommitRequest.safeParse(body);
-  if (!parsed.success) return { ok: false, reason: "invalid", error: `${describeIssues(parsed.error)} (required fields: ${REQUIRED.join(", ")})` };
+  if (!parsed.success) return invalid(describeIssues(parsed.error, body));
   const commit = parsed.data;
   const payload = body.payload;
-  if (!isJsonObject(payload) || !isWellFormedJson(payload)) {
-    return { ok: false, reason: "invalid", error: `Invalid payload: strings must be well-formed Unicode (required fields: ${REQUIRED.join(", ")})` };
-  }
+  if (!isJsonObject(payload) || !isWellFormedJson(payload)) return invalid("payload must hold well-formed Unicode only");
   const text = commit.job_type === "TASK" ? commit.payload.input : commit.payload.prompt;
   if (utf8Length(text) > LIMITS.textBytes) return { ok: false, reason: "too_large" };
   return { ok: true, commit, payload };
 }
 
-/** The first few problems of a failed parse as one sentence that names each field. */
-export function describeIssues(error: z.ZodError): string {
-  return error.issues
-    .slice(0, 3)
-    .map((issue) => `Invalid ${issue.path.join(".") || "body"}: ${issue.message}`)
-    .join("; ");
+function invalid(sentence: string): CommitReading {
+  return { ok: false, reason: "invalid", error: `${sentence}. ${REQUIRED_FIELDS}` };
 }

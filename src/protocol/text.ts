@@ -72,3 +72,31 @@ export function parseIsoTime(text: string): number | null {
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** Characters of a text that a message repeats at most. */
+const SHOWN_CHARS = 32;
+
+/**
+ * A value as a message may show it: a number, or a short printable text in quotes, as it is; all else by its kind. So a message never repeats long
+ * input, nor control characters or marks that change the direction of the line.
+ */
+export function inWords(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return value.length <= SHOWN_CHARS && /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(value) ? JSON.stringify(value) : `a string of ${characters(value)}`;
+    case "object":
+      if (value === null) return "null";
+      return Array.isArray(value) ? "an array" : "an object";
+    case "number":
+    case "boolean":
+    case "undefined":
+      return String(value);
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+function characters(text: string): string {
+  const count = [...text].length;
+  return `${count} character${count === 1 ? "" : "s"}`;
+}

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { JobType, PrivacyClass, ResolvedPolicy, describeIssues } from "./job.ts";
+import { describeIssues } from "./issues.ts";
+import { JobType, PrivacyClass, ResolvedPolicy } from "./job.ts";
 import { isJsonObject, readJson } from "./text.ts";
 
 /** The exact heartbeat text that the platform answers without waking the hub [WS6]. */
@@ -111,12 +112,12 @@ export function parseWorkerFrame(text: string): FrameReading {
     const register = Register.safeParse(json.value);
     if (register.success) return { ok: true, frame: register.data };
     const badKey = register.error.issues.some((issue) => issue.path[0] === "provider_pubkey");
-    return { ok: false, reason: badKey ? "invalid_key" : "invalid_register", message: describeIssues(register.error) };
+    return { ok: false, reason: badKey ? "invalid_key" : "invalid_register", message: describeIssues(register.error, json.value) };
   }
   const frame = AfterRegister.safeParse(json.value);
   if (frame.success) return { ok: true, frame: frame.data };
   const known = AfterRegister.options.some((option) => option.shape.type.value === type);
-  return { ok: false, reason: "bad_message", message: known ? describeIssues(frame.error) : "unknown type" };
+  return { ok: false, reason: "bad_message", message: known ? describeIssues(frame.error, json.value) : "unknown type" };
 }
 
 /** Whether a text frame looks like `job_progress`, by its text alone: it is asked of frames that are too many to be parsed. */

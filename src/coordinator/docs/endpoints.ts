@@ -56,7 +56,7 @@ const quote: Operation = {
   responses: {
     "200": json("The price, and the endpoint to commit to.", "Quote", { quote: EXAMPLES.quote }),
     "400": json("`job_type` is missing or `policy` is not one of the three.", "Error", {
-      missing: { error: 'Invalid job_type: Invalid option: expected one of "LLM_INFER"|"TASK"' },
+      missing: { error: "job_type is missing: it must be one of LLM_INFER, TASK" },
     }),
     "500": shared("Internal"),
   },
@@ -177,7 +177,7 @@ const job: Operation = {
       "PAYMENT-RESPONSE",
       "X-PAYMENT-RESPONSE",
     ),
-    "400": json("`wait` is not a whole number.", "Error", { wait: { error: "Invalid wait: must be a whole number of seconds" } }),
+    "400": json("`wait` is not a whole number.", "Error", { wait: { error: "wait must be a whole number of seconds (more than 25 counts as 25)" } }),
     "404": shared("NotFound"),
     "429": shared("RateLimited"),
     ...faults,
@@ -249,7 +249,7 @@ const claim: Operation = {
       "code used": { error: "already_claimed" },
       "code older than an hour": { error: "expired" },
       "signature is not the key's": { error: "invalid_signature" },
-      "field wrong": { error: "Invalid provider_pubkey: must be 64 hex characters" },
+      "field wrong": { error: 'provider_pubkey must be 64 hex characters, got "abc"' },
     }),
     "413": shared("TooLarge"),
     "415": shared("Encoded"),

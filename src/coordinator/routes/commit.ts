@@ -1,6 +1,6 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import { type CommitRequest, type ResolvedPolicy, parseCommit } from "../../protocol/job.ts";
-import { memberText } from "../../protocol/member-text.ts";
+import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
+import { memberText, withFirstMember } from "../../protocol/member-text.ts";
 import { paidCommit } from "../payment/paid-commit.ts";
 import { trustOf } from "../store/trust.ts";
 import type { AppContext } from "./app-env.ts";
@@ -22,19 +22,19 @@ export const commit =
   (policy: ResolvedPolicy) =>
   async (c: AppContext): Promise<Response> => {
     const body = await readJsonBody(c.req.raw);
-    if (!body.ok) return refuseBody(c, body, "Required fields: job_type, payload, user_id");
+    if (!body.ok) return refuseBody(c, body, REQUIRED_FIELDS);
     const reading = parseCommit(body.value);
     if (!reading.ok) return reading.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, reading.error);
     const key = c.req.header("Idempotency-Key");
     if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
-      return refuseWith(c, 400, `Invalid Idempotency-Key: must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
+      return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
     }
 
     const { testnetMode } = c.var.settings;
     const request = reading.commit;
     const wait = preferredWait(c.req.header("Prefer"));
     // Under both names: what an idempotency key and what a payment was sent for [API5, PY6].
-    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, withJobType(request, reading.payload));
+    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, comparable(request, reading.payload));
     const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, keys: [] };
     if (!trusted.ok) return trusted.answer;
     const input = {
@@ -64,13 +64,15 @@ async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; k
 }
 
 /** The client's payload as it goes to the worker: an absent `job_type` is added first, all else is the text that the client wrote [WS8]. */
-function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
+function payloadForWorker({ job_type }: CommitRequest, payload: Record<string, unknown>, body: string): string {
   const text = memberText(body, "payload") ?? JSON.stringify(payload);
-  if (Object.hasOwn(payload, "job_type")) return text;
-  return `{"job_type":${JSON.stringify(request.job_type)},${text.slice(1)}`;
+  const hasType = payload.job_type !== undefined && payload.job_type !== null;
+  return hasType ? text : withFirstMember(text, "job_type", job_type);
 }
 
-/** The same as a value, for its fingerprint. */
-function withJobType(request: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
-  return Object.hasOwn(payload, "job_type") ? payload : { job_type: request.job_type, ...payload };
+/** The payload by which two commits are compared: with `job_type`, and without members that are null and so count as absent [API2]. */
+function comparable({ job_type }: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
+  const { shape } = job_type === "TASK" ? TaskPayload : LlmPayload;
+  const present = Object.entries(payload).filter(([name, value]) => value !== null || !Object.hasOwn(shape, name));
+  return { ...Object.fromEntries(present), job_type };
 }

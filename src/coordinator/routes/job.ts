@@ -14,7 +14,7 @@ export async function job(c: AppContext): Promise<Response> {
   const id = jobId(c);
   if (id === null) return refuse(c, "Job not found");
   const wait = waitParameter(c.req.query("wait"));
-  if (wait === null) return refuseWith(c, 400, `Invalid wait: must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
+  if (wait === null) return refuseWith(c, 400, `wait must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 
   const left = waitLeft(wait);
   // In this order: a job leaves the hub only once D1 has it.

@@ -1,4 +1,4 @@
-import { describeIssues } from "../../protocol/job.ts";
+import { describeIssues } from "../../protocol/issues.ts";
 import { type Quote, QuoteQuery } from "../../protocol/quote.ts";
 import { endpointOf, quotePrice, resolvePolicy } from "../pricing/index.ts";
 import type { AppContext } from "./app-env.ts";
@@ -6,8 +6,9 @@ import { refuseWith } from "./refuse.ts";
 
 /** `GET /v1/quote` [SPEC, API3]. */
 export function quote(c: AppContext): Response {
-  const query = QuoteQuery.safeParse({ job_type: c.req.query("job_type"), policy: c.req.query("policy") });
-  if (!query.success) return refuseWith(c, 400, describeIssues(query.error));
+  const given = { job_type: c.req.query("job_type"), policy: c.req.query("policy") };
+  const query = QuoteQuery.safeParse(given);
+  if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
   const policy = resolvePolicy(query.data.policy, query.data.job_type);
   const body: Quote = {
     price: quotePrice(policy, query.data.job_type),

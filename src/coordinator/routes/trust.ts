@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { describeIssues, UserId } from "../../protocol/job.ts";
+import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
@@ -47,7 +47,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   if (!body.ok) return body.answer;
   const { provider_pubkey: key, signature } = body.fields;
   const code = body.fields.pairing_code.toUpperCase();
-  if (!isPublicKey(key)) return refuseWith(c, 400, "Invalid provider_pubkey: must be an ed25519 public key");
+  if (!isPublicKey(key)) return refuseWith(c, 400, "provider_pubkey must be an ed25519 public key");
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
   // What has not the form of a code cannot hit one, so it is no guess either.
   if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
@@ -71,13 +71,14 @@ export async function claimPairing(c: AppContext): Promise<Response> {
 
 /** `GET /v1/trust/list` [SPEC, API4, TR2]. */
 export async function listProviders(c: AppContext): Promise<Response> {
-  const given = c.req.query("user_id");
-  if (given === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
-  const user = UserId.safeParse(given);
-  if (!user.success) return refuseWith(c, 400, `Invalid user_id: ${user.error.issues[0]?.message ?? "not readable"}`);
-  const token = readUserToken(c.req.header("X-User-Token"), user.data);
+  const given = { user_id: c.req.query("user_id") };
+  if (given.user_id === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
+  const query = PairingCreate.safeParse(given);
+  if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
+  const { user_id: userId } = query.data;
+  const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.error);
-  const { pairings, tokenHash } = await trustOf(c.env.DB, user.data, null);
+  const { pairings, tokenHash } = await trustOf(c.env.DB, userId, null);
   if (!provesUser(token.hash, tokenHash)) return refuse(c, "user_token_required");
   const body: TrustList = {
     providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
@@ -97,5 +98,5 @@ async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: read
   if (!isJsonObject(value)) return { ok: false, answer: refuseWith(c, 400, `Body must be a JSON object. ${hint}`) };
   if (required.some((field) => value[field] == null)) return { ok: false, answer: refuseWith(c, 400, `Missing required fields: ${required.join(", ")}`) };
   const parsed = schema.safeParse(value);
-  return parsed.success ? { ok: true, fields: parsed.data } : { ok: false, answer: refuseWith(c, 400, describeIssues(parsed.error)) };
+  return parsed.success ? { ok: true, fields: parsed.data } : { ok: false, answer: refuseWith(c, 400, describeIssues(parsed.error, value)) };
 }

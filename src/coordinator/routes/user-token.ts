@@ -9,7 +9,7 @@ const TOKEN = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.userTokenChars}}$`);
 /** Reads a user's token [TR2]. Its hash is SHA-256 over a name, the user and the token, so that two users with one token have two hashes. */
 export function readUserToken(header: string | undefined, userId: string): TokenReading {
   if (header === undefined) return { ok: true, hash: null };
-  if (!TOKEN.test(header)) return { ok: false, error: `Invalid X-User-Token: must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
+  if (!TOKEN.test(header)) return { ok: false, error: `X-User-Token must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
   return { ok: true, hash: createHash("sha256").update(`compute-router/user-token/v1\n${userId}\n${header}`).digest("hex") };
 }
 

@@ -73,6 +73,47 @@ describe("201", () => {
   });
 });
 
+describe("[API2] an optional member that is null counts as absent", () => {
+  const seen = async (body: object): Promise<string> => JSON.stringify(await payloadSeen(body));
+
+  test("[WS8] payload.job_type null: the worker sees the job's type, once and first", async () => {
+    expect(await seen({ ...TASK, payload: { input: "good", job_type: null, task_type: "classify" } })).toBe(
+      '{"job_type":"TASK","input":"good","task_type":"classify"}',
+    );
+  });
+
+  test("[WS8] a payload.job_type that is given twice, null at last, is the job's type for readers of either", async () => {
+    const worker = await FakeWorker.connect();
+    const text = JSON.stringify(TASK).replace(
+      /"payload":\{[^}]*\}/,
+      '"payload":{"job_type":"LLM_INFER","task_type":"classify","input":"good","job_type":null}',
+    );
+    await commit(text);
+    const { payload } = await worker.complete({ ok: true });
+    expect(JSON.stringify(payload)).toBe('{"job_type":"TASK","task_type":"classify","input":"good"}');
+    await worker.close();
+  });
+
+  test("max_tokens null goes to the worker unread", async () => {
+    expect(await seen({ ...LLM, payload: { prompt: "Hi", max_tokens: null } })).toBe('{"job_type":"LLM_INFER","prompt":"Hi","max_tokens":null}');
+  });
+
+  test("privacy_class null is PUBLIC", async () => {
+    const worker = await FakeWorker.connect();
+    await commit({ ...TASK, privacy_class: null });
+    expect(await worker.complete({ ok: true })).toMatchObject({ privacy_class: "PUBLIC" });
+    await worker.close();
+  });
+
+  test("[API5] with a null or without it is the same commit under one key; an unknown member's null is not absent", async () => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    const payload = { prompt: "Hi" };
+    const id = await commit({ ...LLM, payload }, headers);
+    expect(await commit({ ...LLM, payload: { max_tokens: null, job_type: null, ...payload }, privacy_class: null }, headers)).toBe(id);
+    expect((await post(CHEAP, { ...LLM, payload: { ...payload, extra: null } }, headers)).status).toBe(409);
+  });
+});
+
 describe("400", () => {
   const bad: [name: string, body: unknown, names: string][] = [
     ["no body", "", "user_id"],

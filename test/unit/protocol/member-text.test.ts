@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { memberText } from "../../../src/protocol/member-text.ts";
+import { memberText, withFirstMember } from "../../../src/protocol/member-text.ts";
 
 describe("[WS8] the text of a member", () => {
   test.each([
@@ -33,6 +33,33 @@ describe("[WS8] the text of a member", () => {
         else expect(text).toBeNull();
       }),
       { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("[WS8] an object with one member put first", () => {
+  test.each([
+    ["absent: all else as it was written", '{"b":1e400, "a":[ 1 ]}', '{"job_type":"TASK","b":1e400, "a":[ 1 ]}'],
+    ["null: taken out where it stood", '{"b":1, "job_type" : null , "a":2}', '{"job_type":"TASK","b":1,"a":2}'],
+    ["null and first", '{ "job_type":null, "a":"}" }', '{"job_type":"TASK","a":"}"}'],
+    ["null and last", '{"a":"job_type","job_type":null}', '{"job_type":"TASK","a":"job_type"}'],
+    ["null, repeated, and once escaped", '{"job_type":"LLM_INFER","a":{"job_type":null},"job\\u005ftype":null}', '{"job_type":"TASK","a":{"job_type":null}}'],
+    ["nothing else", '{"job_type":null}', '{"job_type":"TASK"}'],
+    ["an empty object", "{ }", '{"job_type":"TASK"}'],
+  ])("%s", (_, json, text) => {
+    expect(withFirstMember(json, "job_type", "TASK")).toBe(text);
+  });
+
+  test("has the member once and first, and all others as they were", () => {
+    const object = fc.dictionary(fc.oneof(fc.string({ unit: "binary" }), fc.constant("job_type")), fc.jsonValue());
+    fc.assert(
+      fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {
+        const text = withFirstMember(JSON.stringify(value, null, space), "job_type", "TASK");
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify({ ...value, job_type: "TASK" })));
+        expect(memberText(text, "job_type")).toBe('"TASK"');
+        expect(text.startsWith('{"job_type":"TASK"')).toBe(true);
+      }),
+      { numRuns: 500 },
     );
   });
 });

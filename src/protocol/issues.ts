@@ -1,0 +1,84 @@
+import type * as z from "zod";
+import { inWords } from "./text.ts";
+
+/** Problems that one message names at most. */
+const MOST = 3;
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  object: "an object",
+  record: "an object",
+  array: "an array",
+};
+
+/**
+ * The first few problems of a failed parse as sentences for the sender: which field is wrong, what it must be, and what it was, where that is
+ * short and printable. A schema says more exactly what a field must be by a message that begins with "must".
+ * @param value what was parsed
+ */
+export function describeIssues(error: z.ZodError | undefined, value: unknown): string {
+  const sentences = new Map<string, string>();
+  for (const issue of error?.issues ?? []) {
+    const field = fieldName(issue.path);
+    // The first problem of a field makes the others of it likely to be its consequences.
+    if (!sentences.has(field)) sentences.set(field, `${field} ${predicate(issue, valueAt(value, issue.path))}`);
+  }
+  return [...sentences.values()].slice(0, MOST).join("; ");
+}
+
+/** What is wrong with a field that was `got`. */
+function predicate(issue: z.core.$ZodIssue, got: unknown): string {
+  const rule = ruleOf(issue);
+  if (got === undefined) return `is missing: it ${rule}`;
+  return got === "" || isUnshown(got) ? rule : `${rule}, got ${inWords(got)}`;
+}
+
+/** Short text that cannot be printed: its length would say nothing either. */
+function isUnshown(got: unknown): boolean {
+  return typeof got === "string" && got.length <= 32 && !inWords(got).startsWith('"');
+}
+
+function ruleOf(issue: z.core.$ZodIssue): string {
+  if (issue.message.startsWith("must ")) return issue.message;
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${TYPES[issue.expected] ?? "of another type"}`;
+    case "invalid_value":
+      return oneOf(issue.values);
+    case "invalid_union":
+      return oneOf("options" in issue && Array.isArray(issue.options) ? issue.options : []);
+    case "too_small":
+      return bound(issue.origin, "at least", Number(issue.minimum));
+    case "too_big":
+      return bound(issue.origin, "at most", Number(issue.maximum));
+    default:
+      return "must have another form";
+  }
+}
+
+function oneOf(values: readonly unknown[]): string {
+  return values.length === 0 ? "must have another value" : `must be ${values.length === 1 ? "" : "one of "}${values.join(", ")}`;
+}
+
+function bound(origin: string, which: "at least" | "at most", limit: number): string {
+  if (origin === "string" || origin === "array") {
+    if (which === "at least" && limit === 1) return "must not be empty";
+    return `must have ${which} ${limit} ${origin === "string" ? "characters" : "entries"}`;
+  }
+  return `must be ${which} ${limit}`;
+}
+
+/** `payload.messages[0].content` of a path; the whole value is the body. */
+function fieldName(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return "body";
+  return path.map((part, at) => (typeof part === "number" ? `[${part}]` : `${at === 0 ? "" : "."}${String(part)}`)).join("");
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let at = value;
+  for (const part of path) at = typeof at === "object" && at !== null && Object.hasOwn(at, part) ? Reflect.get(at, part) : undefined;
+  return at;
+}
