@@ -1,3 +1,4 @@
+import { describeBreak } from "./error-text.ts";
 import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
 import { type Limit, within } from "./limit.ts";
 import { refusalOf } from "./refusal.ts";
@@ -17,9 +18,6 @@ export type Answer = {
 
 /** One request; `timeout` in milliseconds is for the whole exchange, body included. */
 export type RouterRequest = { method: "GET" | "POST"; path: string; headers?: Headers; body?: string; timeout: number };
-
-/** Codes of errors after which certainly no byte of a request has left: Node, Deno and undici, then Bun. */
-const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"]);
 
 /** The HTTP side of one router: bounded, without redirects, each answer read to its end. */
 export class Connection {
@@ -65,9 +63,8 @@ export class Connection {
       return await talk();
     } catch (cause) {
       if (cause instanceof ComputeRouterError) throw cause;
-      const unsent = errorCodes(cause).some((code) => NEVER_SENT.has(code));
-      const message = unsent ? `cannot connect to ${this.#baseUrl}` : `the connection to ${this.#baseUrl} broke`;
-      throw new RouterConnectionError(message, { reason: unsent ? "connect" : "broken", cause });
+      const { message, reason } = describeBreak(this.#baseUrl, cause);
+      throw new RouterConnectionError(message, { reason, cause });
     }
   }
 
@@ -113,13 +110,4 @@ export function expectShape<T>(answer: Answer, { method, path }: RouterRequest, 
     requestId: answer.requestId,
     reason,
   });
-}
-
-/** The `code` of an error and of the causes below it. */
-function errorCodes(error: unknown): string[] {
-  const codes: string[] = [];
-  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
-    if ("code" in at && typeof at.code === "string") codes.push(at.code);
-  }
-  return codes;
 }

@@ -1,3 +1,5 @@
+import type { Job } from "../protocol/job.ts";
+import type { Receipt } from "../protocol/receipt.ts";
 import type { PaymentOption } from "./payment.ts";
 
 /** What an error knows beyond its message. */
@@ -25,7 +27,7 @@ export class ComputeRouterError extends Error {
    * `userId` with this `idempotencyKey` gets that job and is not charged twice.
    */
   idempotencyKey: string | null = null;
-  /** Why each fallback provider failed, in order; empty when none was asked. */
+  /** What each fallback provider failed with, in order; empty when none was asked. */
   fallbackErrors: readonly unknown[] = [];
 
   constructor(message: string, details: ErrorDetails = {}) {
@@ -199,11 +201,33 @@ export class ReceiptError extends ComputeRouterError {
 
 /** An answer that is not what the protocol says: not JSON, other fields, too long, a redirect. */
 export class ProtocolError extends ComputeRouterError {
-  override readonly name = "ProtocolError";
-  override readonly code = "protocol";
+  override readonly name: string = "ProtocolError";
+  override readonly code: string = "protocol";
 }
 
-/** A fallback provider failed. Found in `fallbackErrors` of the router's error. */
+/** A job's output has another shape than its kind has. The job is done, and perhaps paid for: what came is here. */
+export class UnexpectedOutputError extends ProtocolError {
+  override readonly name = "UnexpectedOutputError";
+  override readonly code = "unexpected_output";
+  /** Null if a fallback provider gave the output. */
+  readonly jobId: string | null;
+  /** `result` of the job as REST returned it. */
+  readonly result: Job["result"];
+  readonly receipt: Receipt | null;
+
+  constructor(expected: string, { jobId, result, receipt }: { jobId: string | null; result: Job["result"]; receipt: Receipt | null }) {
+    const whose = jobId === null ? "the fallback's output" : `the output of job ${jobId}`;
+    super(`${whose} is not ${expected}; what came is in \`result\``, { reason: "unexpected_output" });
+    this.jobId = jobId;
+    this.result = result;
+    this.receipt = receipt;
+  }
+}
+
+/**
+ * A fallback provider failed. `run` rejects with one that names every provider and why it failed: `cause` is the router's own error, and
+ * `fallbackErrors` has theirs.
+ */
 export class FallbackError extends ComputeRouterError {
   override readonly name = "FallbackError";
   override readonly code = "fallback_failed";

@@ -9,7 +9,19 @@ export type { ClientOptions, Instance } from "./options.ts";
 
 // Jobs in, results out
 export type { JobInput, LlmJob, TaskJob } from "./job-input.ts";
-export type { CommitOptions, LlmOptions, Privacy, RequestOptions, RunOptions, StreamOptions, WaitOptions } from "./run-options.ts";
+export type {
+  CommitOptions,
+  GetOptions,
+  LlmOptions,
+  MapOptions,
+  MapResult,
+  PairingWaitOptions,
+  Privacy,
+  RequestOptions,
+  RunOptions,
+  StreamOptions,
+  WaitOptions,
+} from "./run-options.ts";
 export type { JobEvent } from "./job-event.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./run-result.ts";
 export type { Classification, Extraction, JobOutput, Summary } from "./output.ts";
@@ -21,7 +33,7 @@ export type { Verification } from "./verification.ts";
 
 // Pairing, payment and fallback
 export { fingerprintOf } from "../receipt/fingerprint.ts";
-export type { PairedWorker, PairingClaimInput, PairingOffer, PairingWaitOptions, Trust } from "./trust.ts";
+export type { PairedWorker, PairingClaimInput, PairingOffer, Trust } from "./trust.ts";
 export type { PaymentAttempt, PaymentChallenge, PaymentHook, PaymentOption } from "./payment.ts";
 export type { FallbackProvider } from "./fallback/provider.ts";
 export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback/openai-compatible.ts";

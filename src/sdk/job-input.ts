@@ -1,6 +1,7 @@
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";
+import { checkInteger, wrong } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 
 /** Text generation: `output` is the text. */
@@ -26,28 +27,26 @@ export type JobInput = LlmJob | TaskJob;
 const JOB_TYPES: readonly JobType[] = ["LLM_INFER", "TASK"];
 const TASK_TYPES: readonly TaskType[] = ["summarize", "classify", "extract_json"];
 
-/** Checks a job before anything is sent, by the rules of the router [API2]. Throws InvalidOptionError, which names the field. */
-export function checkJob(job: JobInput): JobInput {
-  if (!isJsonObject(job)) throw new InvalidOptionError("job", "must be an object");
-  checkJobType("job.job_type", job.job_type);
-  if (!isWellFormedJson(job)) throw new InvalidOptionError("job", "must hold well-formed Unicode only");
+/** Checks a job before anything is sent, by the rules of the router [API2]; `name` is its name in the error. Throws InvalidOptionError, which names the field. */
+export function checkJob(job: JobInput, name = "job"): JobInput {
+  if (!isJsonObject(job)) throw wrong(name, "must be an object", job);
+  checkJobType(`${name}.job_type`, job.job_type);
+  if (!isWellFormedJson(job)) throw new InvalidOptionError(name, "must hold well-formed Unicode only");
   if (job.job_type === "TASK") {
-    if (!TASK_TYPES.includes(job.task_type)) throw new InvalidOptionError("job.task_type", `must be one of ${TASK_TYPES.join(", ")}`);
-    checkText("job.input", job.input);
+    if (!TASK_TYPES.includes(job.task_type)) throw wrong(`${name}.task_type`, `must be one of ${TASK_TYPES.join(", ")}`, job.task_type);
+    checkText(`${name}.input`, job.input);
     return job;
   }
-  checkText("job.prompt", job.prompt);
-  const tokens: unknown = job.max_tokens;
-  if (tokens !== undefined && !(Number.isInteger(tokens) && Number(tokens) >= 1 && Number(tokens) <= LIMITS.maxTokens)) {
-    throw new InvalidOptionError("job.max_tokens", `must be an integer from 1 to ${LIMITS.maxTokens}`);
-  }
+  checkText(`${name}.prompt`, job.prompt);
+  // Null counts as absent, for the router too.
+  if (job.max_tokens !== null) checkInteger(`${name}.max_tokens`, job.max_tokens, 1, LIMITS.maxTokens);
   return job;
 }
 
 /** Checks a job type; `option` is its name in the error. */
 export function checkJobType(option: string, jobType: JobType): JobType {
   if (JOB_TYPES.includes(jobType)) return jobType;
-  throw new InvalidOptionError(option, `must be one of ${JOB_TYPES.join(", ")}`);
+  throw wrong(option, `must be one of ${JOB_TYPES.join(", ")}`, jobType);
 }
 
 /** The text of a commit [SPEC]. */
@@ -60,6 +59,7 @@ export function commitBody(job: JobInput, userId: string, privacyClass: "PUBLIC"
 }
 
 function checkText(field: string, text: unknown): void {
-  if (typeof text !== "string" || text === "") throw new InvalidOptionError(field, "must be a non-empty string");
+  if (text === "") throw new InvalidOptionError(field, "must not be empty");
+  if (typeof text !== "string") throw wrong(field, "must be a string", text);
   if (utf8Length(text) > LIMITS.textBytes) throw new InvalidOptionError(field, `must be at most ${LIMITS.textBytes} bytes of UTF-8`);
 }

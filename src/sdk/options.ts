@@ -1,5 +1,5 @@
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
-import { checkBaseUrl, checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames } from "./check.ts";
+import { checkBaseUrl, checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import { environmentVariable } from "./environment.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { checkProviders, type FallbackProvider } from "./fallback/provider.ts";
@@ -60,7 +60,7 @@ export type Settings = {
   requireVerified: boolean;
 };
 
-const NAMES = Object.keys({
+const NAMES = optionNames<ClientOptions>({
   baseUrl: 0,
   instance: 0,
   userId: 0,
@@ -75,7 +75,7 @@ const NAMES = Object.keys({
   payment: 0,
   maxPrice: 0,
   requireVerified: 0,
-} satisfies Record<keyof ClientOptions, 0>);
+});
 
 const LOCAL = { evm: "http://127.0.0.1:4010", svm: "http://127.0.0.1:4020" } as const;
 const REQUEST_TIMEOUT = 10_000;
@@ -83,7 +83,7 @@ const COMMIT_TIMEOUT = 30_000;
 
 /** Checks a client's options and fills in the rest. Throws InvalidOptionError. */
 export function readOptions(options: ClientOptions = {}): Settings {
-  checkNames("client options", options, NAMES);
+  checkNames("options of ComputeRouter", options, NAMES);
   checkFunction("fetch", options.fetch);
   if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be given where there is no global one");
   checkFunction("payment", options.payment);
@@ -118,7 +118,8 @@ function readBaseUrl({ baseUrl, instance }: ClientOptions): string {
 
 function readUserId(userId: string | undefined): string {
   if (userId === undefined) return random128();
-  const length = typeof userId === "string" && userId.isWellFormed() && !/\p{Cc}/u.test(userId) ? [...userId].length : 0;
+  if (typeof userId !== "string") throw wrong("userId", "must be a string", userId);
+  const length = userId.isWellFormed() && !/\p{Cc}/u.test(userId) ? [...userId].length : 0;
   if (length >= 1 && length <= LIMITS.userIdChars) return userId;
   throw new InvalidOptionError("userId", `must have 1 to ${LIMITS.userIdChars} characters, no control characters among them`);
 }
@@ -126,6 +127,6 @@ function readUserId(userId: string | undefined): string {
 function readMaxPrice(maxPrice: number | string | undefined): number | undefined {
   if (maxPrice === undefined) return undefined;
   const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw new InvalidOptionError("maxPrice", 'must be US dollars, as 0.01 or "$0.01"');
+  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
   return Number(parsed) / 1e6;
 }

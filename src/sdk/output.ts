@@ -1,6 +1,6 @@
 import type { Job } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import { ProtocolError } from "./errors.ts";
+import { UnexpectedOutputError } from "./errors.ts";
 import type { RunResult } from "./run-result.ts";
 
 /** What a job gave: the text of an LLM, or the object of a task. Null only for a finished job whose result is past its retention. */
@@ -13,16 +13,21 @@ export type Classification = { sentiment: string; confidence: number };
 /** Output of `extractJson`. */
 export type Extraction = { extracted: unknown[]; count: number };
 
-/** The output in a job's `result` [JB7]: the string `output` if there is one, otherwise the object itself. */
+/**
+ * The output in a job's `result`: the string `output` if there is one, otherwise the object itself [JB7]. Some workers call an LLM's text `text`;
+ * it is read where there is no `output` and the object is not that of a task, which may have any other members [RC6].
+ */
 export function outputOf(result: Job["result"]): JobOutput {
-  return typeof result?.output === "string" ? result.output : result;
+  if (typeof result?.output === "string") return result.output;
+  const isTask = isSummary(result) || isClassification(result) || isExtraction(result);
+  return typeof result?.text === "string" && (result.output ?? null) === null && !isTask ? result.text : result;
 }
 
-/** The same result with its output known to be of one shape. Throws ProtocolError, reason `unexpected_output`. */
-export function withOutput<T extends JobOutput>(run: RunResult, is: (output: unknown) => output is T): RunResult<T> {
+/** The same result with its output known to be of one shape, of which `expected` tells. Throws UnexpectedOutputError. */
+export function withOutput<T extends JobOutput>(run: RunResult, is: (output: unknown) => output is T, expected: string): RunResult<T> {
   const { output } = run;
   if (is(output)) return { ...run, output };
-  throw new ProtocolError(`job ${run.jobId ?? ""} gave an output of another shape than its kind has`, { reason: "unexpected_output" });
+  throw new UnexpectedOutputError(expected, run);
 }
 
 /** Whether an output is text. */

@@ -1,5 +1,6 @@
 import { isJsonObject } from "../protocol/text.ts";
 import type { Answer } from "./connection.ts";
+import { oneLine } from "./error-text.ts";
 import {
   BadRequestError,
   type ComputeRouterError,
@@ -46,6 +47,5 @@ function retryAfter(answer: Answer): number | null {
 /** The `error` of a body, short enough for a log line. */
 function errorText(body: unknown): string | undefined {
   if (!isJsonObject(body) || typeof body.error !== "string") return undefined;
-  const line = body.error.replaceAll(/[\s\p{Cc}]+/gu, " ").trim();
-  return line.length > 300 ? `${line.slice(0, 300)}…` : line;
+  return oneLine(body.error);
 }

@@ -7,7 +7,12 @@ export type RetryRule = {
   retries: number;
   /** The first pause in milliseconds; each next one is twice as long, up to 16 times the first (0.5 s … 8 s). */
   delay: number;
+  /** Whether a 429 is left to the caller, who knows better how long to wait; default false. */
+  leaves429?: boolean;
 };
+
+/** One try. */
+export const NO_RETRY: RetryRule = { retries: 0, delay: 0 };
 
 /** A router that asks for a longer pause than this, in milliseconds, gets no retry: the caller hears `retryAfter` instead. */
 const LONGEST_PAUSE = 60_000;
@@ -33,6 +38,7 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
     } catch (error) {
       limit.signal.throwIfAborted();
       if (repeated >= rule.retries || !isTransient(error)) throw error;
+      if (rule.leaves429 === true && error instanceof RateLimitedError) throw error;
       const pause = Math.max(askedPause(error), backoff(rule.delay, repeated));
       if (pause > LONGEST_PAUSE || performance.now() + pause >= limit.endsAt) throw error;
       await sleep(pause, limit);

@@ -1,4 +1,5 @@
-import type { JobType, Policy } from "../protocol/job.ts";
+import type { Job, JobType, Policy } from "../protocol/job.ts";
+import { TIMING } from "../protocol/limits.ts";
 import type { Quote } from "../protocol/quote.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
@@ -14,6 +15,11 @@ import type { RunPlan } from "./run-options.ts";
 import { routerResult, type RouterResult } from "./run-result.ts";
 import { isQuote } from "./shapes.ts";
 
+/** How much later than its tick the router may give a job up, and its answer arrive, in milliseconds. */
+const TICK_MARGIN = 500;
+/** The longest that a run may outlast its timeout to hear how its job ends, in milliseconds. */
+const LAST_LOOK = 6_000;
+
 /** Asks for a quote. One for another policy than asked is malformed: it would send the job to the dearer endpoint. */
 export async function askQuote(connection: Connection, settings: Settings, jobType: JobType, policy: Policy, limit: Limit): Promise<Quote> {
   const path = `/v1/quote?job_type=${jobType}&policy=${policy}`;
@@ -28,6 +34,11 @@ export class RouterRun {
   readonly #plan: RunPlan;
   #commit: Commit | undefined;
   #poll: Poll | undefined;
+  #price: string | null = null;
+  /** When the router had the job at the latest, on the clock of performance.now(). */
+  #since = 0;
+  /** What ended the run when its time was over. */
+  #expired: Error | undefined;
 
   constructor(connection: Connection, settings: Settings, plan: RunPlan) {
     this.#connection = connection;
@@ -42,9 +53,9 @@ export class RouterRun {
 
   /** The whole way, within the plan's timeout. */
   async run(job: JobInput): Promise<RouterResult> {
-    return this.#within(async (limit) => {
-      const { jobId, price } = await this.#send(job, limit);
-      return this.#follow(jobId, price, limit);
+    return this.#toEnd(async (limit) => {
+      const { jobId } = await this.#send(job, limit);
+      return this.#follow(jobId, limit);
     });
   }
 
@@ -55,19 +66,22 @@ export class RouterRun {
 
   /** The second half, for a job that was submitted before. */
   async resume(jobId: string): Promise<RouterResult> {
-    return this.#within((limit) => this.#follow(jobId, null, limit));
+    return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
   /** The whole way, or the second half for the id of a job, told as it goes. */
   async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
     const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
     try {
-      const { jobId, price } = typeof job === "string" ? { jobId: job, price: null } : await this.#send(job, limit);
-      yield { type: "job", jobId, price };
-      const poll = new Poll(jobId);
-      this.#poll = poll;
-      for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
-        yield event.type === "done" ? { type: "done", result: routerResult(event.job, price, this.#plan.requireVerified) } : event;
+      const { jobId } = typeof job === "string" ? { jobId: job } : await this.#send(job, limit);
+      yield { type: "job", jobId, price: this.#price };
+      const poll = this.#pollOf(jobId);
+      try {
+        for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
+          yield event.type === "done" ? { type: "done", result: this.#resultOf(event.job) } : event;
+        }
+      } catch (error) {
+        yield { type: "done", result: await this.#orLast(error) };
       }
     } finally {
       release();
@@ -82,16 +96,46 @@ export class RouterRun {
     if (maxPrice !== undefined && !isWithin(quote.price, maxPrice)) throw new PaymentLimitError(quote.price, maxPrice);
     const commit = new Commit(this.#connection, this.#settings, quote, { body, idempotencyKey, userToken: privacy === "PRIVATE" ? userToken : undefined });
     this.#commit = commit;
-    return commit.send(limit);
+    const committed = await commit.send(limit);
+    this.#price = committed.price;
+    return committed;
   }
 
-  async #follow(jobId: string, price: string | null, limit: Limit): Promise<RouterResult> {
-    const poll = new Poll(jobId);
-    this.#poll = poll;
-    const changes = poll.changes(this.#connection, this.#settings, limit);
+  async #follow(jobId: string, limit: Limit): Promise<RouterResult> {
+    const changes = this.#pollOf(jobId).changes(this.#connection, this.#settings, limit, this.#plan.held);
     let step = await changes.next();
     for (; step.done !== true; step = await changes.next()) this.#plan.onUpdate(step.value);
-    return routerResult(step.value, price, this.#plan.requireVerified);
+    return this.#resultOf(step.value);
+  }
+
+  #resultOf(job: Job): RouterResult {
+    return routerResult(job, this.#price, this.#plan.requireVerified);
+  }
+
+  #pollOf(jobId: string): Poll {
+    this.#poll = new Poll(jobId);
+    this.#since = performance.now();
+    return this.#poll;
+  }
+
+  /**
+   * The result after all, where `error` is that the time is over and the job ends about now. The router gives a job up when nobody has taken it
+   * for 30 s, at its next tick, and by the clock of this machine that is a moment after a run of 30 s has ended: that nobody took the job would
+   * never be heard. Rejects with `error` otherwise, or with the failure of the job.
+   */
+  async #orLast(error: unknown): Promise<RouterResult> {
+    const poll = this.#poll;
+    if (poll === undefined || error !== this.#expired) throw error;
+    const end = this.#since + TIMING.claimWindow + TIMING.retryTick + TICK_MARGIN;
+    if (end - performance.now() > LAST_LOOK) throw error;
+    const job = await poll.last(this.#connection, this.#settings, untilAborted(this.#plan.signal), end);
+    if (job === null) throw poll.timedOut(this.#plan.timeout);
+    this.#plan.onUpdate(job);
+    return this.#resultOf(job);
+  }
+
+  async #toEnd(work: (limit: Limit) => Promise<RouterResult>): Promise<RouterResult> {
+    return this.#within(work).catch((error: unknown) => this.#orLast(error));
   }
 
   async #within<T>(work: (limit: Limit) => Promise<T>): Promise<T> {
@@ -101,8 +145,8 @@ export class RouterRun {
   /** What a timeout means depends on how far the run has come. */
   #timedOut(): Error {
     const { timeout } = this.#plan;
-    if (this.#poll !== undefined) return this.#poll.timedOut(timeout);
     const silence = new RouterConnectionError(`the router accepted no job within ${timeout} ms`, { reason: "timeout" });
-    return this.#commit?.marked(silence) ?? silence;
+    this.#expired = this.#poll?.timedOut(timeout) ?? this.#commit?.marked(silence) ?? silence;
+    return this.#expired;
   }
 }

@@ -1,9 +1,9 @@
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
-import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames } from "./check.ts";
-import { InvalidOptionError } from "./errors.ts";
+import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Settings } from "./options.ts";
 import { random128 } from "./random.ts";
+import type { RunResult } from "./run-result.ts";
 
 /** Who may run a job: anyone capable, or only workers that are paired with the client's user. */
 export type Privacy = PrivacyClass;
@@ -39,6 +39,12 @@ export type WaitOptions = RequestOptions & {
 /** Options of `run`. With a fallback, `timeout` is for the router and again for each provider. */
 export type RunOptions = CommitOptions & WaitOptions;
 
+/** Options of `get`. */
+export type GetOptions = RequestOptions & {
+  /** Seconds that the router may hold its answer for the end of the job, 0 to 25; default 0. */
+  wait?: number;
+};
+
 /** Options of `stream`. Only the first two and `signal` count for a job that was committed before. */
 export type StreamOptions = Pick<WaitOptions, "timeout" | "requireVerified"> & CommitOptions;
 
@@ -46,6 +52,23 @@ export type StreamOptions = Pick<WaitOptions, "timeout" | "requireVerified"> & C
 export type LlmOptions = RunOptions & {
   /** The most tokens of the answer, 1 to 32,768. */
   maxTokens?: number;
+};
+
+/** Options of `map`: those of `run` count for each job. */
+export type MapOptions = Omit<RunOptions, "idempotencyKey" | "onUpdate"> & {
+  /** Jobs under way at once, 1 to 100; default 4. More than the workers can begin within 30 s fail with `no_eligible_worker`. */
+  concurrency?: number;
+  /** Called when a job of the list has ended, with how, and with its place in the list; what it throws ends the call. */
+  onResult?: (result: MapResult, index: number) => void;
+};
+
+/** How one job of a `map` ended, in the form of `Promise.allSettled`. */
+export type MapResult = PromiseSettledResult<RunResult>;
+
+/** Options of `trust.waitForWorker`. */
+export type PairingWaitOptions = RequestOptions & {
+  /** Milliseconds between two looks; default 10,000, because the router takes ten pairing requests a minute from an address. */
+  interval?: number;
 };
 
 /** The options of a run, checked and complete. */
@@ -57,26 +80,38 @@ export type RunPlan = {
   idempotencyKey: string;
   onUpdate: (job: Job) => void;
   requireVerified: boolean;
+  /** Whether the router may hold its answers to polls: one request says what many would ask. */
+  held: boolean;
 };
 
-const REQUEST = ["signal"];
-const COMMIT = [...REQUEST, "policy", "privacy", "timeout", "idempotencyKey"];
-const WAIT = [...REQUEST, "timeout", "onUpdate", "requireVerified"];
+const COMMIT = { signal: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
+const RUN = { ...COMMIT, onUpdate: 0, requireVerified: 0 } as const;
 
-/** The options that each call knows. */
-export const OPTION_NAMES = {
-  request: REQUEST,
-  commit: COMMIT,
-  wait: WAIT,
-  run: [...COMMIT, ...WAIT],
-  stream: [...COMMIT, "requireVerified"],
-  get: [...REQUEST, "wait"],
-  pairing: [...REQUEST, "interval"],
+/** The calls that take options, and which. */
+const CALLS = {
+  run: optionNames<RunOptions>(RUN),
+  llm: optionNames<LlmOptions>({ maxTokens: 0, ...RUN }),
+  map: optionNames<MapOptions>({ concurrency: 0, onResult: 0, signal: 0, policy: 0, privacy: 0, timeout: 0, requireVerified: 0 }),
+  stream: optionNames<StreamOptions>({ ...COMMIT, requireVerified: 0 }),
+  submit: optionNames<CommitOptions>(COMMIT),
+  waitFor: optionNames<WaitOptions>({ signal: 0, timeout: 0, onUpdate: 0, requireVerified: 0 }),
+  get: optionNames<GetOptions>({ signal: 0, wait: 0 }),
+  "trust.waitForWorker": optionNames<PairingWaitOptions>({ signal: 0, interval: 0 }),
+  quote: optionNames<RequestOptions>({ signal: 0 }),
+  health: optionNames<RequestOptions>({ signal: 0 }),
+  "trust.create": optionNames<RequestOptions>({ signal: 0 }),
+  "trust.claim": optionNames<RequestOptions>({ signal: 0 }),
+  "trust.list": optionNames<RequestOptions>({ signal: 0 }),
 };
+
+/** Checks that a call knows every option that it is given. Throws InvalidOptionError. */
+export function checkCall(call: keyof typeof CALLS, options: unknown): void {
+  checkNames(`options of ${call}`, options, CALLS[call]);
+}
 
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */
-export function readRunOptions(options: RunOptions | undefined, names: readonly string[], jobType: JobType, settings: Settings): RunPlan {
-  checkNames("call options", options, names);
+export function readRunOptions(options: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: Settings): RunPlan {
+  checkCall(call, options);
   const onUpdate = checkFunction("onUpdate", options?.onUpdate) ? options?.onUpdate : undefined;
   return {
     policy: checkPolicy(options?.policy),
@@ -86,6 +121,7 @@ export function readRunOptions(options: RunOptions | undefined, names: readonly 
     idempotencyKey: checkHeaderText("idempotencyKey", options?.idempotencyKey, LIMITS.idempotencyKeyChars) ?? random128(),
     onUpdate: onUpdate ?? (() => {}),
     requireVerified: checkBoolean("requireVerified", options?.requireVerified) ?? settings.requireVerified,
+    held: false,
   };
 }
 
@@ -101,5 +137,5 @@ export function checkSignal(options: RequestOptions | undefined): AbortSignal | 
   if (signal === undefined || (typeof signal === "object" && signal !== null && "aborted" in signal && "addEventListener" in signal)) {
     return options?.signal;
   }
-  throw new InvalidOptionError("signal", "must be an AbortSignal");
+  throw wrong("signal", "must be an AbortSignal", signal);
 }

@@ -1,13 +1,13 @@
 import { CLIENT, TIMING } from "../protocol/limits.ts";
 import type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
 import { fingerprintOf } from "../receipt/fingerprint.ts";
-import { checkInteger, checkNames } from "./check.ts";
+import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
 import { InvalidOptionError, PairingExpiredError, UnavailableError } from "./errors.ts";
 import { type Limit, MAX_DELAY, sleep, untilAborted } from "./limit.ts";
 import type { Settings } from "./options.ts";
-import { checkSignal, OPTION_NAMES, type RequestOptions } from "./run-options.ts";
-import { askedPause, isTransient, type RetryRule } from "./retry.ts";
+import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
+import { askedPause, isTransient, NO_RETRY, type RetryRule } from "./retry.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 
 /** What a worker claims a pairing with. */
@@ -40,13 +40,7 @@ export type PairedWorker = {
   pairedAt: string;
 };
 
-/** Options of `waitForWorker`. */
-export type PairingWaitOptions = RequestOptions & {
-  /** Milliseconds between two looks; default 10,000, because the router takes ten pairing requests a minute from an address. */
-  interval?: number;
-};
-
-const NO_RETRY: RetryRule = { retries: 0, delay: 0 };
+const CLAIM = optionNames<PairingClaimInput>({ pairing_code: 0, provider_pubkey: 0, signature: 0 });
 
 /** Pairing of users and workers: PRIVATE jobs run only on workers that are paired with their user. */
 export class Trust {
@@ -62,7 +56,7 @@ export class Trust {
   async create(options?: RequestOptions): Promise<PairingOffer> {
     const { userId, baseUrl } = this.#settings;
     const asked = Date.now();
-    const made = await this.#post("/v1/trust/create", { user_id: userId }, isPairingCode, this.#userHeaders(), options);
+    const made = await this.#post("/v1/trust/create", { user_id: userId }, isPairingCode, this.#userHeaders(), limitOf("trust.create", options));
     const code = made.pairing_code;
     const workerUrl = `${baseUrl}/worker?${new URLSearchParams({ code }).toString()}`;
     return { ...made, code, expiresAt: new Date(asked + TIMING.pairingCode), workerUrl };
@@ -73,7 +67,7 @@ export class Trust {
    * The router does not say who claimed which code: with several open, it is the newest pairing since this one was made.
    */
   async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
-    const limit = this.#limit(options, OPTION_NAMES.pairing);
+    const limit = limitOf("trust.waitForWorker", options);
     const interval = checkInteger("interval", options?.interval, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
     const madeAt = Date.parse(offer?.expires_at) - TIMING.pairingCode;
     const end = offer?.expiresAt?.getTime();
@@ -90,15 +84,15 @@ export class Trust {
 
   /** Claims a code for a worker. Throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`. */
   async claim(claim: PairingClaimInput, options?: RequestOptions): Promise<Paired> {
-    checkNames("claim", claim, ["pairing_code", "provider_pubkey", "signature"]);
-    if (typeof claim?.pairing_code !== "string") throw new InvalidOptionError("pairing_code", "must be a string");
-    if (typeof claim.provider_pubkey !== "string") throw new InvalidOptionError("provider_pubkey", "must be a string");
-    return this.#post("/v1/trust/claim", claim, isPaired, new Headers(), options);
+    checkNames("fields of a claim", claim, CLAIM);
+    if (typeof claim?.pairing_code !== "string") throw wrong("pairing_code", "must be a string", claim?.pairing_code);
+    if (typeof claim.provider_pubkey !== "string") throw wrong("provider_pubkey", "must be a string", claim.provider_pubkey);
+    return this.#post("/v1/trust/claim", claim, isPaired, new Headers(), limitOf("trust.claim", options));
   }
 
   /** The workers that this client's user is paired with. */
   async list(options?: RequestOptions): Promise<TrustList> {
-    return this.#list(this.#settings.retry, this.#limit(options));
+    return this.#list(this.#settings.retry, limitOf("trust.list", options));
   }
 
   /** One look at the list; in trouble that may pass, how long the router wants to be left alone. */
@@ -121,18 +115,18 @@ export class Trust {
     return this.#connection.get(path, requestTimeout, retry, limit, isTrustList, this.#userHeaders());
   }
 
-  async #post<T>(path: string, body: object, is: (value: unknown) => value is T, headers: Headers, options: RequestOptions | undefined): Promise<T> {
+  async #post<T>(path: string, body: object, is: (value: unknown) => value is T, headers: Headers, limit: Limit): Promise<T> {
     const request = { method: "POST", path, headers, body: JSON.stringify(body), timeout: this.#settings.requestTimeout } as const;
-    return this.#connection.ask(request, this.#limit(options), is);
-  }
-
-  #limit(options: RequestOptions | undefined, names: readonly string[] = OPTION_NAMES.request): Limit {
-    checkNames("call options", options, names);
-    return untilAborted(checkSignal(options));
+    return this.#connection.ask(request, limit, is);
   }
 
   #userHeaders(): Headers {
     const { userToken } = this.#settings;
     return new Headers(userToken === undefined ? {} : { "x-user-token": userToken });
   }
+}
+
+function limitOf(call: Parameters<typeof checkCall>[0], options: RequestOptions | undefined): Limit {
+  checkCall(call, options);
+  return untilAborted(checkSignal(options));
 }

@@ -1,5 +1,7 @@
-import { isJsonObject } from "../../protocol/text.ts";
+import { inWords, isJsonObject } from "../../protocol/text.ts";
+import { errorCodes, oneLine } from "../error-text.ts";
 import { type ComputeRouterError, FallbackError, InvalidOptionError, RouterConnectionError, UnavailableError } from "../errors.ts";
+import { wrong } from "../check.ts";
 import type { JobInput } from "../job-input.ts";
 import { untilAborted, within } from "../limit.ts";
 import type { RunPlan } from "../run-options.ts";
@@ -17,7 +19,7 @@ export type FallbackProvider = {
 
 /** Checks a list of providers. Throws InvalidOptionError. */
 export function checkProviders(providers: readonly FallbackProvider[]): readonly FallbackProvider[] {
-  if (!Array.isArray(providers)) throw new InvalidOptionError("fallback", "must be an array of providers");
+  if (!Array.isArray(providers)) throw wrong("fallback", "must be an array of providers", providers);
   providers.forEach((provider: unknown, at) => {
     const fits = isJsonObject(provider) && typeof provider.name === "string" && typeof provider.supports === "function" && typeof provider.run === "function";
     if (!fits) throw new InvalidOptionError(`fallback[${at}]`, "must have name, supports and run");
@@ -36,9 +38,12 @@ export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPla
   return outage && !mayCount && privacy !== "PRIVATE" && !requireVerified;
 }
 
-/** Asks the providers in order, each for at most the run's timeout. If none delivers, throws `outage` with their errors in it. */
+/**
+ * Asks the providers in order, each for at most the run's timeout. If none delivers, throws a FallbackError that says why each failed, with
+ * `outage` as its cause; `outage` itself if none supports the job.
+ */
 export async function fallBack(providers: readonly FallbackProvider[], job: JobInput, plan: RunPlan, outage: ComputeRouterError): Promise<FallbackResult> {
-  const errors: unknown[] = [];
+  const failures: { name: string; error: unknown }[] = [];
   const outer = untilAborted(plan.signal);
   for (const provider of providers) {
     const expired = (): Error => new FallbackError(`${provider.name} gave no answer within ${plan.timeout} ms`, { reason: "timeout" });
@@ -46,12 +51,24 @@ export async function fallBack(providers: readonly FallbackProvider[], job: JobI
       if (!provider.supports(job)) continue;
       const output: unknown = await within(plan.timeout, outer, expired, async ({ signal }) => provider.run(job, signal));
       if (typeof output === "string" || isJsonObject(output)) return fallbackResult(provider.name, output);
-      errors.push(new FallbackError(`${provider.name} gave an output that is neither text nor an object`));
+      const error = new FallbackError(`${provider.name} gave an output that is neither text nor an object`);
+      failures.push({ name: provider.name, error });
     } catch (error) {
       outer.signal.throwIfAborted();
-      errors.push(error);
+      failures.push({ name: provider.name, error });
     }
   }
-  outage.fallbackErrors = errors;
-  throw outage;
+  if (failures.length === 0) throw outage;
+  const told = failures.map(({ name, error }) => describeFailure(name, error)).join("; ");
+  const error = new FallbackError(`${outage.message}; the fallback failed too: ${told}`, { cause: outage });
+  error.fallbackErrors = failures.map((failure) => failure.error);
+  throw error;
+}
+
+/** Which provider failed and why, in one line. Our own errors name it already. */
+function describeFailure(name: string, error: unknown): string {
+  if (!(error instanceof Error)) return `${name} threw ${inWords(error)}`;
+  const [code] = errorCodes(error.cause);
+  const why = `${oneLine(error.message) || error.name}${code === undefined || error instanceof FallbackError ? "" : ` (${code})`}`;
+  return why.startsWith(name) ? why : `${name}: ${why}`;
 }

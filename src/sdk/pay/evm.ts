@@ -6,7 +6,7 @@ import { toHex } from "../../receipt/bytes.ts";
 import { checkNames } from "../check.ts";
 import { InvalidOptionError, ProtocolError } from "../errors.ts";
 import type { PaymentHook } from "../payment.ts";
-import { chooseOffer, hookOf, readMaxPrice, type SpendLimit } from "./guard.ts";
+import { chooseOffer, hookOf, readMaxPrice, SPEND_LIMIT, type SpendLimit } from "./guard.ts";
 import { checkTokens, MONAD_TESTNET_USDC } from "./token.ts";
 import type { PaymentSigner, PaymentTerms } from "./x402.ts";
 
@@ -54,7 +54,7 @@ export function payWithEvm(account: EvmAccount, options?: SpendLimit): PaymentHo
 
 /** The same as a signer for `createPayment`. Throws InvalidOptionError. */
 export function evmSigner(account: EvmAccount, options: SpendLimit = {}): PaymentSigner {
-  checkNames("payment options", options, ["tokens", "maxPrice"]);
+  checkNames("options of payWithEvm", options, SPEND_LIMIT);
   const { tokens = [MONAD_TESTNET_USDC] } = options;
   checkTokens(tokens, ADDRESS);
   const maxPrice = readMaxPrice(options.maxPrice);

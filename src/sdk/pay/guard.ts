@@ -1,4 +1,5 @@
-import { InvalidOptionError, PaymentLimitError } from "../errors.ts";
+import { optionNames, wrong } from "../check.ts";
+import { PaymentLimitError } from "../errors.ts";
 import type { PaymentHook } from "../payment.ts";
 import { isAmountWithin, parsePrice } from "../price.ts";
 import { isToken, type PaymentToken } from "./token.ts";
@@ -12,13 +13,16 @@ export type SpendLimit = {
   maxPrice?: number | string;
 };
 
+/** The names of these options, checked against the type. */
+export const SPEND_LIMIT = optionNames<SpendLimit>({ tokens: 0, maxPrice: 0 });
+
 /** The most for one payment unless the user says otherwise, in US dollars. */
 const DEFAULT_MAX_PRICE = 0.1;
 
 /** Reads `maxPrice`. Throws InvalidOptionError. */
 export function readMaxPrice(maxPrice: number | string = DEFAULT_MAX_PRICE): number {
   const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw new InvalidOptionError("maxPrice", 'must be US dollars, as 0.01 or "$0.01"');
+  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
   return Number(parsed) / 1e6;
 }
 

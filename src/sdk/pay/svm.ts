@@ -2,7 +2,7 @@
  * Pays an SVM instance: a transfer of an SPL token, signed by a signer of @solana/kit. Needs the packages @x402/svm and @solana/kit.
  * @module
  */
-import { checkNames } from "../check.ts";
+import { checkNames, optionNames } from "../check.ts";
 import { InvalidOptionError } from "../errors.ts";
 import type { PaymentHook } from "../payment.ts";
 import { chooseOffer, hookOf, readMaxPrice, type SpendLimit } from "./guard.ts";
@@ -24,6 +24,8 @@ export type SvmOptions = SpendLimit & {
   rpcUrl?: string;
 };
 
+const NAMES = optionNames<SvmOptions>({ tokens: 0, maxPrice: 0, rpcUrl: 0 });
+
 /** What is used of @x402/svm, in our own types: those of the package need @solana/kit to be read. */
 type Transfer = { sign(signer: SvmSigner, terms: PaymentTerms, rpcUrl: string | undefined): Promise<{ payload: Record<string, unknown> }> };
 
@@ -38,7 +40,7 @@ export function payWithSvm(signer: SvmSigner, options?: SvmOptions): PaymentHook
 
 /** The same as a signer for `createPayment`. Throws InvalidOptionError. */
 export function svmSigner(signer: SvmSigner, options: SvmOptions = {}): PaymentSigner {
-  checkNames("payment options", options, ["tokens", "maxPrice", "rpcUrl"]);
+  checkNames("options of payWithSvm", options, NAMES);
   const { tokens = [SOLANA_DEVNET_USDC], rpcUrl } = options;
   checkTokens(tokens, /^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
   const maxPrice = readMaxPrice(options.maxPrice);

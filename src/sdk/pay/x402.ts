@@ -5,7 +5,8 @@
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { fromBase64, toBase64 } from "../../receipt/bytes.ts";
 import { parsePrice } from "../price.ts";
-import { InvalidOptionError, ProtocolError } from "../errors.ts";
+import { checkNames, optionNames, wrong } from "../check.ts";
+import { ProtocolError } from "../errors.ts";
 import { defaultAsset, MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC } from "./token.ts";
 
 export { MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
@@ -89,10 +90,12 @@ export type SpendOptions = {
  */
 export function spendControlsFor(
   instance: "evm" | "svm",
-  { asset, maxPrice = 0.1 }: SpendOptions = {},
+  options: SpendOptions = {},
 ): { allowedAssets: { network: `${string}:${string}`; asset: string; maxAmountPerPayment: string }[] } {
+  checkNames("options of spendControlsFor", options, optionNames<SpendOptions>({ asset: 0, maxPrice: 0 }));
+  const { asset, maxPrice = 0.1 } = options;
   const most = parsePrice(maxPrice);
-  if (most === null) throw new InvalidOptionError("maxPrice", 'must be US dollars, as 0.01 or "$0.01"');
+  if (most === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
   const token = instance === "evm" ? MONAD_TESTNET_USDC : SOLANA_DEVNET_USDC;
   return { allowedAssets: [{ network: token.network, asset: asset ?? token.asset, maxAmountPerPayment: String(most) }] };
 }

@@ -168,8 +168,35 @@ describe("fallback", () => {
       result: { output: "text" },
     });
     const error = await rejection(router.client({ ...down, fallback: [failing, picky, odd] }).run(CLASSIFY));
-    expect(error).toMatchObject({ code: "connection_failed", reason: "connect" });
+    expect(error).toBeInstanceOf(FallbackError);
+    expect(error.message).toBe(
+      `cannot connect to ${down.baseUrl} (ECONNREFUSED); the fallback failed too: a: down; c gave an output that is neither text nor an object`,
+    );
+    expect(error.cause).toMatchObject({ code: "connection_failed", reason: "connect" });
     expect(error.fallbackErrors.map(String)).toEqual(["Error: down", "FallbackError: c gave an output that is neither text nor an object"]);
+  });
+
+  it("a failed provider is named with what it said, or with why it was not reached", async () => {
+    const server = await RouterServer.start();
+    const dead = await closedUrl();
+    server.fail("POST /v1/chat/completions", reply(404, { error: { message: "no model\u001b[31m m for sk-1" } }));
+    const fallback = [
+      openaiCompatible({ baseUrl: `${server.url}/v1`, apiKey: "sk-1", model: "m", name: "hosted" }),
+      openaiCompatible({ baseUrl: `${dead}/v1`, model: "m" }),
+    ];
+    const error = await rejection(server.client({ baseUrl: dead, maxRetries: 0, fallback }).llm("Hi"));
+    const host = new URL(dead).host;
+    expect(error).toMatchObject({ name: "FallbackError", code: "fallback_failed", cause: { name: "RouterConnectionError" } });
+    expect(error.message).toBe(
+      `cannot connect to ${dead} (ECONNREFUSED); the fallback failed too: hosted answered 404: no model [31m m for (the key); ${host}: cannot connect to ${host} (ECONNREFUSED)`,
+    );
+  });
+
+  it("where no provider supports the job the router's own error stands", async () => {
+    const router = await RouterServer.start();
+    const fallback = [openaiCompatible({ baseUrl: "http://127.0.0.1:9/v1", model: "m" })];
+    const error = await rejection(router.client({ baseUrl: await closedUrl(), maxRetries: 0, fallback }).run(CLASSIFY));
+    expect(error).toMatchObject({ code: "connection_failed", fallbackErrors: [] });
   });
 
   it("a provider has the run's timeout to itself and hears of its end", async () => {

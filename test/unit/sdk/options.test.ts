@@ -85,6 +85,21 @@ describe("client options", () => {
     expect(() => new ComputeRouter({ [name]: value })).toThrow(invalid(option));
   });
 
+  it.each<[object, string]>([
+    [{ timeout: "5" }, 'timeout must be a whole number from 1 to 2147483647, got "5"'],
+    [{ instance: "btc" }, 'instance must be one of evm, svm, got "btc"'],
+    [{ baseUrl: "localhost:4010" }, 'baseUrl must be an absolute http or https URL, got "localhost:4010"'],
+    [{ maxPrice: "cheap" }, 'maxPrice must be US dollars, as 0.01 or "$0.01", got "cheap"'],
+    [{ fallback: {} }, "fallback must be an array of providers, got an object"],
+    [{ payment: null }, "payment must be a function, got null"],
+    [{ userId: 5 }, "userId must be a string, got 5"],
+    [{ userToken: "my secret" }, "userToken must have 1 to 1024 characters, all of them visible ASCII"],
+    [{ requireVerified: "\u001b[31m" }, "requireVerified must be true or false, got a string of 5 characters"],
+    [{ requireVerified: "y".repeat(10_000) }, "requireVerified must be true or false, got a string of 10000 characters"],
+  ])("says in a sentence what %j must be, and repeats no secret and nothing long", (options, message) => {
+    expect(() => new ComputeRouter(options)).toThrow(message);
+  });
+
   it("options that are no object are refused", () => {
     expect(() => new ComputeRouter("http://a.example" as never)).toThrow(InvalidOptionError);
   });
@@ -125,6 +140,19 @@ describe("call options and jobs", () => {
   ])("[API2] names %s before anything is sent", async (field, job) => {
     const router = await RouterServer.start();
     expect(await rejection(router.client().run(job as JobInput))).toEqual(invalid(field));
+    expect(router.received).toEqual([]);
+  });
+
+  it("[API2] max_tokens null counts as absent, for the router too", async () => {
+    const router = await RouterServer.start();
+    expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "x", max_tokens: null as never })).toHaveProperty("jobId");
+  });
+
+  it("llm names its own option", async () => {
+    const router = await RouterServer.start();
+    const client = router.client();
+    expect(await rejection(client.llm("x", { maxTokens: 0 }))).toMatchObject({ message: "maxTokens must be a whole number from 1 to 32768, got 0" });
+    expect(await rejection(client.llm("x", { maxToken: 5 } as never))).toMatchObject({ message: expect.stringContaining("options of llm (maxTokens, ") });
     expect(router.received).toEqual([]);
   });
 

@@ -7,6 +7,7 @@ import {
   NotFoundError,
   NoTrustedWorkerError,
   ProtocolError,
+  UnexpectedOutputError,
 } from "../../../src/sdk/index.ts";
 import { hang, rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
@@ -113,14 +114,28 @@ describe("outputs", () => {
     expect(router.to("/v1/jobs/commit").map(({ body }) => JSON.parse(body).payload.task_type)).toEqual(["classify", "summarize", "extract_json"]);
   });
 
-  it("a helper refuses an output of another shape, run does not", async () => {
+  it("a helper refuses an output of another shape and hands over what came, run does not refuse", async () => {
     const router = await RouterServer.start({ work: () => ({ output: { mood: "good" } }) });
     const client = router.client();
     for (const error of await Promise.all([client.classify("x"), client.summarize("x"), client.extractJson("x"), client.llm("x")].map(rejection))) {
       expect(error).toBeInstanceOf(ProtocolError);
-      expect(error.reason).toBe("unexpected_output");
+      expect(error).toBeInstanceOf(UnexpectedOutputError);
+      expect(error).toMatchObject({ code: "unexpected_output", reason: "unexpected_output", result: { mood: "good" }, receipt: { job_id: error.jobId } });
+      expect(router.jobs.has(error.jobId)).toBe(true);
     }
     expect((await client.run(CLASSIFY)).output).toEqual({ mood: "good" });
+  });
+
+  it("[RC6] reads `text` where an LLM's `output` is missing; result and receipt stay what they are", async () => {
+    const router = await RouterServer.start({ work: () => ({ output: { text: "Hello", model: "m" } }) });
+    const client = router.client();
+    expect(await client.llm("Hi")).toMatchObject({ output: "Hello", result: { text: "Hello", model: "m" }, verified: true });
+    router.rules.work = () => ({ output: { text: "not this", output: "this" } });
+    expect((await client.llm("Hi")).output).toBe("this");
+    router.rules.work = () => ({ output: { text: "Hello", output: null } });
+    expect((await client.llm("Hi")).output).toBe("Hello");
+    router.rules.work = () => ({ output: { text: "more", sentiment: "positive", confidence: 1 } });
+    expect((await client.classify("x")).output).toEqual({ text: "more", sentiment: "positive", confidence: 1 });
   });
 });
 

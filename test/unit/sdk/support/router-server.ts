@@ -40,6 +40,7 @@ export class RouterServer {
   /** Payments that were settled. */
   readonly charged: string[] = [];
   readonly rules: Rules;
+  readonly #arrivals: { path: string; resolve: () => void }[] = [];
   readonly #faults: { method: string; path: RegExp; fault: Fault }[] = [];
   readonly #keys = new Map<string, { fields: string; jobId: string }>();
   readonly #codes = new Map<string, { userId: string; provider: string | null; pairedAt: string }>();
@@ -77,6 +78,12 @@ export class RouterServer {
     for (const fault of faults) this.#faults.push({ method, path: new RegExp(`^${path}`), fault });
   }
 
+  /** Resolves when a request to a path has come. */
+  arrival(path: string): Promise<void> {
+    if (this.to(path).length > 0) return Promise.resolve();
+    return new Promise((resolve) => this.#arrivals.push({ path, resolve }));
+  }
+
   /** The requests to a path, in order. */
   to(path: string): Received[] {
     return this.received.filter((request) => request.path.startsWith(path));
@@ -87,6 +94,7 @@ export class RouterServer {
     const { method = "", headers } = incoming;
     const request = { method, path: url.pathname, query: url.searchParams, headers, body: await text(incoming), at: performance.now() };
     this.received.push(request);
+    for (const arrival of this.#arrivals) if (request.path.startsWith(arrival.path)) arrival.resolve();
     const at = this.#faults.findIndex((entry) => entry.method === method && entry.path.test(url.pathname));
     const proceed = (to: ServerResponse): void => this.#route(request, to);
     const fault = at === -1 ? undefined : this.#faults.splice(at, 1)[0]?.fault;

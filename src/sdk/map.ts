@@ -1,0 +1,106 @@
+import { JobTimeoutError, RateLimitedError } from "./errors.ts";
+import type { JobInput } from "./job-input.ts";
+import { type Limit, sleep, untilAborted } from "./limit.ts";
+import { random128 } from "./random.ts";
+import type { MapResult } from "./run-options.ts";
+import type { RunResult } from "./run-result.ts";
+
+/** The pause after a 429 that does not say for how long, in milliseconds. */
+const UNTOLD_PAUSE = 5_000;
+
+/** The two ways to a result of one job of a map. */
+export type MapRuns = {
+  /** Runs a job; the same `key` makes a repetition the same job. */
+  run: (job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
+  /** Follows a job that was accepted. */
+  resume: (jobId: string, job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
+};
+
+/** How a map goes about its jobs. */
+export type MapPlan = {
+  concurrency: number;
+  signal: AbortSignal | undefined;
+  onResult: (result: MapResult, index: number) => void;
+};
+
+/** Runs a list of jobs, so many at once and no more. A 429 stops all of them for as long as the router says: it counts them together. */
+export class JobMap {
+  readonly #jobs: readonly JobInput[];
+  readonly #plan: MapPlan;
+  readonly #runs: MapRuns;
+  /** Aborts with the caller's signal, and with what `onResult` throws. */
+  readonly #stop = new AbortController();
+  readonly #limit: Limit = untilAborted(this.#stop.signal);
+  readonly #results: MapResult[] = [];
+  #next = 0;
+  /** When the router may be asked again, on the clock of performance.now(). */
+  #pausedUntil = 0;
+
+  constructor(jobs: readonly JobInput[], plan: MapPlan, runs: MapRuns) {
+    this.#jobs = jobs;
+    this.#plan = plan;
+    this.#runs = runs;
+  }
+
+  /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; jobs that were committed go on. */
+  async results(): Promise<MapResult[]> {
+    const { concurrency, signal } = this.#plan;
+    const onAbort = (): void => this.#stop.abort(signal?.reason);
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      const lanes = Array.from({ length: Math.min(concurrency, this.#jobs.length) }, () => this.#lane());
+      // Every lane has to be over, so that nothing of this map happens after it.
+      await Promise.allSettled(lanes);
+      this.#stop.signal.throwIfAborted();
+      return this.#results;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** One job after the other until none is left. */
+  async #lane(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      const index = this.#next++;
+      const job = this.#jobs[index];
+      if (job === undefined) return;
+      const result = await this.#settled(job);
+      if (result === null) return;
+      this.#results[index] = result;
+      try {
+        this.#plan.onResult(result, index);
+      } catch (error) {
+        this.#stop.abort(error);
+      }
+    }
+  }
+
+  /** How a job ended; null if the map was stopped before. */
+  async #settled(job: JobInput): Promise<MapResult | null> {
+    try {
+      return { status: "fulfilled", value: await this.#patiently(job) };
+    } catch (reason) {
+      return this.#stop.signal.aborted ? null : { status: "rejected", reason };
+    }
+  }
+
+  /** Runs a job and waits out every 429: outside of the job's own time, so that it does not run out before the job was begun. */
+  async #patiently(job: JobInput): Promise<RunResult> {
+    const key = random128();
+    const { signal } = this.#limit;
+    for (let jobId: string | null = null; ; ) {
+      while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), this.#limit);
+      try {
+        return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));
+      } catch (error) {
+        const isLate = error instanceof JobTimeoutError;
+        // The polls of an accepted job were refused until its time was over: it may have ended long ago.
+        const refusal: unknown = isLate ? error.cause : error;
+        if (signal.aborted || !(refusal instanceof RateLimitedError)) throw error;
+        if (isLate) jobId = error.jobId;
+        this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + (refusal.retryAfter ?? UNTOLD_PAUSE));
+      }
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { JobFailedError, type JobInput, type MapResult, NotFoundError } from "../../../src/sdk/index.ts";
+import { held, rejection, reply } from "./support/faults.ts";
+import { RouterServer } from "./support/router-server.ts";
+
+const summarize = (input: string): JobInput => ({ job_type: "TASK", task_type: "summarize", input });
+const INPUTS = Array.from({ length: 12 }, (_, at) => `text ${at}`);
+const limited = (seconds: number) => reply(429, { error: "rate_limited" }, { "retry-after": String(seconds) });
+
+/** What each job gave, failures by their code. */
+const outcomes = (results: MapResult[]): unknown[] => results.map((one) => (one.status === "fulfilled" ? one.value.output : one.reason.code));
+const summaries = (inputs: string[]): unknown[] => inputs.map((input) => ({ summary: `${input} …`, word_count: 3 }));
+
+describe("map", () => {
+  it("runs every job once and keeps the order of the list", async () => {
+    const router = await RouterServer.start();
+    const ended: number[] = [];
+    const results = await router.client().map(INPUTS.map(summarize), { concurrency: 5, onResult: (_, index) => ended.push(index) });
+    expect(outcomes(results)).toEqual(summaries(INPUTS));
+    expect(results.every((one) => one.status === "fulfilled" && one.value.verified && one.value.price === "$0.001")).toBe(true);
+    expect(router.jobs.size).toBe(INPUTS.length);
+    expect(ended.toSorted((a, b) => a - b)).toEqual(INPUTS.map((_, at) => at));
+    expect(await router.client().map([])).toEqual([]);
+  });
+
+  it("never has more than `concurrency` jobs under way, and as many as that", async () => {
+    const router = await RouterServer.start();
+    let open = 0;
+    let most = 0;
+    const counting: typeof fetch = (input, init) => {
+      if (init?.method === "POST") most = Math.max(most, ++open);
+      return fetch(input, init);
+    };
+    await router.client({ fetch: counting }).map(INPUTS.map(summarize), { concurrency: 3, onResult: () => open-- });
+    expect(most).toBe(3);
+  });
+
+  it("[API6] asks the router to hold its answer instead of polling", async () => {
+    const router = await RouterServer.start({ statuses: ["pending", "pending", "pending"] });
+    await router.client({ timeout: 90_000 }).map([summarize("a")]);
+    expect(router.received.filter(({ path }) => /^\/v1\/jobs\/[0-9a-f-]{36}$/.test(path)).map(({ query }) => query.get("wait"))).toEqual(["25"]);
+  });
+
+  it("one that fails stops no other", async () => {
+    const router = await RouterServer.start({ work: ({ input }) => (input === "text 1" ? { error: "worker_error" } : { output: { summary: "s", word_count: 1 } }) });
+    router.fail("GET /v1/quote", reply(404, { error: "not_found" }));
+    const results = await router.client().map(INPUTS.slice(0, 4).map(summarize), { concurrency: 1 });
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled", "fulfilled"]);
+    expect(results[0]).toMatchObject({ reason: expect.any(NotFoundError) });
+    expect(results[1]).toMatchObject({ reason: expect.any(JobFailedError) });
+  });
+
+  it("[LM2] waits out a 429 for as long as the router says, all together, outside of the job's own time", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", limited(1), limited(1));
+    const results = await router.client({ timeout: 700, maxRetries: 0 }).map(INPUTS.map(summarize), { concurrency: 2 });
+    expect(outcomes(results)).toEqual(summaries(INPUTS));
+    const commits = router.to("/v1/jobs/commit");
+    // Both lanes met one 429, both waited, and each came again under its own key.
+    expect(commits).toHaveLength(INPUTS.length + 2);
+    expect((commits[2]?.at ?? 0) - (commits[1]?.at ?? 0)).toBeGreaterThan(950);
+    expect(new Set(commits.map(({ headers }) => headers["idempotency-key"])).size).toBe(INPUTS.length);
+    expect(router.jobs.size).toBe(INPUTS.length);
+  });
+
+  it("[LM2] an accepted job whose polls were refused until its time was over is followed on", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/jobs", limited(1));
+    const results = await router.client({ timeout: 400 }).map([summarize("a")]);
+    expect(outcomes(results)).toEqual(summaries(["a"]));
+    expect(router.to("/v1/jobs/commit")).toHaveLength(1);
+  });
+
+  it("checks the list and every option before anything is sent", async () => {
+    const router = await RouterServer.start();
+    const client = router.client();
+    const invalid = (option: string): unknown => expect.objectContaining({ code: "invalid_option", option });
+    expect(await rejection(client.map("text" as never))).toEqual(invalid("jobs"));
+    expect(await rejection(client.map([summarize("a"), summarize("")]))).toEqual(invalid("jobs[1].input"));
+    for (const [option, value] of [["concurrency", 0], ["concurrency", 101], ["onResult", 1], ["policy", "fast"], ["timeout", 0], ["signal", {}], ["idempotencyKey", "k"]] as const) {
+      expect(await rejection(client.map([], { [option]: value }))).toEqual(invalid(option));
+    }
+    expect(router.received).toEqual([]);
+  });
+
+  it("an abort rejects with its reason, and nothing is begun after it", async () => {
+    const router = await RouterServer.start();
+    const { fault, arrived, release } = held();
+    router.fail("POST /v1/jobs/commit", fault);
+    const controller = new AbortController();
+    const ended: number[] = [];
+    const all = rejection(router.client().map(INPUTS.map(summarize), { concurrency: 1, signal: controller.signal, onResult: (_, index) => ended.push(index) }));
+    await arrived;
+    controller.abort("enough");
+    expect(await all).toBe("enough");
+    release();
+    expect(ended).toEqual([]);
+    expect(router.to("/v1/jobs/commit")).toHaveLength(1);
+    expect(await rejection(router.client().map([summarize("a")], { signal: controller.signal }))).toBe("enough");
+  });
+
+  it("an abort ends the wait for the end of a 429", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", limited(3_600));
+    const controller = new AbortController();
+    const all = rejection(router.client().map(INPUTS.map(summarize), { concurrency: 1, signal: controller.signal }));
+    await router.arrival("/v1/jobs/commit");
+    controller.abort("enough");
+    expect(await all).toBe("enough");
+  });
+
+  it("what onResult throws ends the call", async () => {
+    const router = await RouterServer.start();
+    const bug = new Error("mine");
+    const onResult = (): never => {
+      throw bug;
+    };
+    expect(await rejection(router.client().map(INPUTS.map(summarize), { concurrency: 1, onResult }))).toBe(bug);
+    expect(router.to("/v1/jobs/commit")).toHaveLength(1);
+  });
+
+  it("the fallback answers for each job that the router cannot be asked about", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/quote", reply(500, { error: "internal" }));
+    const fallback = [{ name: "spare", supports: () => true, run: async () => ({ summary: "spare", word_count: 1 }) }];
+    const results = await router.client({ fallback }).map(INPUTS.slice(0, 2).map(summarize), { concurrency: 1 });
+    expect(results.map((one) => (one.status === "fulfilled" ? one.value.source : one.reason))).toEqual(["fallback:spare", "router"]);
+  });
+});
