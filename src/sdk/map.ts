@@ -89,7 +89,7 @@ export class JobMap {
   async #patiently(job: JobInput): Promise<RunResult> {
     const key = random128();
     const { signal } = this.#limit;
-    for (let jobId: string | null = null; ; ) {
+    for (let jobId: string | null = null; ;) {
       while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), this.#limit);
       try {
         return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));

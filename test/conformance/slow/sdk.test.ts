@@ -46,7 +46,7 @@ describe.concurrent("the SDK in the reference client's own times", () => {
     let looked = (): void => {};
     const lastLook = new Promise<void>((resolve) => (looked = resolve));
     const telling: typeof fetch = (input, init) => {
-      if (String(input).includes("wait=")) looked();
+      if (typeof input === "string" && input.includes("wait=")) looked();
       return fetch(input, init);
     };
     const client = new ComputeRouter({ baseUrl: evm.url, fetch: telling });

@@ -42,7 +42,9 @@ describe("map", () => {
   });
 
   it("one that fails stops no other", async () => {
-    const router = await RouterServer.start({ work: ({ input }) => (input === "text 1" ? { error: "worker_error" } : { output: { summary: "s", word_count: 1 } }) });
+    const router = await RouterServer.start({
+      work: ({ input }) => (input === "text 1" ? { error: "worker_error" } : { output: { summary: "s", word_count: 1 } }),
+    });
     router.fail("GET /v1/quote", reply(404, { error: "not_found" }));
     const results = await router.client().map(INPUTS.slice(0, 4).map(summarize), { concurrency: 1 });
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled", "fulfilled"]);
@@ -77,7 +79,15 @@ describe("map", () => {
     const invalid = (option: string): unknown => expect.objectContaining({ code: "invalid_option", option });
     expect(await rejection(client.map("text" as never))).toEqual(invalid("jobs"));
     expect(await rejection(client.map([summarize("a"), summarize("")]))).toEqual(invalid("jobs[1].input"));
-    for (const [option, value] of [["concurrency", 0], ["concurrency", 101], ["onResult", 1], ["policy", "fast"], ["timeout", 0], ["signal", {}], ["idempotencyKey", "k"]] as const) {
+    for (const [option, value] of [
+      ["concurrency", 0],
+      ["concurrency", 101],
+      ["onResult", 1],
+      ["policy", "fast"],
+      ["timeout", 0],
+      ["signal", {}],
+      ["idempotencyKey", "k"],
+    ] as const) {
       expect(await rejection(client.map([], { [option]: value }))).toEqual(invalid(option));
     }
     expect(router.received).toEqual([]);
