@@ -54,21 +54,21 @@ describe("map", () => {
 
   it("[LM2] waits out a 429 for as long as the router says, all together, outside of the job's own time", async () => {
     const router = await RouterServer.start();
-    router.fail("POST /v1/jobs/commit", limited(1), limited(1));
-    const results = await router.client({ timeout: 700, maxRetries: 0 }).map(INPUTS.map(summarize), { concurrency: 2 });
+    router.fail("POST /v1/jobs/commit", limited(3), limited(3));
+    const results = await router.client({ timeout: 2_500, maxRetries: 0 }).map(INPUTS.map(summarize), { concurrency: 2 });
     expect(outcomes(results)).toEqual(summaries(INPUTS));
     const commits = router.to("/v1/jobs/commit");
     // Both lanes met one 429, both waited, and each came again under its own key.
     expect(commits).toHaveLength(INPUTS.length + 2);
-    expect((commits[2]?.at ?? 0) - (commits[1]?.at ?? 0)).toBeGreaterThan(950);
+    expect((commits[2]?.at ?? 0) - (commits[1]?.at ?? 0)).toBeGreaterThan(2_950);
     expect(new Set(commits.map(({ headers }) => headers["idempotency-key"])).size).toBe(INPUTS.length);
     expect(router.jobs.size).toBe(INPUTS.length);
   });
 
   it("[LM2] an accepted job whose polls were refused until its time was over is followed on", async () => {
     const router = await RouterServer.start();
-    router.fail("GET /v1/jobs", limited(1));
-    const results = await router.client({ timeout: 400 }).map([summarize("a")]);
+    router.fail("GET /v1/jobs", limited(3));
+    const results = await router.client({ timeout: 2_000 }).map([summarize("a")]);
     expect(outcomes(results)).toEqual(summaries(["a"]));
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
   });
