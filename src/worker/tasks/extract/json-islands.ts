@@ -1,3 +1,4 @@
+import { parseJsonPrefix } from "./json-prefix.ts";
 import { parseLeniently } from "./lenient-json.ts";
 import type { Records } from "./record.ts";
 
@@ -37,7 +38,7 @@ function addIsland(content: string, isWhole: boolean, levels: number, records: R
   const value = parse(content, isWhole);
   if (value !== undefined) {
     for (const item of Array.isArray(value) ? value : [value]) records.add(isObject(item) ? item : { value: item });
-  } else if (levels > 0 && !content.startsWith("[")) {
+  } else if (levels > 0 && (content.startsWith("{") || /[:=]/.test(content))) {
     for (const inner of islandsOf(content.slice(1))) addIsland(inner.content, false, levels - 1, records);
   }
 }
@@ -109,12 +110,15 @@ function islandsOf(text: string): Island[] {
       }
     }
   }
-  const cutAt = stack.length > DEPTH ? -1 : stack.findIndex(({ at }) => /^[{[]\s*["'{[“]/.test(text.slice(at, at + 40)));
+  const cutAt = stack.length > DEPTH ? -1 : stack.findIndex(({ at }) => CUT_HEAD.test(text.slice(at, at + 100)));
   const cut = stack[cutAt];
   const groups = outermost(closed, cut?.at ?? text.length);
   if (cut !== undefined) groups.push({ start: cut.at, end: text.trimEnd().length, depth: cutAt });
   return blankDeep(text, groups, closed);
 }
+
+// What looks like data though it never ends.
+const CUT_HEAD = /^(?:[{[]\s*["'{[“]|\{\s*[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*:(?!:))/u;
 
 /** Index of the quote that closes the one at `at`, or `at` where that is an apostrophe or stays open. */
 function endOfSingleQuoted(text: string, at: number): number {
@@ -160,9 +164,9 @@ function blankDeep(text: string, islands: readonly Group[], closed: readonly Gro
 
 /** The value of an island, or undefined where it is prose in brackets. `isWhole`: nothing else is in the text or block. */
 function parse(content: string, isWhole: boolean): unknown {
-  const value = strict(content);
-  // A double cannot hold an integer of so many digits; the lenient parser keeps it as text.
-  if (value !== undefined && !/\d{16}/.test(content)) return isData(value, isWhole) ? value : undefined;
+  // A double cannot hold an integer of so many digits; ours keeps it as text.
+  const value = (/\d{16}/.test(content) ? undefined : strict(content)) ?? parseJsonPrefix(content);
+  if (value !== undefined) return isData(value, isWhole) ? value : undefined;
   const plain = unescaped(content);
   const head = plain.slice(0, 400);
   const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*["'{[“\d-]/ : /^\[\s*[{[]/).test(head);

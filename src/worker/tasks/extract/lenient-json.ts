@@ -102,12 +102,10 @@ class LenientParser {
       // The closer of something around: this one was forgotten.
       if (char === "]" || char === ")") break;
       const key = this.key();
-      if (key === undefined) return NONE;
       this.skip(BLANK);
-      if (!this.assignment()) {
-        if (this.at >= this.text.length && pairs > 0) break;
-        return NONE;
-      }
+      // Cut off in a name or behind it: what was complete counts.
+      if (this.at >= this.text.length) break;
+      if (key === undefined || !this.assignment()) return NONE;
       const value = this.value(depth + 1, true);
       if (value === NONE) return NONE;
       setMember(record, key, value);
@@ -297,7 +295,7 @@ class LenientParser {
 }
 
 /** `text` without the `marks` at its end and the blanks around them; as it is where there are none. A pattern would be quadratic in blanks. */
-function withoutEnd(text: string, marks: string): string {
+export function withoutEnd(text: string, marks: string): string {
   let end = text.trimEnd().length;
   const blank = end;
   while (end > 0 && marks.includes(text[end - 1] ?? " ")) end--;
