@@ -39,6 +39,8 @@ export const FailureCause = z.enum([
   "deadline_exceeded",
   "cancelled",
   "payment_failed",
+  "content_refused",
+  "context_length_exceeded",
 ]);
 /** `result.error` of a failed job [JB5]. */
 export type FailureCause = z.infer<typeof FailureCause>;

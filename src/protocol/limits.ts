@@ -34,6 +34,8 @@ export const LIMITS = {
   defaultMaxTokens: 512,
   /** Tokens that a worker of this package gives one answer at most, whatever `max_tokens` says; its owner may change it (`--max-tokens`). */
   workerMaxTokens: 4_096,
+  /** Characters of `result.message`, what a worker said about a failed job. */
+  messageChars: 500,
   /** Jobs of one user that wait for a worker. */
   queuedJobsPerUser: 1_000,
   /** Jobs of one hub that wait for a worker. */

@@ -48,6 +48,7 @@ export const Register = z
     capabilities: z.array(z.string()).max(64),
     signature: absent(z.string().max(256)),
     models: absent(z.array(z.string().max(256)).max(256)),
+    context: absent(z.union([z.int().min(0), z.record(z.string().max(256), z.int().min(0))])),
     engine: absent(z.string().max(128)),
     name: absent(z.string().max(128)),
     version: absent(z.string().max(128)),
@@ -67,6 +68,10 @@ export type JobProgress = z.infer<typeof JobProgress>;
 export const JobFailed = z
   .object({ type: z.literal("job_failed"), job_id: jobId, attempt, error: z.string(), message: absent(z.string()), retryable: z.boolean() })
   .meta({ id: "job_failed" });
+/** Values of `job_failed.error` that are a cause of their own; all others are `worker_error` [JB5]. */
+export const WorkerFailure = z.enum(["worker_error", "context_length_exceeded", "content_refused", "output_too_large"]).catch("worker_error");
+/** Why an attempt failed, by its worker's word. */
+export type WorkerFailure = z.infer<typeof WorkerFailure>;
 export const JobReject = z.object({ type: z.literal("job_reject"), job_id: jobId, reason: z.string() }).meta({ id: "job_reject" });
 export const JobComplete = z
   .object({

@@ -1,10 +1,11 @@
 import { TIMING, TUNING } from "../../protocol/limits.ts";
-import { hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, poolOf, poolsOf } from "./eligibility.ts";
+import { hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, poolOf, poolsOf, type Wanted } from "./eligibility.ts";
 import type { Turn } from "./events.ts";
 import { lease } from "./lease.ts";
 import { dequeue, ownPool } from "./queue.ts";
+import type { OrderedPool } from "./ordered-pool.ts";
 import { hold, owed } from "./settling.ts";
-import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
@@ -17,6 +18,9 @@ export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
 /** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
 export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (!isOnOffer(job, turn)) return;
+  // A worker with room for a job that outgrew a context takes it as soon as it is free. Only those that have tried it are left for the tick, and to
+  // look at every idle worker for each such job would be slow.
+  if (job.outgrown !== null && ![...job.tried].some((key) => mayTake(state, job, key))) return;
   const find = (accept: (key: string) => boolean) => findWorker(state, job, turn, accept) ?? findArriving(state, job, turn, accept);
   const worker = find((key) => !job.tried.has(key)) ?? (hasUntriedWorker(state, job) ? undefined : find(() => true));
   if (worker !== undefined) assign(state, job, worker, turn);
@@ -37,7 +41,7 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
       isEligible(state, job, worker)
     );
   };
-  const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], state.waitingFor.get(ownPool(worker.key, name))]);
+  const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], ...largerPools(state, worker, name), state.waitingFor.get(ownPool(worker.key, name))]);
   let best: { id: string; order: number; seq: number } | undefined;
   for (const pool of pools) {
     const first = pool?.firstWhere((id, order) => order > last || fits(id));
@@ -46,6 +50,16 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): v
   }
   const job = best && state.jobs.get(best.id);
   if (job !== undefined) assign(state, job, worker, turn);
+}
+
+/** The jobs that did not fit a smaller context than this worker's. */
+function largerPools(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
+  return [...state.waitingLarger[name]].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : []));
+}
+
+function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
+  const worker = state.workers.get(key);
+  return worker !== undefined && isFree(worker) && isEligible(state, job, worker);
 }
 
 /** Whether a job waits and has time left: when the alarm is late, its end may come later in this very turn. */
@@ -89,9 +103,9 @@ export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: Turn): 
   return findWorker(state, job, turn, () => true) !== undefined;
 }
 
-function findWorker(state: DispatchState, job: JobFacts, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+function findWorker(state: DispatchState, job: Wanted, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
-    const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : firstPaired(state, job, accept);
+    const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : leastUsed(state, job, job.trustedKeys, accept);
     // A silent worker leaves the idle pools, so the next look finds another.
     if (worker === undefined || !isFoundSilent(state, worker, turn)) return worker;
   }
@@ -122,14 +136,16 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
   return a.lastUsedAt < b.lastUsedAt || (a.lastUsedAt === b.lastUsedAt && a.seq < b.seq);
 }
 
-function firstIdle(state: DispatchState, job: JobFacts, accept: (key: string) => boolean): Worker | undefined {
+function firstIdle(state: DispatchState, job: Wanted, accept: (key: string) => boolean): Worker | undefined {
+  // To pass over most of a heap costs more than to look at all of it.
+  if (typeof job.outgrown === "number") return leastUsed(state, job, state.idle[poolOf(job, state.rules)].ids(), accept);
   const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
   return entry && state.workers.get(entry.id);
 }
 
-function firstPaired(state: DispatchState, job: JobFacts, accept: (key: string) => boolean): Worker | undefined {
+function leastUsed(state: DispatchState, job: Wanted, keys: readonly string[], accept: (key: string) => boolean): Worker | undefined {
   let best: Worker | undefined;
-  for (const key of job.trustedKeys) {
+  for (const key of keys) {
     const worker = state.workers.get(key);
     if (worker === undefined || !isIdle(worker) || !accept(key) || !isEligible(state, job, worker)) continue;
     if (best === undefined || isUsedBefore(worker, best)) best = worker;

@@ -1,7 +1,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { DispatchEvent, Turn } from "./events.ts";
-import { closeWorker, finish, requeue } from "./lifecycle.ts";
+import { closeWorker, failure, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 type Completion = Extract<DispatchEvent, { type: "complete" }>;
@@ -29,7 +29,7 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
       return;
     case "worker_error":
       answer(event, { status: "accepted" }, turn);
-      if (isPresent) finish(state, job, { status: "failed", cause: "worker_error" }, null, turn);
+      if (isPresent) finish(state, job, failure("worker_error", event.message), null, turn);
       return;
     case "invalid_receipt":
       if (state.rules.receiptPolicy === "strict") {

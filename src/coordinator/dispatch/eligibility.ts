@@ -19,10 +19,24 @@ export function poolsOf(worker: Pick<Worker, "capabilities" | "tier">): PoolName
   return isVerified(worker.tier) ? names.flatMap((name): PoolName[] => [name, `${name}+`]) : names;
 }
 
-/** Whether a worker could ever be given this job: capability, tier, and pairing for a PRIVATE one. */
-export function isEligible(state: DispatchState, job: JobFacts, worker: Worker): boolean {
-  if (worker.draining || !poolsOf(worker).includes(poolOf(job, state.rules))) return false;
+/** What eligibility depends on: a job's facts, and once it has been tried, the context that it outgrew. */
+export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown">>;
+
+/** Whether a worker could ever be given this job: capability, tier, context, and pairing for a PRIVATE one. */
+export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
+  if (worker.draining || !poolsOf(worker).includes(poolOf(job, state.rules)) || !hasRoom(job, worker)) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
+}
+
+/** Whether a worker's context is larger than every one that this job did not fit. */
+function hasRoom({ outgrown }: Wanted, worker: Worker): boolean {
+  return typeof outgrown !== "number" || worker.context > outgrown;
+}
+
+/** Whether some connected worker, busy or not, may take this job. Looks at every worker: not for the path of each claim. */
+export function hasEligibleWorker(state: DispatchState, job: LiveJob): boolean {
+  for (const worker of state.workers.values()) if (isEligible(state, job, worker)) return true;
+  return false;
 }
 
 /** Whether some connected worker that is paired with the user could take this PRIVATE job, busy or not [JB8]. */
@@ -42,6 +56,13 @@ export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
     });
   }
   const connected = state.connected[poolOf(job, state.rules)];
+  if (job.outgrown !== null) {
+    for (const key of connected) {
+      const worker = state.workers.get(key);
+      if (worker !== undefined && !job.tried.has(key) && isEligible(state, job, worker)) return true;
+    }
+    return false;
+  }
   let tried = 0;
   for (const key of job.tried) if (connected.has(key)) tried++;
   return connected.size > tried;

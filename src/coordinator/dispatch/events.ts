@@ -1,5 +1,5 @@
 import type { FailureCause, JobType } from "../../protocol/job.ts";
-import type { CompletionRefusal, Tier } from "../../protocol/worker-messages.ts";
+import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { Payment, PaymentFacts, Settlement } from "./payment.ts";
 import type { Reservation } from "./reservation.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
@@ -21,6 +21,8 @@ export type DispatchEvent =
       capabilities: ReadonlySet<JobType>;
       tier: Tier;
       acks: boolean;
+      /** Tokens that prompt and answer may have together, as announced; left out: not told [WS3]. */
+      context?: number;
       record: KeyRecord;
       /** When this key was last given a job, as far as is known; 0 for never. */
       lastUsedAt: number;
@@ -30,7 +32,7 @@ export type DispatchEvent =
       /** When it registered, ms since the epoch; left out for now. */
       registeredAt?: number;
     }
-  | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean }
+  | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
   /** Memory was rebuilt: jobs whose rows could not be read are not there. */
   | { type: "restored" }
@@ -39,15 +41,19 @@ export type DispatchEvent =
   | { type: "heard"; conn: string }
   | { type: "ack"; conn: string; jobId: string; attempt: number }
   | { type: "progress"; conn: string; jobId: string; attempt: number }
-  | { type: "failed"; conn: string; jobId: string; attempt: number; retryable: boolean }
-  | { type: "reject"; conn: string; jobId: string }
-  | { type: "complete"; conn: string; jobId: string; attempt: number | undefined; verdict: Verdict }
+  /** `message` is what the worker said, fit to be shown [JB5]. */
+  | { type: "failed"; conn: string; jobId: string; attempt: number; retryable: boolean; cause?: WorkerFailure; message?: string }
+  /** `tooLong`: the job does not fit the worker's context. */
+  | { type: "reject"; conn: string; jobId: string; tooLong?: boolean }
+  | { type: "complete"; conn: string; jobId: string; attempt: number | undefined; verdict: Verdict; message?: string }
+  /** The worker sent a frame over the limit that names this job; its socket is about to be closed for it [LM1]. */
+  | { type: "oversized"; conn: string; jobId: string }
   | { type: "drain"; conn: string }
   | { type: "cancel"; jobId: string }
   | { type: "time" };
 
 /** How a job ended. */
-export type Outcome = { status: "completed"; key: string; verified: boolean } | { status: "failed"; cause: FailureCause };
+export type Outcome = { status: "completed"; key: string; verified: boolean } | { status: "failed"; cause: FailureCause; message?: string };
 
 /** What the shell has to do, in this order, after the changed rows are durable. */
 export type Effect =

@@ -2,13 +2,16 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
-import { indexWorker, removeWorker } from "./eligibility.ts";
+import { hasEligibleWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { Outcome, Turn } from "./events.ts";
 import { save } from "./lease.ts";
 import { dequeue, enqueue } from "./queue.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { closeAccount, owed } from "./settling.ts";
 import { setTimer } from "./timers.ts";
+
+/** Causes for which a worker that ends job after job has to rest. */
+const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
 /** Lets the worker go that a settling job keeps; the job goes on settling without it. */
 export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
@@ -55,16 +58,23 @@ export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn:
   offerJob(state, job, turn);
 }
 
+/** How a job fails, and what its last worker said about it, if anything. */
+export function failure(cause: FailureCause, message?: string | null): Extract<Outcome, { status: "failed" }> {
+  return { status: "failed", cause, ...(typeof message === "string" && { message }) };
+}
+
 /**
  * Ends the lease without a result: the job waits again, or fails when its attempts are used up [JB4, JB5].
- * The worker, when still connected, is told to stop if `cancelReason` is given, and then free.
+ * The worker, when still connected, is told to stop if `cancelReason` is given, and then free. `message` is what it said.
  */
-export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn): void {
+export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn, message: string | null = null): void {
   // Never assigned, so nothing was lost with the worker.
   if (job.phase.kind === "settling") return endHold(state, job, turn);
   const worker = release(state, job, cancelReason, turn);
   job.cause = cause;
-  if (job.attempts >= LIMITS.attempts) end(state, job, { status: "failed", cause }, turn);
+  // With that of an earlier attempt the cause and the words would be of two workers.
+  job.message = message;
+  if (job.attempts >= LIMITS.attempts) end(state, job, failure(cause, message), turn);
   else wait(state, job, turn.now + TIMING.claimWindow, turn);
   if (worker !== undefined) afterFailure(state, worker, turn);
 }
@@ -80,6 +90,22 @@ export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
   if (worker !== undefined) afterFailure(state, worker, turn);
 }
 
+/**
+ * The worker says that the job does not fit its context: only a larger one may try again, and where none is announced the job ends [JB5].
+ * `message` is what it said; `started` is false for a job that it gave back unstarted, which uses no attempt [WS9].
+ */
+export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, turn: Turn): void {
+  job.outgrown = Math.max(job.outgrown ?? 0, worker.context);
+  if (hasEligibleWorker(state, job)) {
+    if (started) return requeue(state, job, "context_length_exceeded", null, turn, message);
+    job.cause = "context_length_exceeded";
+    job.message = message;
+    return takeBack(state, job, turn);
+  }
+  if (!started) job.attempts--;
+  finish(state, job, failure("context_length_exceeded", message), null, turn);
+}
+
 /** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: Turn): void {
   const worker = release(state, job, cancelReason, turn, false);
@@ -87,7 +113,7 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   end(state, job, outcome, turn);
   if (worker === undefined) return;
   // A failure that is not tried elsewhere counts all the same, or one broken worker ends a whole queue.
-  if (outcome.status === "failed" && outcome.cause === "worker_error") afterFailure(state, worker, turn);
+  if (outcome.status === "failed" && BLAMED.includes(outcome.cause)) afterFailure(state, worker, turn);
   else offerWorker(state, worker, turn);
 }
 

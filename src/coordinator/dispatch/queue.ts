@@ -17,9 +17,22 @@ export function isFull(state: DispatchState, job: JobFacts): boolean {
   );
 }
 
+/** Adds a waiting PUBLIC job to its pool, or takes it out: that of all workers, or that of the workers with a larger context. */
+function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
+  const name = poolOf(job, state.rules);
+  const { outgrown } = job;
+  const larger = state.waitingLarger[name];
+  const pool = outgrown === null ? state.waiting[name] : (larger.get(outgrown) ?? new OrderedPool());
+  if (waits) pool.add(job.id, orderOf(job), job.seq);
+  else pool.remove(job.id);
+  if (outgrown === null) return;
+  if (pool.size > 0) larger.set(outgrown, pool);
+  else larger.delete(outgrown);
+}
+
 /** Puts a waiting job into the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
-  if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].add(job.id, orderOf(job), job.seq);
+  if (job.privacyClass === "PUBLIC") inPool(state, job, true);
   else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.rules))).add(job.id, orderOf(job), job.seq);
   if (job.tried.size > 0) state.retrying.add(job.id);
   state.queued++;
@@ -29,7 +42,7 @@ export function enqueue(state: DispatchState, job: LiveJob): void {
 
 /** Takes a job that waited out of the indexes. */
 export function dequeue(state: DispatchState, job: LiveJob): void {
-  if (job.privacyClass === "PUBLIC") state.waiting[poolOf(job, state.rules)].remove(job.id);
+  if (job.privacyClass === "PUBLIC") inPool(state, job, false);
   else {
     for (const key of job.trustedKeys) {
       const name = ownPool(key, poolOf(job, state.rules));

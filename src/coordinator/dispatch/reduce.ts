@@ -5,7 +5,7 @@ import { complete } from "./completion.ts";
 import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
 import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
 import { executionTime, save } from "./lease.ts";
-import { addJob, closeWorker, endHold, finish, leaveIfDrained, orphan, requeue, takeBack, wait } from "./lifecycle.ts";
+import { addJob, closeWorker, endHold, failure, finish, leaveIfDrained, orphan, outgrow, requeue, takeBack, wait } from "./lifecycle.ts";
 import { lateCause, passPaymentTime, settled } from "./money.ts";
 import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
 import { register } from "./registration.ts";
@@ -75,6 +75,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
       worker.capabilities = event.capabilities;
       worker.acks = event.acks;
       if (event.acks) worker.arrivesAt = null;
+      worker.context = event.context ?? 0;
       indexWorker(state, worker);
       return offerWorker(state, worker, turn);
     case "ack":
@@ -83,12 +84,23 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
     case "failed": {
       const job = held(state, worker, event.jobId, event.attempt);
       if (job === undefined) return;
-      if (event.retryable) return requeue(state, job, "worker_error", null, turn);
-      return finish(state, job, { status: "failed", cause: "worker_error" }, null, turn);
+      const { cause = "worker_error", message = null } = event;
+      if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, turn);
+      if (event.retryable) return requeue(state, job, cause, null, turn, message);
+      return finish(state, job, failure(cause, message), null, turn);
     }
     case "reject": {
       const job = held(state, worker, event.jobId, undefined);
-      return job === undefined ? undefined : takeBack(state, job, turn);
+      if (job === undefined) return;
+      return event.tooLong === true ? outgrow(state, job, worker, null, false, turn) : takeBack(state, job, turn);
+    }
+    case "oversized": {
+      const job = held(state, worker, event.jobId, undefined);
+      // Before it is free again: its socket is about to be closed.
+      removeWorker(state, worker);
+      if (job === undefined) return orphan(state, worker, turn);
+      turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
+      return requeue(state, job, "output_too_large", null, turn);
     }
     case "complete":
       return complete(state, worker, event, turn);
@@ -112,6 +124,8 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     tried: new Set(),
     payment: null,
     cause: null,
+    message: null,
+    outgrown: null,
     totalDue: facts.createdAt + TIMING.total,
     windowDue: facts.createdAt + TIMING.claimWindow,
     savedExecuteDue: 0,
@@ -223,7 +237,7 @@ function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":
-      return finish(state, job, { status: "failed", cause: job.cause ?? "no_eligible_worker" }, null, turn);
+      return finish(state, job, failure(job.cause ?? "no_eligible_worker", job.message), null, turn);
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= turn.now) return requeue(state, job, "worker_lost", "ack_timeout", turn);
       return requeue(state, job, "execution_timeout", "execution_timeout", turn);

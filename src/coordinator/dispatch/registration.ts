@@ -24,6 +24,7 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
     capabilities: event.capabilities,
     tier: event.tier,
     acks: event.acks,
+    context: event.context ?? 0,
     record: { ...event.record },
     lastUsedAt: older?.lastUsedAt ?? event.lastUsedAt,
     seq: state.nextSeq++,

@@ -16,7 +16,10 @@ export const Snapshot = z.object({
   attempts: z.int().min(0),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
-  cause: FailureCause.nullable(),
+  // A cause of a newer hub than this one says at least that an attempt failed.
+  cause: FailureCause.nullable().catch("worker_error"),
+  message: z.string().nullable().default(null),
+  outgrown: z.number().nullable().default(null),
   payment: z.string().nullable().default(null),
   trustedKeys: z.array(z.string()),
   totalDue: z.number(),
@@ -34,13 +37,15 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * anew at each wake-up, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, holders, tried, payment, cause, trustedKeys, totalDue } = job;
+  const { attempts, holders, tried, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
     payment,
     cause,
+    message,
+    outgrown,
     trustedKeys: [...trustedKeys],
     totalDue,
     phase: savedPhase(job),
@@ -76,12 +81,12 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
-    const { attempts, holders, payment, cause, trustedKeys } = snapshot;
+    const { attempts, holders, payment, cause, message, outgrown, trustedKeys } = snapshot;
     // That of a payment whose outcome is unknown may be later: it is bound to the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
-      ...{ rev, attempts, holders, payment, cause, trustedKeys, totalDue },
+      ...{ rev, attempts, holders, payment, cause, message, outgrown, trustedKeys, totalDue },
       tried: new Set(snapshot.tried),
       seq: state.nextSeq++,
       windowDue: claimDue,

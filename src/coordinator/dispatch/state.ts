@@ -50,8 +50,11 @@ export type LiveJob = JobFacts & {
   tried: Set<string>;
   /** Key of the payment that pays for it; null for a free one. */
   payment: string | null;
-  /** Why the last attempt ended; null before one has. */
+  /** Why the last attempt ended, and what its worker said about it; null before one has. */
   cause: FailureCause | null;
+  message: string | null;
+  /** The largest context of a worker that said that the job does not fit; null while nobody has. Only a larger one may take it [JB5]. */
+  outgrown: number | null;
   totalDue: number;
   /** When the present claim window ends; a rejected lease does not stop it. */
   windowDue: number;
@@ -71,6 +74,8 @@ export type Worker = {
   tier: Tier;
   /** Whether it announced `ack` and so must acknowledge in time [WS9]. */
   acks: boolean;
+  /** Tokens that prompt and answer may have together; 0 when it did not say, which counts as not larger than any other. */
+  context: number;
   record: KeyRecord;
   /** When it was last given a job, ms since the epoch; 0 for never. */
   lastUsedAt: number;
@@ -106,6 +111,8 @@ export type DispatchState = {
   readonly connected: Record<PoolName, Set<string>>;
   /** Waiting PUBLIC jobs. */
   readonly waiting: Record<PoolName, OrderedPool>;
+  /** Waiting PUBLIC jobs that did not fit a context, by that context: what a worker cannot run never stands in its way. */
+  readonly waitingLarger: Record<PoolName, Map<number, OrderedPool>>;
   /** Waiting PRIVATE jobs, by pool and key that may take them: what a worker cannot run never stands in its way. */
   readonly waitingFor: Map<string, OrderedPool>;
   /** Waiting jobs that someone has tried already: the tick looks at them. */
@@ -140,6 +147,7 @@ export function createState(rules: Rules): DispatchState {
     idle: pools(() => new OrderedPool()),
     connected: pools(() => new Set<string>()),
     waiting: pools(() => new OrderedPool()),
+    waitingLarger: pools(() => new Map<number, OrderedPool>()),
     waitingFor: new Map(),
     retrying: new Set(),
     arriving: new OrderedPool(),

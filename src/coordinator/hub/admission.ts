@@ -60,6 +60,7 @@ export class Admission {
       tierDue,
       acks: frame.features?.includes("ack") ?? false,
       registeredAt: this.#clock(),
+      context: contextOf(frame),
       // Kept by key, or a worker that comes and goes would always be the least recently used.
       lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
       draining: false,
@@ -74,6 +75,7 @@ export class Admission {
       capabilities: new Set(registered.capabilities),
       tier,
       acks: registered.acks,
+      context: registered.context,
       record: this.#dispatcher.recordOf(key),
       lastUsedAt: registered.lastUsedAt,
       resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
@@ -107,10 +109,10 @@ export class Admission {
       return;
     }
     const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
-    const updated = { ...worker, capabilities, acks: frame.features?.includes("ack") ?? worker.acks };
+    const updated = { ...worker, capabilities, acks: frame.features?.includes("ack") ?? worker.acks, context: contextOf(frame) };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
-    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks });
+    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks, context: updated.context });
   }
 
   #acknowledge(conn: Conn, worker: Registered): void {
@@ -132,6 +134,17 @@ const CLOSE_OF = {
   auth_required: CLOSE.unauthorized,
   parked: CLOSE.parked,
 } as const satisfies Record<RegisterRefusal, number>;
+
+/**
+ * The context of the model that answers a job that names none: the first of `models`, or the largest where that has none. 0 where nothing is
+ * announced [WS3].
+ */
+function contextOf({ context, models }: Register): number {
+  if (typeof context === "number") return context;
+  const told = Object.entries(context ?? {});
+  const first = told.find(([model]) => model === models?.[0]);
+  return first?.[1] ?? Math.max(0, ...told.map(([, tokens]) => tokens));
+}
 
 /** What a worker may be given: known capabilities only, and TASK alone for a mobile one [WS3]. */
 function capabilitiesOf(announced: readonly string[], mobile: boolean): JobType[] {

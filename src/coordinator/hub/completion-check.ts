@@ -16,6 +16,8 @@ export type CheckedCompletion = {
   result: string;
   /** The receipt as sent, its signature in base64; null where none is readable [RC4]. */
   receipt: (Receipt & { verified: boolean }) | null;
+  /** What the worker said instead of a result, fit to be shown. */
+  message?: string;
 };
 
 // SubjectPublicKeyInfo header of an Ed25519 key (RFC 8410), before the 32 key bytes.
@@ -55,8 +57,25 @@ export function checkCompletion(frame: JobComplete, key: string, now: number): C
   if (utf8Length(text) > LIMITS.outputBytes) return { verdict: "output_too_large", result, receipt: null };
   const receipt = readReceipt(frame);
   const verified = receipt !== null && isWellFormedJson(frame.output) && isValid(receipt, frame.job_id, text, key, now);
-  const verdict = isError(frame.output) ? "worker_error" : verified ? "valid" : "invalid_receipt";
-  return { verdict, result, receipt: receipt && { ...receipt, verified } };
+  const read = { result, receipt: receipt && { ...receipt, verified } };
+  const error = errorOf(frame.output);
+  if (error !== null) return { verdict: "worker_error", ...read, ...workerMessage(error) };
+  return { verdict: verified ? "valid" : "invalid_receipt", ...read };
+}
+
+/** Characters without a picture that could rewrite the line they stand in: controls, and those that turn the direction of text. */
+const UNSEEN = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
+
+/** What a worker said about a failure, as `result.message` shows it to the seeker: bounded, one line, and nothing that a terminal obeys [JB5]. */
+export function workerMessage(text: string | null | undefined): { message?: string } {
+  // Four times the bound, so that what is removed does not count.
+  const line = (text ?? "")
+    .slice(0, 4 * LIMITS.messageChars)
+    .toWellFormed()
+    .replaceAll(/[\s\u0085]+/gu, " ")
+    .replaceAll(UNSEEN, "")
+    .trim();
+  return line === "" ? {} : { message: [...line].slice(0, LIMITS.messageChars).join("") };
 }
 
 /** The receipt of a completion, wherever its signature was put [WS10]; null when it cannot be read. */
@@ -79,6 +98,6 @@ function isValid(receipt: Receipt, jobId: string, outputText: string, key: strin
 }
 
 /** An object whose only member is a string `error` is a worker's way to say that it could not [JB5]. */
-function isError(output: unknown): boolean {
-  return isJsonObject(output) && Object.keys(output).length === 1 && typeof output.error === "string";
+function errorOf(output: unknown): string | null {
+  return isJsonObject(output) && Object.keys(output).length === 1 && typeof output.error === "string" ? output.error : null;
 }

@@ -98,7 +98,7 @@ export class Dispatcher {
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const { key, tier, acks, lastUsedAt, draining, registeredAt } = worker;
+      const { key, tier, acks, context, lastUsedAt, draining, registeredAt } = worker;
       const capabilities = new Set(worker.capabilities);
       this.apply({
         type: "register",
@@ -107,6 +107,7 @@ export class Dispatcher {
         capabilities,
         tier,
         acks,
+        context,
         record: this.recordOf(key),
         lastUsedAt,
         resume: undefined,
@@ -254,7 +255,16 @@ export class Dispatcher {
                 rev,
                 endedAt,
               }
-            : { status: "failed", result: JSON.stringify({ error: outcome.cause }), receipt: null, key: null, holders, attempts, rev, endedAt };
+            : {
+                status: "failed",
+                result: JSON.stringify({ error: outcome.cause, message: outcome.message }),
+                receipt: null,
+                key: null,
+                holders,
+                attempts,
+                rev,
+                endedAt,
+              };
         batch.saves.delete(jobId);
         batch.ends.set(jobId, end);
         return;

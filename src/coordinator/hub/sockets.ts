@@ -26,6 +26,7 @@ const Attachment = z.object({
       tierDue: z.number().default(0),
       acks: z.boolean(),
       registeredAt: z.number().default(0),
+      context: z.number().default(0),
       lastUsedAt: z.number(),
       draining: z.boolean().default(false),
     })

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
-import { CLOSE, isRegistration, parseWorkerFrame, type WorkerFrame } from "../../protocol/worker-messages.ts";
+import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
@@ -10,7 +10,7 @@ import { stakeSource } from "../stake/source.ts";
 import { Admission } from "./admission.ts";
 import { ClaimLog } from "./claim-log.ts";
 import { Commits } from "./commits.ts";
-import { checkCompletion, type CheckedCompletion } from "./completion-check.ts";
+import { checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
@@ -248,7 +248,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#dispatcher.apply({ type: "heard", conn: id });
     if (!this.#doorkeeper.mayRead(conn, data)) return;
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
-    if (utf8Length(data) > LIMITS.frameBytes) return this.#drop(conn, CLOSE.tooBig, "frame too large");
+    if (utf8Length(data) > LIMITS.frameBytes) return this.#oversized(conn, data);
     const reading = parseWorkerFrame(data);
     if (conn.attachment.worker === null && !isRegistration(reading)) {
       if (!reading.ok && reading.reason === "not_json") return this.#bad(conn, "bad_message", reading.message);
@@ -274,17 +274,24 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         this.#dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
         return this.#streams.progress(id, frame);
       case "job_failed":
-        return void this.#dispatcher.apply({ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable });
+        return void this.#dispatcher.apply({
+          ...{ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable },
+          ...{ cause: WorkerFailure.parse(frame.error), ...workerMessage(frame.message) },
+        });
       case "job_reject":
-        return void this.#dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id });
+        return void this.#dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id, tooLong: frame.reason === "context_length_exceeded" });
       case "drain":
         this.#sockets.drain(conn);
         return void this.#dispatcher.apply({ type: "drain", conn: id });
       case "job_complete": {
         const key = conn.attachment.worker?.key ?? "";
         const completion = checkCompletion(frame, key, this.#clock.now());
-        const event = { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict: completion.verdict } as const;
-        return void this.#dispatcher.apply(event, { completion });
+        const { verdict, message } = completion;
+        const said = message === undefined ? {} : { message };
+        return void this.#dispatcher.apply(
+          { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict, ...said },
+          { completion },
+        );
       }
       default:
         return frame satisfies never;
@@ -331,6 +338,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const id = conn.attachment.conn;
     this.#dispatcher.send(id, { type: "error", code, message });
     if (++conn.badFrames >= LIMITS.badFramesInARow) this.#drop(conn, CLOSE.badMessage, "too many bad messages");
+  }
+
+  /** A frame that is not even parsed. Where it names the job that its worker holds it was to be the result, which no resending would make smaller [LM1]. */
+  #oversized(conn: Conn, data: string): void {
+    const id = conn.attachment.conn;
+    const jobId = this.#dispatcher.state.workers.get(conn.attachment.worker?.key ?? "")?.jobId;
+    if (typeof jobId === "string" && data.includes(jobId)) this.#dispatcher.apply({ type: "oversized", conn: id, jobId });
+    this.#drop(conn, CLOSE.tooBig, "frame too large");
   }
 
   /** Closes a socket for what it sent; its worker, if it has one, is disconnected. */

@@ -23,6 +23,7 @@ const REGISTERED: Registered = {
   tierDue: 0,
   acks: false,
   registeredAt: 0,
+  context: 0,
   lastUsedAt: 0,
   draining: false,
 };

@@ -26,6 +26,7 @@ type WorkerOptions = {
   capabilities?: readonly JobType[];
   tier?: Tier;
   acks?: boolean;
+  context?: number;
   lastUsedAt?: number;
   resume?: readonly { jobId: string; attempt: number }[];
   strikes?: number;
@@ -57,7 +58,8 @@ export class Desk {
       if (effect.type === "drop_payment") this.rows.delete(effect.key);
       if (effect.type !== "ended") continue;
       const { outcome } = effect;
-      this.ends.set(effect.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}`);
+      const said = outcome.status === "failed" && outcome.message !== undefined ? `: ${outcome.message}` : "";
+      this.ends.set(effect.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}${said}`);
     }
     return effects;
   }
@@ -65,12 +67,26 @@ export class Desk {
   /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
   register(
     key: string,
-    { capabilities = ["LLM_INFER", "TASK"], tier = "Sentinel", acks = true, lastUsedAt = 0, resume, strikes = 0, draining, registeredAt }: WorkerOptions = {},
+    {
+      capabilities = ["LLM_INFER", "TASK"],
+      tier = "Sentinel",
+      acks = true,
+      context,
+      lastUsedAt = 0,
+      resume,
+      strikes = 0,
+      draining,
+      registeredAt,
+    }: WorkerOptions = {},
   ): Effect[] {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
     const record = { strikes, parks: 0, parkedUntil: 0 };
-    const more = { ...(draining !== undefined && { draining }), ...(registeredAt !== undefined && { registeredAt }) };
+    const more = {
+      ...(draining !== undefined && { draining }),
+      ...(registeredAt !== undefined && { registeredAt }),
+      ...(context !== undefined && { context }),
+    };
     return this.tell({ type: "register", conn: `${key}#${number}`, key, capabilities: new Set(capabilities), tier, acks, record, lastUsedAt, resume, ...more });
   }
 

@@ -33,7 +33,18 @@ class Crowd {
   }
 
   async join(key: string): Promise<void> {
-    const worker = { key, id: key, authenticated: true, mobile: false, capabilities: [], acks: true, registeredAt: 0, lastUsedAt: 0, draining: false };
+    const worker = {
+      key,
+      id: key,
+      authenticated: true,
+      mobile: false,
+      capabilities: [],
+      acks: true,
+      context: 0,
+      registeredAt: 0,
+      lastUsedAt: 0,
+      draining: false,
+    };
     const standing = await this.tiers.first(key);
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
     // The socket itself is never touched here.

@@ -1,0 +1,174 @@
+import { describe, expect, test, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TestHub } from "../support/worker-hub.ts";
+
+const LLM = { job_type: "LLM_INFER" };
+const ACKS = { features: ["ack"] };
+
+/** Fails a job that this worker has been given. */
+const failed = (job: { job_id: string; attempt: number }, fields: object) => ({
+  ...{ type: "job_failed", job_id: job.job_id, attempt: job.attempt, error: "runtime_error", retryable: false },
+  ...fields,
+});
+
+describe("what a worker says about a failure", () => {
+  test("[JB5] is the failed job's message: from the hub, from D1, and after the hub's memory is lost", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    const result = { error: "worker_error", message: "the model is out of memory" };
+    worker.send(failed(await worker.assigned(), { message: result.message }));
+    await expect.poll(async () => (await hub.job(id)).status).toBe("failed");
+    expect(await hub.job(id)).toMatchObject({ result, receipt: null, completed_at: null });
+    expect((await hub.recorded(id, "failed")).result).toBe(JSON.stringify(result));
+    await hub.evict();
+    expect((await hub.job(id)).result).toEqual(result);
+  });
+
+  test("[JB5] outlives the hub's memory while the job waits for another worker, and is the last attempt's", async () => {
+    const hub = new TestHub();
+    const first = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    first.send(failed(await first.assigned(), { message: "first", retryable: true }));
+    first.send({ type: "drain" });
+    await first.next("drained");
+    await hub.evict();
+    const second = await hub.worker(ACKS);
+    second.send(failed(await second.assigned(), { message: "second", retryable: true }));
+    second.send({ type: "drain" });
+    await second.next("drained");
+    await hub.evict();
+    await hub.pass(31_000);
+    expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "second" });
+  });
+
+  test("[JB5] is one bounded line without controls: bidi, escapes and line ends are taken out, and half a pair", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const cases: [string, string | undefined][] = [
+      ["\u001B[31mred\u001B[0m", "[31mred[0m"],
+      ["one\r\n two\u2028three\u0085four\tfive", "one two three four five"],
+      ["\u202Egnp.exe\u2066\u200F\u061C", "gnp.exe"],
+      ["\uD83D\uDE00\uD83D", "😀\uFFFD"],
+      [`${"\u0000".repeat(100)}${"😀".repeat(600)}`, "😀".repeat(500)],
+      [" \n\u0007 ", undefined],
+      ["x".repeat(100_000), "x".repeat(LIMITS.messageChars)],
+    ];
+    for (const [said, shown] of cases) {
+      const id = await hub.commit("cheap", LLM);
+      worker.send(failed(await worker.assigned(), { message: said }));
+      await expect.poll(async () => (await hub.job(id)).status).toBe("failed");
+      expect((await hub.job(id)).result).toEqual({ error: "worker_error", ...(shown !== undefined && { message: shown }) });
+      // A worker that fails job after job rests until the tick.
+      await hub.pass(2_100);
+    }
+  });
+
+  test("[JB5] an output with only an error says so too", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    expect(await worker.complete(await worker.assigned(), { error: "no such voice\n" })).toMatchObject({ status: "accepted" });
+    expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "no such voice" });
+  });
+
+  test("[JB5] a failed job without words has none, and no word of theirs is logged", async () => {
+    const lines: string[] = [];
+    for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)));
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const quiet = await hub.commit("cheap", LLM);
+    worker.send(failed(await worker.assigned(), { message: null }));
+    const loud = await hub.commit("cheap", LLM);
+    worker.send(failed(await worker.assigned(), { message: "prompt: SECRET-WORDS" }));
+    await expect.poll(async () => (await hub.job(loud)).status).toBe("failed");
+    await hub.recorded(loud, "failed");
+    expect((await hub.job(quiet)).result).toEqual({ error: "worker_error" });
+    expect(lines.join("\n")).not.toContain("SECRET-WORDS");
+    vi.restoreAllMocks();
+  });
+});
+
+describe("causes of their own", () => {
+  test.each(["content_refused", "output_too_large"])("[JB5, WS9] job_failed %s is the job's cause", async (error) => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    worker.send(failed(await worker.assigned(), { error }));
+    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error });
+  });
+
+  test.each([
+    ["a number", 4096, 8192],
+    ["a map", { tiny: 4096 }, { tiny: 8192, other: 1 }],
+    ["a number and a map", 4096, { other: 512, tiny: 8192 }],
+  ])("[JB5, WS3] context_length_exceeded goes to a worker that announces a larger context, told as %s", async (_title, small, large) => {
+    const hub = new TestHub();
+    const first = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
+    const same = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
+    const untold = await hub.worker({ ...ACKS, models: ["tiny"] });
+    const id = await hub.commit("cheap", LLM);
+    const larger = await hub.worker({ ...ACKS, models: ["tiny"], context: large });
+    // What sockets announced outlives the hub's memory.
+    await hub.evict();
+    first.send(failed(await first.assigned(), { error: "context_length_exceeded", retryable: true }));
+    const again = await larger.assigned();
+    expect(again).toMatchObject({ job_id: id, attempt: 2 });
+    larger.send(failed(again, { error: "context_length_exceeded", message: "9000 tokens", retryable: true }));
+    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded", message: "9000 tokens" });
+    for (const worker of [same, untold]) expect(worker.texts.join()).not.toContain("job_assign");
+  });
+
+  test("[WS9] a job_reject for that reason is the end where nobody has more", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    const job = await worker.assigned();
+    worker.send({ type: "job_reject", job_id: job.job_id, reason: "context_length_exceeded" });
+    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded" });
+  });
+
+  test.each([[-1], [1.5], ["4096"], [{ tiny: "many" }], [[]]])("[WS3] a context of %j is no registration", async (context) => {
+    const hub = new TestHub();
+    const worker = await hub.connect();
+    worker.send(worker.registration({ context }));
+    expect(await worker.next("register_ack")).toMatchObject({ status: "error", error: "invalid_register" });
+  });
+
+  test("[WS3] a context that is null, or of a model called constructor, is as good as none", async () => {
+    const hub = new TestHub();
+    const workers = [await hub.worker({ ...ACKS, context: null }), await hub.worker({ ...ACKS, models: ["constructor"], context: {} })];
+    const id = await hub.commit("cheap", LLM);
+    const [worker] = workers;
+    worker?.send(failed(await worker.assigned(), { error: "context_length_exceeded" }));
+    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded" });
+  });
+});
+
+describe("a result over the limit of a frame", () => {
+  test("[LM1, JB5] ends the attempt at once, and the third ends the job with output_too_large", async () => {
+    const hub = new TestHub();
+    const workers = [await hub.worker(ACKS), await hub.worker(ACKS), await hub.worker(ACKS)];
+    const id = await hub.commit("cheap", LLM);
+    for (const worker of workers) {
+      const job = await worker.assigned();
+      worker.send(worker.completion(job, "x".repeat(2 * 1024 * 1024)));
+      // Acknowledged, so that it is not sent again after the reconnect.
+      expect(await worker.next("job_complete_ack")).toEqual({ type: "job_complete_ack", job_id: id, status: "rejected", error: "output_too_large" });
+      expect(await worker.closed()).toBe(1009);
+    }
+    expect((await hub.job(id)).result).toEqual({ error: "output_too_large" });
+  });
+
+  test("[LM1] one that does not name its job leaves the lease its grace time", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker(ACKS);
+    const other = await hub.worker(ACKS);
+    const id = await hub.commit("cheap", LLM);
+    const job = await worker.assigned();
+    worker.send(worker.completion({ ...job, job_id: crypto.randomUUID() }, "x".repeat(2 * 1024 * 1024)));
+    expect(await worker.closed()).toBe(1009);
+    expect((await hub.job(id)).status).toBe("running");
+    expect(other.texts.join()).not.toContain("job_assign");
+  });
+});
