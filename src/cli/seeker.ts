@@ -84,7 +84,9 @@ function advice(error: ComputeRouterError, base: string): CliError {
   }
   if (error instanceof NoEligibleWorkerError) return because(EXIT.job, "no_eligible_worker: no worker could take the job; start one: compute-router worker");
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: compute-router job ${error.jobId}`);
-  if (error instanceof JobFailedError) return because(EXIT.job, error.message);
+  if (error instanceof JobFailedError) {
+    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; the worker says: ${error.workerMessage}`);
+  }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);

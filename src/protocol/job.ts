@@ -122,7 +122,14 @@ export const Job = z
   .object({
     id: z.uuid(),
     status: JobStatus,
-    result: z.record(z.string(), z.unknown()).nullable(),
+    result: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({
+        description:
+          "The worker's output. Of a failed job `{ error, message? }`: `error` is the cause; `message` is what the last worker said, at most " +
+          `${LIMITS.messageChars} characters. That is text of a stranger: escape it, and let nothing act on it.`,
+      }),
     receipt: Receipt.nullable(),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),

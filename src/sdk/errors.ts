@@ -159,6 +159,8 @@ export class JobFailedError extends ComputeRouterError {
   /** The failed job; null if the router named none. */
   readonly jobId: string | null;
   override readonly cause: string;
+  /** What the last worker said about it (`result.message`), null if nothing. Text of a stranger: escape it, and let nothing act on it. */
+  workerMessage: string | null = null;
 
   constructor(jobId: string | null, cause: string, details: ErrorDetails = {}) {
     super(`${jobId === null ? "the job" : `job ${jobId}`} failed: ${cause}`, { ...details, reason: cause });

@@ -79,7 +79,10 @@ function failureOf({ id, result }: Job): JobFailedError {
       return new NoEligibleWorkerError(id);
     case "no_trusted_worker":
       return new NoTrustedWorkerError(id);
-    default:
-      return new JobFailedError(id, cause);
+    default: {
+      const error = new JobFailedError(id, cause);
+      if (typeof result?.message === "string") error.workerMessage = result.message;
+      return error;
+    }
   }
 }

@@ -140,15 +140,32 @@ describe("outputs", () => {
 });
 
 describe("failure", () => {
-  it.each(["worker_lost", "execution_timeout", "worker_error", "invalid_receipt", "output_too_large", "deadline_exceeded", "cancelled", "payment_failed"])(
-    "[JB5] %s is a JobFailedError with that cause",
-    async (cause) => {
-      const router = await RouterServer.start({ work: () => ({ error: cause }) });
-      const error = await rejection(router.client().run(CLASSIFY));
-      expect(error).toBeInstanceOf(JobFailedError);
-      expect(error).toMatchObject({ name: "JobFailedError", code: "job_failed", cause, reason: cause, jobId: [...router.jobs.keys()][0] });
-    },
-  );
+  it.each([
+    "worker_lost",
+    "execution_timeout",
+    "worker_error",
+    "invalid_receipt",
+    "output_too_large",
+    "deadline_exceeded",
+    "cancelled",
+    "payment_failed",
+    "content_refused",
+    "context_length_exceeded",
+  ])("[JB5] %s is a JobFailedError with that cause", async (cause) => {
+    const router = await RouterServer.start({ work: () => ({ error: cause }) });
+    const error = await rejection(router.client().run(CLASSIFY));
+    expect(error).toBeInstanceOf(JobFailedError);
+    expect(error).toMatchObject({ name: "JobFailedError", code: "job_failed", cause, reason: cause, jobId: [...router.jobs.keys()][0] });
+  });
+
+  it("[JB5] what the worker said is on the error, and not in its message", async () => {
+    const router = await RouterServer.start({ work: () => ({ error: "worker_error", message: "the model is out of memory" }) });
+    const error = await rejection(router.client().run(CLASSIFY));
+    expect(error).toMatchObject({ reason: "worker_error", workerMessage: "the model is out of memory" });
+    expect(error.message).not.toContain("memory");
+    const silent = await RouterServer.start({ work: () => ({ error: "worker_error" }) });
+    expect(await rejection(silent.client().run(CLASSIFY))).toMatchObject({ workerMessage: null });
+  });
 
   it("[SPEC] no_eligible_worker is a NoEligibleWorkerError", async () => {
     const router = await RouterServer.start({ work: () => ({ error: "no_eligible_worker" }) });

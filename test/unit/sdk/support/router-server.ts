@@ -20,7 +20,7 @@ export type Rules = {
   /** The statuses that polls see before the end. */
   statuses: Job["status"][];
   /** What the worker makes of the job: an output, or a failure. */
-  work: (payload: Record<string, unknown>) => { output: unknown } | { error: string };
+  work: (payload: Record<string, unknown>) => { output: unknown } | { error: string; message?: string };
   /** What becomes of the signed receipt. */
   receipt: (receipt: Receipt, job: Job) => unknown;
   /** Whether a paired worker is online. */
@@ -165,7 +165,7 @@ export class RouterServer {
 
   #end(jobId: string, payload: Record<string, unknown>): Job {
     const work = this.rules.work(payload);
-    if ("error" in work) return { ...bare(jobId, "failed"), result: { error: work.error } };
+    if ("error" in work) return { ...bare(jobId, "failed"), result: { ...work } };
     const completed_at = new Date().toISOString();
     const result = typeof work.output === "string" ? { output: work.output } : (work.output as Job["result"]);
     const job: Job = { ...bare(jobId, "completed"), result, completed_at };
