@@ -15,7 +15,7 @@ export type BringUp = {
   settings: Readonly<Record<Instance, Record<string, string>>>;
 };
 
-const STEPS = { migrating: "making the database", starting: "starting the coordinator", restarting: "restarting the coordinator" };
+const STEPS = { starting: "starting the coordinator", restarting: "restarting the coordinator" };
 
 /** @throws {StartFailure} when a port of an instance is taken */
 export async function assertPortsFree({ command, ports }: Pick<BringUp, "command" | "ports">): Promise<void> {

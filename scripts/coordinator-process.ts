@@ -1,10 +1,8 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { buildPages } from "./build-pages.ts";
 import type { Child } from "./child.ts";
 import { type Instance, ROOT } from "./instance.ts";
-import { migrate } from "./migrate.ts";
 import { patiently } from "./patience.ts";
 import { isPortFree } from "./port.ts";
 import { lockState } from "./state-lock.ts";
@@ -41,7 +39,7 @@ export type CoordinatorOptions = {
   /** How often its cron runs, ms; default a minute. */
   cronMs?: number;
   /** Something slow begins. */
-  onStep?: (step: "migrating" | "starting" | "restarting") => void;
+  onStep?: (step: "starting" | "restarting") => void;
 };
 
 /** A coordinator that answers. */
@@ -67,19 +65,12 @@ export class StartFailure extends Error {
   override readonly name = "StartFailure";
 }
 
-/** Migrates and starts one coordinator on `wrangler dev`; resolves when it answers. @throws {StartFailure} */
+/** Starts one coordinator on `wrangler dev`; resolves when it answers. @throws {StartFailure} */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { instance, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
   await assertPortFree(port, `give ${instance} another port`);
-  // wrangler refuses to start without them, and those of an older checkout would be served.
-  buildPages();
   const lock = await takeFolder(stateDir);
-  const failure = await migrate(instance, stateDir, () => options.onStep?.("migrating"));
-  if (failure !== null) {
-    lock.release();
-    throw new StartFailure(failure);
-  }
   options.onStep?.("starting");
 
   const url = `http://127.0.0.1:${port}`;

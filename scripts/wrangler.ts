@@ -1,19 +1,24 @@
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { type Child, startChild } from "./child.ts";
 import { ROOT } from "./instance.ts";
 
 /** wrangler's program itself: its `bin` would put one more process between us and workerd. */
 const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");
 
-/** Runs wrangler on the repository, offline and silent about itself; all that it writes goes to `stateDir` and `.wrangler/tmp`. */
-export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void): Child {
+/**
+ * Runs wrangler on the repository, offline and silent about itself; all that it writes goes to `stateDir` and `.wrangler/tmp`.
+ * @param folder of another copy of the repository
+ */
+export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void, folder: string = ROOT): Child {
   const temporary = join(stateDir, "tmp");
   mkdirSync(temporary, { recursive: true });
   return startChild([CLI, ...args], {
-    cwd: ROOT,
+    cwd: folder,
     env: {
+      // Its build command runs `node`, which must not be an older one than this.
+      PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
       // Without a terminal wrangler takes the default answer of each question.
       CI: "true",
       WRANGLER_SEND_METRICS: "false",

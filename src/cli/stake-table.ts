@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import * as z from "zod";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
@@ -21,15 +21,28 @@ export function runSql({ config, state, remote }: { config: string; state?: stri
   if ((remote === true) === (state !== undefined))
     throw new CliError(EXIT.usage, "say which database: --state FOLDER for a coordinator on this machine, or --remote");
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
-  const run = spawnSync("npx", ["--no-install", "wrangler", "d1", "execute", "DB", "-c", config, ...where, "--json", "--command", sql], {
-    encoding: "utf8",
-    env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
+  let run = execute();
+  // A coordinator makes its tables at the first statement that needs one: before that, wrangler makes the same.
+  if (
+    run.status !== 0 &&
+    `${run.stdout}${run.stderr}`.includes("no such table") &&
+    wrangler(["migrations", "apply", "DB", "-c", config, ...where]).status === 0
+  ) {
+    run = execute();
+  }
   const answer = Answer.safeParse(read(run.stdout));
   if (run.status === 0 && answer.success) return answer.data[0].results;
   const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
+}
+
+function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
+  return spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
+    encoding: "utf8",
+    env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 /** What stands after wrangler's own lines. */

@@ -223,6 +223,10 @@ export const TUNING = {
   outboxBackoffMax: 30 * SECOND,
   /** Refusals of D1 in a row after which it is logged. */
   outboxReport: 10,
+  /** How long D1 may take for a migration: as long as it lets one statement run [API10]. */
+  migration: 30 * SECOND,
+  /** How long a migration that failed is not tried again by the isolate that tried it [API10]. */
+  migrationPause: 5 * SECOND,
   /** Payments that are copied to D1 in one write. */
   copiedPayments: 200,
   /** Rows larger than this travel to D1 alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past its 2 MB. */

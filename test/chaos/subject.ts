@@ -32,7 +32,11 @@ export class Subject {
   /** Starts one from the sources in `folder`, by the launcher that is in there; its entry is the one with the faulty D1. */
   static async launch(folder: string, options: Omit<CoordinatorOptions, "instance">): Promise<Subject> {
     const config = join(folder, `wrangler.${INSTANCE}.toml`);
-    writeFileSync(config, readFileSync(config, "utf8").replace('main = "src/coordinator/main.ts"', 'main = "test/chaos/workerd/faulty-main.ts"'));
+    // With a build command wrangler looks for edits where it is told to: a deploy is one of the entry.
+    const text = readFileSync(config, "utf8")
+      .replace('main = "src/coordinator/main.ts"', 'main = "test/chaos/workerd/faulty-main.ts"')
+      .replace('command = "node --run pages"', '$&\nwatch_dir = "test/chaos/workerd"');
+    writeFileSync(config, text);
     const launcher = pathToFileURL(join(folder, "scripts", "coordinator-process.ts")).href;
     const { startCoordinator } = (await import(launcher)) as { startCoordinator: Launcher };
     const all = { instance: INSTANCE, ...options } as const;

@@ -1,7 +1,7 @@
 import { TUNING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { RecordBatch, recordStatements } from "../store/record.ts";
-import { withDeadline } from "../store/d1.ts";
+import { writeD1 } from "../store/database.ts";
 import { copyStatement } from "../store/payments.ts";
 import { Backoff } from "./backoff.ts";
 import type { JournalRow } from "../store/journal-row.ts";
@@ -96,7 +96,8 @@ export class Outbox {
         this.#paymentsBehind = false;
         const rows = this.#ledger.uncopied(TUNING.copiedPayments);
         if (rows.length === 0) return;
-        await withDeadline(copyStatement(this.#db(), rows).run());
+        const db = this.#db();
+        await writeD1(db, () => copyStatement(db, rows).run());
         this.#ledger.copied(rows);
         this.#payments.succeeded();
         if (rows.length === TUNING.copiedPayments) this.#paymentsBehind = true;
@@ -115,7 +116,9 @@ export class Outbox {
         batch = this.#nextBatch();
         if (batch.length === 0) return;
         left -= batch.length;
-        await withDeadline(this.#db().batch(recordStatements(this.#db(), batch)));
+        const db = this.#db();
+        const statements = recordStatements(db, batch);
+        await writeD1(db, () => db.batch(statements));
         this.#succeeded(batch);
       } catch (error) {
         this.#failed(batch, error);

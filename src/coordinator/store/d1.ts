@@ -2,7 +2,7 @@ import { TIMING } from "../../protocol/limits.ts";
 
 /** D1 did not answer in time or failed; what a write did is unknown. */
 export class StoreUnavailable extends Error {
-  override readonly name = "StoreUnavailable";
+  override readonly name: string = "StoreUnavailable";
   /** What D1 itself said: tables and codes, never a value. */
   readonly reason: string;
   constructor(cause: unknown) {

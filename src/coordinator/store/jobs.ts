@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Receipt } from "../../protocol/receipt.ts";
-import { withDeadline } from "./d1.ts";
+import { readD1 } from "./database.ts";
 import type { JobRow } from "./job-view.ts";
 import { jobs, receipts } from "./schema.ts";
 
@@ -20,7 +20,7 @@ export async function findJob(db: D1Database, id: string): Promise<(JobRow & { a
     .from(jobs)
     .leftJoin(receipts, eq(receipts.jobId, jobs.id))
     .where(eq(jobs.id, id));
-  const [row] = await withDeadline(query);
+  const [row] = await readD1(db, () => query);
   return row === undefined ? null : { ...row, receipt: row.receipt === null ? null : restReceipt(row.receipt) };
 }
 

@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { TUNING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
-import { withDeadline } from "./d1.ts";
+import { writeD1 } from "./database.ts";
 import { jobs, pairings, payments, receipts } from "./schema.ts";
 
 /** How many rows a sweep changed. */
@@ -24,7 +24,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .limit(TUNING.sweptRows);
   const forgotten = await inBatches(async () => {
     // One transaction, so both statements see the same rows.
-    const [, deleted] = await withDeadline(
+    const [, deleted] = await writeD1(db, () =>
       orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, spent)), orm.delete(jobs).where(inArray(jobs.id, spent))]),
     );
     return deleted.meta.changes;
@@ -37,7 +37,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
     .limit(TUNING.sweptRows);
   const emptied = await inBatches(async () => {
-    const { meta } = await withDeadline(orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));
+    const { meta } = await writeD1(db, () => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));
     return meta.changes;
   });
 
@@ -47,7 +47,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - retention.expiredCode)))
     .limit(TUNING.sweptRows);
   const codes = await inBatches(async () => {
-    const { meta } = await withDeadline(orm.delete(pairings).where(inArray(pairings.id, dead)));
+    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, dead)));
     return meta.changes;
   });
 
@@ -58,7 +58,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
     .limit(TUNING.sweptRows);
   const paid = await inBatches(async () => {
-    const { meta } = await withDeadline(orm.delete(payments).where(inArray(payments.key, done)));
+    const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, done)));
     return meta.changes;
   });
   return { emptied, jobs: forgotten, codes, payments: paid };

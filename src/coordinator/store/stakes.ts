@@ -1,6 +1,6 @@
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { withDeadline } from "./d1.ts";
+import { readD1 } from "./database.ts";
 import { stakes } from "./schema.ts";
 
 /** Parameters that one statement of D1 may bind. */
@@ -15,6 +15,6 @@ export async function stakesOf(db: D1Database, pubkeys: readonly string[], deadl
     .select({ pubkey: stakes.providerPubkey, amount: stakes.amount })
     .from(stakes)
     .where(inArray(stakes.providerPubkey, [...pubkeys]));
-  const rows = await withDeadline(query, deadline);
+  const rows = await readD1(db, () => query, deadline);
   return new Map(rows.map(({ pubkey, amount }) => [pubkey, amount]));
 }

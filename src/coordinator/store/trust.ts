@@ -2,7 +2,7 @@ import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/trust.ts";
-import { withDeadline } from "./d1.ts";
+import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
 /** A worker that a user paired with. `pairedAt` in ms since the epoch. */
@@ -23,7 +23,7 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
     .orderBy(desc(pairedAt), desc(max(pairings.id)))
     .limit(limit ?? -1);
   const bound = orm.select({ tokenHash: users.tokenHash }).from(users).where(eq(users.userId, userId));
-  const [rows, [user]] = await withDeadline(orm.batch([paired, bound]));
+  const [rows, [user]] = await readD1(db, () => orm.batch([paired, bound]));
   return {
     tokenHash: user?.tokenHash ?? null,
     pairings: rows.flatMap(({ providerPubkey, pairedAt: at }) => (providerPubkey === null || at === null ? [] : [{ providerPubkey, pairedAt: at }])),
@@ -48,14 +48,14 @@ export async function storeCode(db: D1Database, fresh: { code: string; userId: s
          AND (?5 IS NULL OR (SELECT count(*) FROM pairings WHERE user_id = ?2 AND claimed = 0 AND expires_at > ?3) < ?5)`,
     )
     .bind(code, userId, now, expiresAt, openLimit);
-  const { meta } = await withDeadline(insert.run());
+  const { meta } = await writeD1(db, () => insert.run());
   if (meta.changes > 0) return { ok: true, expiresAt };
   if (openLimit === null) return { ok: false, reason: "taken" };
   const open = drizzle(db)
     .select({ count: sql<number>`count(*)`, until: sql<number | null>`min(expires_at)` })
     .from(pairings)
     .where(and(eq(pairings.userId, userId), eq(pairings.claimed, false), gt(pairings.expiresAt, now)));
-  const [row] = await withDeadline(open);
+  const [row] = await readD1(db, () => open);
   if (row === undefined || row.until === null || row.count < openLimit) return { ok: false, reason: "taken" };
   return { ok: false, reason: "too_many", until: row.until };
 }
@@ -72,10 +72,10 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
     .set({ claimed: true, providerPubkey, pairedAt: now })
     .where(and(eq(pairings.id, sql`(${newest})`), eq(pairings.claimed, false), gt(pairings.expiresAt, now)))
     .returning({ userId: pairings.userId });
-  const [won] = await withDeadline(claim);
+  const [won] = await writeD1(db, () => claim);
   if (won !== undefined) return { ok: true, userId: won.userId };
   const look = orm.select({ claimed: pairings.claimed }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
-  const [row] = await withDeadline(look);
+  const [row] = await readD1(db, () => look);
   if (row === undefined) return { ok: false, reason: "invalid_code" };
   return { ok: false, reason: row.claimed ? "already_claimed" : "expired" };
 }

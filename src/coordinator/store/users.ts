@@ -1,11 +1,11 @@
-import { withDeadline } from "./d1.ts";
+import { writeD1 } from "./database.ts";
 
 /**
  * Notes that a user makes a pairing code, and gives the token hash that stands for this user; null for one whose first code came without.
  * The first code ever decides, this one or an earlier one: of two at once one wins, and both are told the same [TR2]. @throws {StoreUnavailable}
  */
 export async function boundToken(db: D1Database, userId: string, tokenHash: string | null, now: number): Promise<string | null> {
-  const [, read] = await withDeadline(
+  const [, read] = await writeD1(db, () =>
     db.batch<{ token_hash: string | null }>([
       db
         .prepare(

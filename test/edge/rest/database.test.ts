@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { PairingCode } from "../../../src/protocol/trust.ts";
+import { writeD1 } from "../../../src/coordinator/store/database.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import type { DatabaseFault } from "../../chaos/database-fault.ts";
 import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
@@ -13,8 +14,14 @@ beforeAll(freshInstance);
 const KEY = keyPair(new Uint8Array(32).fill(7)).publicKey;
 const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 
-/** D1 whose calls of one kind misbehave. */
-const broken = (kind: string, fault: DatabaseFault) => ({ DB: faultyDatabase(env.DB, async (what) => (what === kind ? fault : { kind: "none" })) });
+/** D1 whose calls of one kind misbehave, in an isolate that has checked the schema before (schema.test.ts has those that have not). */
+async function broken(kind: string, fault: DatabaseFault): Promise<{ DB: D1Database }> {
+  let isBroken = false;
+  const DB = faultyDatabase(env.DB, async (what) => (isBroken && what === kind ? fault : { kind: "none" }));
+  await writeD1(DB, () => DB.prepare("SELECT 1").first());
+  isBroken = true;
+  return { DB };
+}
 
 const code = async (): Promise<string> => (await read(await post("/v1/trust/create", { user_id: "u" }), PairingCode)).pairing_code;
 const rows = (where: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${where}`).first<number>("n");
@@ -48,7 +55,7 @@ describe.each([
 ] as const)("D1 %s", (_, fault) => {
   test.concurrent.each(STATEMENTS)("[API1] at $name: 503 with Retry-After, and the next request works", async ({ kind, ask }) => {
     const fresh = await code();
-    const response = await ask(broken(kind, fault), fresh);
+    const response = await ask(await broken(kind, fault), fresh);
     expect(await refusal(response, 503)).toBe("overloaded");
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await ask({}, await code())).status).toBeLessThan(500);
@@ -58,7 +65,7 @@ describe.each([
 test("[API4] a claim whose answer was lost stands, and is the worker's", async () => {
   const pairing_code = await code();
   const claim = (overrides: { DB?: D1Database } = {}) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, overrides);
-  expect(await refusal(await claim(broken("UPDATE", { kind: "loses" })), 503)).toBe("overloaded");
+  expect(await refusal(await claim(await broken("UPDATE", { kind: "loses" })), 503)).toBe("overloaded");
   expect(await rows(`pairings WHERE claimed = 1 AND pairing_code = '${pairing_code}' AND provider_pubkey = '${KEY}'`)).toBe(1);
   expect(await refusal(await claim(), 400)).toBe("already_claimed");
 });
@@ -66,6 +73,6 @@ test("[API4] a claim whose answer was lost stands, and is the worker's", async (
 test("[API4] a claim that failed can be made again", async () => {
   const pairing_code = await code();
   const claim = (overrides: { DB?: D1Database } = {}) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, overrides);
-  await refusal(await claim(broken("UPDATE", { kind: "fails" })), 503);
+  await refusal(await claim(await broken("UPDATE", { kind: "fails" })), 503);
   expect((await claim()).status).toBe(200);
 });

@@ -43,7 +43,7 @@ function tableRig(): Rig {
       if (member !== "prepare") return Reflect.get(target, member);
       return (query: string) => {
         calls++;
-        if (how === "refuses") throw new Error("D1_ERROR: no such table: stakes");
+        if (how === "refuses") return target.prepare(query.replaceAll("stakes", "dropped"));
         if (how === "answers") return target.prepare(query);
         const silent = { bind: () => silent, raw: () => new Promise(() => {}), all: () => new Promise(() => {}) };
         return silent;
@@ -158,7 +158,7 @@ describe.each([
   test("[ST2] a source that refuses rejects, and what is logged of it has no secret", async () => {
     rig.refuse();
     const error: unknown = await rig.source.read([key()]).catch((thrown: unknown) => thrown);
-    expect(errorFacts(error)).toMatchObject({ reason: name === "table" ? "D1_ERROR: no such table: stakes" : "http_502" });
+    expect(errorFacts(error)).toMatchObject({ reason: name === "table" ? "no such table: dropped: SQLITE_ERROR" : "http_502" });
     expect(JSON.stringify(errorFacts(error))).not.toMatch(/node\.test|secret/);
   });
 

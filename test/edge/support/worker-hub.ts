@@ -195,12 +195,11 @@ export class TestHub {
           }
           if (member === "prepare" && fault.bound) {
             const { bound } = fault;
-            return (query: string) => ({
-              bind(...values: unknown[]) {
-                bound(values);
-                return target.prepare(query).bind(...values);
-              },
-            });
+            return (query: string) => {
+              const statement = target.prepare(query);
+              const bind = (...values: unknown[]) => (bound(values), statement.bind(...values));
+              return query.includes("?") ? { bind } : statement;
+            };
           }
           const value: unknown = Reflect.get(target, member);
           return typeof value === "function" ? value.bind(target) : value;

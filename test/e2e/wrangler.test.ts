@@ -1,0 +1,95 @@
+// The plain commands of the README and docs/operations.md, on a copy of the sources as a fresh clone has them: no state, no pages, no migrate step.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Child } from "../../scripts/child.ts";
+import { DEFAULT_PORT, INSTANCES, ROOT } from "../../scripts/instance.ts";
+import { freePort } from "../../scripts/port.ts";
+import { startWrangler } from "../../scripts/wrangler.ts";
+import { MIGRATIONS } from "../../src/coordinator/store/migrations.ts";
+import { finallyDo } from "../support/finally.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+import { get, post } from "../support/rest.ts";
+import { copySources } from "../support/source-copy.ts";
+import { until } from "../support/until.ts";
+
+describe.each(INSTANCES)("wrangler dev -c wrangler.%s.toml", (instance) => {
+  let url = "";
+  let folder = "";
+  let child: Child;
+  const config = ["-c", `wrangler.${instance}.toml`];
+
+  beforeAll(async () => {
+    const copy = copySources(`plain-${instance}`);
+    folder = copy.folder;
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    child = startWrangler(["dev", ...config, "--port", String(port), "--var", "TESTNET_MODE:true"], join(folder, ".state"), undefined, folder);
+    finallyDo(copy.remove);
+    finallyDo(() => child.stop());
+    // Its own word, not an answer at this port: that could be another program's.
+    await until(
+      "ready line",
+      () => child.lines.find((line) => line.endsWith(`Ready on ${url}`)),
+      () => child.lines.join("\n"),
+    );
+    expect((await get(`${url}/v1/health`)).status).toBe(200);
+  });
+
+  it("[API10] answers pairings at once, twenty at the same time", async () => {
+    const create = (n: number) => post(`${url}/v1/trust/create`, { user_id: `user ${n}` });
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(n)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+  });
+
+  it("[API10] writes jobs to D1 and reads them there", async () => {
+    const worker = new PlainWorker(`${url.replace("http", "ws")}/`);
+    await worker.connect();
+    worker.serve();
+    finallyDo(() => worker.close());
+    const task = { job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "good" } };
+    const commit = await post(`${url}/v1/jobs/commit/cheap`, task);
+    expect(commit.status, JSON.stringify(commit.body)).toBe(201);
+    const job = `${url}/v1/jobs/${String(commit.body["job_id"])}`;
+    const ended = (await get(`${job}?wait=20`)).body;
+    expect(ended).toMatchObject({ status: "completed" });
+    await until("row in D1", () => (rows("SELECT id FROM jobs WHERE status = 'completed'").length === 1 ? true : undefined));
+    // The hub forgets what D1 has.
+    expect((await fetch(`${url}/cdn-cgi/local/scheduled`)).status).toBe(200);
+    expect((await get(job)).body).toEqual(ended);
+  });
+
+  it("serves the pages, made by the build command", async () => {
+    expect((await fetch(`${url}/worker`)).status).toBe(200);
+  });
+
+  it("[API10] notes each migration where wrangler does, which then has none left to apply", async () => {
+    expect(rows("SELECT name FROM d1_migrations ORDER BY id")).toEqual(MIGRATIONS.map(({ name }) => ({ name })));
+    await child.stop();
+    const apply = startWrangler(["d1", "migrations", "apply", "DB", ...config, "--local"], join(folder, ".state"), undefined, folder);
+    expect(await apply.exited).toBe(0);
+    expect(apply.lines.join("\n")).toContain("No migrations to apply");
+  });
+
+  /** What a statement finds in the file of D1. */
+  function rows(sql: string): Record<string, unknown>[] {
+    const d1 = join(folder, ".wrangler", "state", "v3", "d1", "miniflare-D1DatabaseObject");
+    const file = readdirSync(d1).find((name) => name.endsWith(".sqlite") && name !== "metadata.sqlite");
+    const database = new DatabaseSync(join(d1, file ?? ""), { readOnly: true });
+    try {
+      return database
+        .prepare(sql)
+        .all()
+        .map((row) => ({ ...row }));
+    } finally {
+      database.close();
+    }
+  }
+});
+
+it.each(INSTANCES)("wrangler.%s.toml listens where the README says, without a free gate", (instance) => {
+  const text = readFileSync(join(ROOT, `wrangler.${instance}.toml`), "utf8");
+  expect(/^\[dev\]\nip = "127\.0\.0\.1"\nport = (\d+)$/m.exec(text)?.[1]).toBe(String(DEFAULT_PORT[instance]));
+  expect(text).toContain('\nTESTNET_MODE = "false"\n');
+});

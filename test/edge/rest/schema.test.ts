@@ -1,0 +1,299 @@
+import { applyD1Migrations, reset } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import main from "../../../src/coordinator/main.ts";
+import { TIMING, TUNING } from "../../../src/protocol/limits.ts";
+import { PairingCode } from "../../../src/protocol/trust.ts";
+import { keyPair } from "../../../src/receipt/index.ts";
+import { migrate } from "../../../src/coordinator/store/database.ts";
+import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
+import { findJob } from "../../../src/coordinator/store/jobs.ts";
+import { storeCode } from "../../../src/coordinator/store/trust.ts";
+import type { DatabaseFault } from "../../chaos/database-fault.ts";
+import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
+import { TestHub } from "../support/worker-hub.ts";
+import { TASK, post, read, refusal, rest } from "./rest.ts";
+
+// Every test begins on an empty D1: `reset` empties it, and nothing is applied.
+const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+beforeEach(async () => {
+  await reset();
+  errors.mockClear();
+});
+afterEach(() => void vi.useRealTimers());
+
+const KEY = keyPair(new Uint8Array(32).fill(7)).publicKey;
+const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
+const NAMES = MIGRATIONS.map(({ name }) => name);
+const CODE = { userId: "u", now: Date.now(), openLimit: null };
+
+/** D1 as an isolate that has just started sees it; `calls` are those that it made, each answered by `fault`. */
+function isolate(fault: (what: string, nth: number) => DatabaseFault | Promise<DatabaseFault> = () => ({ kind: "none" })) {
+  const calls: string[] = [];
+  const DB = faultyDatabase(env.DB, async (what) => await fault(what, calls.push(what)));
+  return { DB, calls };
+}
+
+const names = async () => (await env.DB.prepare("SELECT name FROM d1_migrations ORDER BY id").all()).results.map(({ name }) => name);
+const tables = async () =>
+  (await env.DB.prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\' AND sql IS NOT NULL ORDER BY name").all()).results.map(
+    ({ name, sql }) => [name, String(sql).replaceAll(/\s+/g, " ")] as const,
+  );
+const create = (db: { DB: D1Database }, user = "u") => post("/v1/trust/create", { user_id: user }, {}, { DB: db.DB });
+const events = () => errors.mock.calls.map(([line]) => String(JSON.parse(String(line)).event));
+
+describe("an empty D1", () => {
+  test("[API10] has the tables that wrangler makes after the first request, and wrangler finds nothing left to apply", async () => {
+    expect((await create(isolate())).status).toBe(201);
+    expect(await names()).toEqual(NAMES);
+    const ours = await tables();
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+    expect(await names()).toEqual(NAMES);
+    await reset();
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+    const withoutSpaces = (list: typeof ours) => list.map(([name, sql]) => [name, sql.replaceAll(/ ?([(),]) ?/g, "$1").replace(/IF NOT EXISTS /, "")]);
+    expect(withoutSpaces(ours)).toEqual(withoutSpaces(await tables()));
+  });
+
+  const first: [name: string, status: number, ask: (db: { DB: D1Database }) => Promise<Response>][] = [
+    ["a new code", 201, create],
+    ["a claim", 400, ({ DB }) => post("/v1/trust/claim", { pairing_code: "ABCDEF", provider_pubkey: KEY }, {}, { DB })],
+    ["a list", 200, ({ DB }) => rest("/v1/trust/list?user_id=u", {}, { DB })],
+    ["a poll", 404, ({ DB }) => rest(`/v1/jobs/${UNKNOWN}`, {}, { DB })],
+    ["an event stream", 404, ({ DB }) => rest(`/v1/jobs/${UNKNOWN}/events`, {}, { DB })],
+    ["a PRIVATE commit", 422, ({ DB }) => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB })],
+    ["a PUBLIC commit", 201, ({ DB }) => post("/v1/jobs/commit/cheap", TASK, {}, { DB })],
+  ];
+  test.each(first)("[API10] %s is answered as on one that was migrated: %i", async (_, status, ask) => {
+    expect((await ask(isolate())).status).toBe(status);
+    expect(events()).toEqual([]);
+  });
+
+  test("[API10] the hub brings jobs there", async () => {
+    const hub = new TestHub();
+    const id = await hub.commit();
+    const worker = await hub.worker();
+    await worker.assigned();
+    await worker.complete({ job_id: id, attempt: 1 });
+    await expect.poll(() => names().catch(() => [])).toEqual(NAMES);
+    await hub.recorded(id, "completed");
+  });
+
+  test("[API10] the cron is enough", async () => {
+    const controller = { scheduledTime: Date.now(), cron: "*/5 * * * *", noRetry: () => undefined };
+    await main.scheduled(controller, { ...env });
+    expect(await names()).toEqual(NAMES);
+    expect(events()).toEqual([]);
+  });
+
+  test.each([
+    ["a body that is no JSON", 400, "/v1/trust/create", "nonsense"],
+    ["a body without its fields", 400, "/v1/trust/create", {}],
+    ["a wrong user_id", 400, "/v1/trust/create", { user_id: "" }],
+    ["a claim of a wrong key", 400, "/v1/trust/claim", { pairing_code: "ABCDEF", provider_pubkey: "00" }],
+    ["a claim of no code", 400, "/v1/trust/claim", { pairing_code: "hello", provider_pubkey: KEY }],
+    ["a commit without a payload", 400, "/v1/jobs/commit/cheap", { job_type: "TASK", user_id: "u", privacy_class: "PRIVATE" }],
+    ["an unknown path", 404, "/v1/trust", {}],
+    ["a wrong method", 405, "/v1/trust/list", {}],
+  ])("[API10] %s starts no migration: %i, and D1 is not asked", async (_, status, path, body) => {
+    const { DB, calls } = isolate();
+    await refusal(await post(path, body, {}, { DB }), status);
+    expect(calls).toEqual([]);
+    expect(await tables()).toEqual([]);
+  });
+
+  test("[API10] [PY1] nor does a commit without its payment", async () => {
+    const { DB, calls } = isolate();
+    expect((await post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB, TESTNET_MODE: "false" })).status).toBe(402);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("two isolates", () => {
+  /** Resolves for all once so many wait. */
+  function meeting(size: number): () => Promise<DatabaseFault> {
+    const waiting: (() => void)[] = [];
+    return async () => {
+      if (waiting.length < size) await new Promise<void>((go) => (waiting.push(go) === size ? waiting.forEach((each) => each()) : undefined));
+      return { kind: "none" };
+    };
+  }
+
+  test("[API10] that both find D1 empty apply each migration once, and both answer", async () => {
+    // Both have read that there is nothing before either writes.
+    const meet = meeting(2);
+    let batches = 0;
+    const isolates = [1, 2].map(() => isolate((what) => (what === "BATCH" && ++batches <= 2 ? meet() : { kind: "none" })));
+    await Promise.all(isolates.map(({ DB }) => migrate(DB)));
+    expect(await names()).toEqual(NAMES);
+    // The slower one was refused once at least, read again and went on.
+    expect(batches).toBeGreaterThan(NAMES.length);
+    expect(events()).toEqual([]);
+  });
+
+  test("[API10] twenty requests at once on twenty of them are all 201", async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(isolate(), `user ${n}`)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+    expect(await names()).toEqual(NAMES);
+    expect(await env.DB.prepare("SELECT count(*) AS n FROM pairings").first("n")).toBe(20);
+    expect(events()).toEqual([]);
+  });
+
+  test("[API10] twenty requests at once on one of them are all 201", async () => {
+    const one = isolate();
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(one, `user ${n}`)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+    expect(events()).toEqual([]);
+  });
+});
+
+describe("a D1 that has some migrations", () => {
+  test("[API10] of wrangler is given the others, with what they copy", async () => {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
+    await env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at) VALUES ('ABCDEF', 'early', 0, 1, 2)").run();
+    expect((await create(isolate(), "late")).status).toBe(201);
+    expect(await names()).toEqual(NAMES);
+    expect(await env.DB.prepare("SELECT user_id FROM users ORDER BY created_at").raw()).toEqual([["early"], ["late"]]);
+  });
+
+  test("[API10] before its first write an isolate checks, even for a statement that the old schema would take", async () => {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
+    expect(await storeCode(isolate().DB, { ...CODE, code: "ABCDEF" })).toMatchObject({ ok: true });
+    expect(await names()).toEqual(NAMES);
+  });
+
+  test("[API10] a statement that only reads and does not need the others leaves it as it is", async () => {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
+    const { DB, calls } = isolate();
+    expect(await findJob(DB, UNKNOWN)).toBeNull();
+    expect(calls).toEqual(["SELECT"]);
+    expect(await names()).toEqual(NAMES.slice(0, 1));
+  });
+
+  test("[API10] of a newer version is left alone", async () => {
+    await applyD1Migrations(env.DB, [...env.TEST_MIGRATIONS, { name: "9999_future.sql", queries: ["CREATE TABLE future (id text)"] }]);
+    const before = await tables();
+    expect((await create(isolate())).status).toBe(201);
+    expect(await tables()).toEqual(before);
+    expect(await names()).toEqual([...NAMES, "9999_future.sql"]);
+  });
+});
+
+describe("what it costs", () => {
+  test("[API10] one read at the first write of an isolate, and nothing afterwards", async () => {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+    const one = isolate();
+    const { DB, calls } = one;
+    const cost = async (ask: () => Promise<Response>) => {
+      calls.length = 0;
+      expect((await ask()).status).toBeLessThan(500);
+      return [...calls];
+    };
+    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => create(one))).toEqual(["SELECT", "BATCH", "INSERT"]);
+    const { pairing_code } = await read(await create(one), PairingCode);
+    expect(await cost(() => create(one))).toEqual(["BATCH", "INSERT"]);
+    expect(await cost(() => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, { DB }))).toEqual(["UPDATE"]);
+    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => rest(`/v1/jobs/${UNKNOWN}`, {}, { DB }))).toEqual(["SELECT"]);
+    expect(await cost(() => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => post("/v1/jobs/commit/cheap", TASK, {}, { DB }))).toEqual([]);
+  });
+
+  test("[API10] a table that somebody dropped is looked for once in a while, not at each request", async () => {
+    await migrate(env.DB);
+    await env.DB.prepare("DROP TABLE jobs").run();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    const { DB, calls } = isolate();
+    const poll = async () => {
+      calls.length = 0;
+      expect(await refusal(await rest(`/v1/jobs/${UNKNOWN}`, {}, { DB }), 503)).toBe("overloaded");
+      return calls.length;
+    };
+    expect(await poll()).toBe(3);
+    expect(await poll()).toBe(1);
+    vi.setSystemTime(Date.now() + TUNING.migrationPause);
+    expect(await poll()).toBe(3);
+  });
+});
+
+describe("a migration that fails", () => {
+  const broken = async () => {
+    // Made by hand, so nobody noted it.
+    await env.DB.prepare("CREATE TABLE payments (key text)").run();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+  };
+
+  test("[API10] is logged once, answers 503, and is tried again after a pause, not at each request", async () => {
+    await broken();
+    const one = isolate();
+    for (let n = 0; n < 3; n++) {
+      const response = await create(one);
+      expect(await refusal(response, 503)).toBe("overloaded");
+      expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    // The names, the first migration, the second one, the names again: and then nothing at all.
+    expect(one.calls).toEqual(["SELECT", "BATCH", "BATCH", "SELECT"]);
+    vi.setSystemTime(Date.now() + TUNING.migrationPause);
+    expect((await create(one)).status).toBe(503);
+    expect(one.calls).toHaveLength(7);
+    expect(events().filter((event) => event === "migration_failed")).toHaveLength(1);
+    expect(JSON.parse(String(errors.mock.calls[0]?.[0]))).toMatchObject({ migration: NAMES[1], reason: expect.stringContaining("`payments` already exists") });
+  });
+
+  test("[API10] leaves nothing of itself, and what came before it stays", async () => {
+    await broken();
+    expect((await create(isolate())).status).toBe(503);
+    expect(await names()).toEqual(NAMES.slice(0, 1));
+    expect((await tables()).map(([name]) => name)).not.toContain("payments_state");
+  });
+
+  test("[API10] goes through once its cause is gone", async () => {
+    await broken();
+    const one = isolate();
+    expect((await create(one)).status).toBe(503);
+    await env.DB.prepare("DROP TABLE payments").run();
+    vi.setSystemTime(Date.now() + TUNING.migrationPause);
+    expect((await create(one)).status).toBe(201);
+    expect(await names()).toEqual(NAMES);
+  });
+
+  test("[API10] a clock that is put back does not make the pause longer", async () => {
+    await broken();
+    const one = isolate();
+    expect((await create(one)).status).toBe(503);
+    await env.DB.prepare("DROP TABLE payments").run();
+    vi.setSystemTime(Date.now() - 24 * 60 * 60 * 1_000);
+    expect((await create(one)).status).toBe(201);
+  });
+
+  test("[API10] a D1 that fails at it: 503, nothing is half done, and the pause over it goes on", async () => {
+    const one = isolate((what, nth) => (what === "BATCH" && nth < 4 ? { kind: "fails" } : { kind: "none" }));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    expect((await create(one)).status).toBe(503);
+    expect(await tables()).toEqual([]);
+    vi.setSystemTime(Date.now() + TUNING.migrationPause);
+    expect((await create(one)).status).toBe(201);
+  });
+
+  test("[API10] one whose answer is lost was applied: it goes on with the next", async () => {
+    const one = isolate((what) => (what === "BATCH" ? { kind: "loses" } : { kind: "none" }));
+    await migrate(one.DB);
+    expect(await names()).toEqual(NAMES);
+    expect(events()).toEqual([]);
+  });
+
+  test("[API10] D1 that does not say what it has: 503 at once, and the next request asks again", async () => {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+    const one = isolate((_, nth) => (nth === 1 ? { kind: "fails" } : { kind: "none" }));
+    expect((await create(one)).status).toBe(503);
+    expect((await create(one)).status).toBe(201);
+    expect(events()).toEqual(["overloaded"]);
+  });
+
+  test("[API10] it may take longer than a request's own statements", async () => {
+    const slow = isolate((what) => (what === "BATCH" ? { kind: "slow", ms: TIMING.store + 500 } : { kind: "none" }));
+    await migrate(slow.DB, MIGRATIONS.slice(0, 1));
+    expect(await names()).toEqual(NAMES.slice(0, 1));
+  });
+});
