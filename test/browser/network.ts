@@ -10,15 +10,20 @@ export type Network = {
   cut(): void;
   /** What browsers send is lost; what they are sent still comes. */
   swallow(): void;
+  /** GETs of paths that begin so are answered 404, as by a coordinator that was updated. */
+  lose(path: string): void;
   /** As it should be. Connections that lost something are ended: nothing would make sense on them any more. */
   mend(): void;
 };
+
+const NOT_FOUND = 'HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 21\r\nConnection: close\r\n\r\n{"error":"not_found"}';
 
 /** Puts such a network in front of `target` (an http URL), removed after the tests of this file. */
 export async function launchNetwork(target: string): Promise<Network> {
   const { hostname, port } = new URL(target);
   const near = new Set<Socket>();
   let mode: "open" | "cut" | "swallow" = "open";
+  let lost: string | null = null;
   const endAll = () => {
     for (const socket of near) socket.destroy();
   };
@@ -27,7 +32,11 @@ export async function launchNetwork(target: string): Promise<Network> {
     near.add(client);
     const far = connect(Number(port), hostname);
     far.on("data", (chunk) => client.write(chunk));
-    client.on("data", (chunk) => (mode === "swallow" ? undefined : far.write(chunk)));
+    client.on("data", (chunk) => {
+      // Browsers begin each request in a packet of its own.
+      if (lost !== null && chunk.toString("latin1").startsWith(`GET ${lost}`)) client.end(NOT_FOUND);
+      else if (mode !== "swallow") far.write(chunk);
+    });
     for (const [one, other] of [
       [client, far],
       [far, client],
@@ -56,8 +65,12 @@ export async function launchNetwork(target: string): Promise<Network> {
     swallow: () => {
       mode = "swallow";
     },
+    lose: (path) => {
+      lost = path;
+    },
     mend: () => {
       mode = "open";
+      lost = null;
       endAll();
     },
   };

@@ -4,6 +4,8 @@ import { exportOf, medianTime, outcomeLabel } from "../../../src/worker/browser/
 import { isCode, readCode } from "../../../src/worker/browser/page/pairing-code.ts";
 import { leavesFor, pauseOf } from "../../../src/worker/browser/page/pause.ts";
 import { defaultSettings, readSettings, type Settings, writeSettings } from "../../../src/worker/browser/page/settings.ts";
+import { storageNotice } from "../../../src/worker/browser/page/storage-panel.ts";
+import { TabLock } from "../../../src/worker/browser/page/tab-lock.ts";
 import { type Situation, viewOf } from "../../../src/worker/browser/page/view.ts";
 import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
 import type { SessionNote } from "../../../src/worker/session/session-event.ts";
@@ -33,8 +35,42 @@ describe("why a worker that is wanted rests", () => {
   });
 });
 
+describe("what a storage that does not keep everything is told as", () => {
+  it.each([
+    ["kept", null, false],
+    ["outdated", null, false],
+    ["cleared", "This site's data was deleted", true],
+    ["full", "The storage of this browser is full", false],
+    ["failed", "This browser's storage does not answer", false],
+    ["blocked", "Nothing is kept here", false],
+  ] as const)("%s", (state, title, isOffering) => {
+    const notice = storageNotice(state);
+    expect(notice?.title ?? null).toBe(title);
+    expect(notice?.isOffering ?? false).toBe(isOffering);
+    if (notice !== null) expect(notice.text).toMatch(/The worker (goes on|works)/);
+  });
+});
+
+describe("one worker per browser", () => {
+  it("[WS7] goes without a lock where the browser gives none to a site that may store nothing", async () => {
+    const said: string[] = [];
+    const locks = { request: () => Promise.reject(new DOMException("denied", "SecurityError")), query: () => Promise.reject(new Error("unused")) };
+    const lock = new TabLock(locks, { onHeld: () => said.push("held"), onBusy: () => said.push("busy"), onLost: () => said.push("lost") });
+    await lock.acquire();
+    expect(said).toEqual(["held"]);
+  });
+});
+
 describe("the state in words", () => {
-  const situation = (over: Partial<Situation>): Situation => ({ report: FIRST_REPORT, wanted: true, pause: null, host: "router.test", now: 1_000, ...over });
+  const situation = (over: Partial<Situation>): Situation => ({
+    report: FIRST_REPORT,
+    wanted: true,
+    pause: null,
+    outdated: false,
+    host: "router.test",
+    now: 1_000,
+    ...over,
+  });
 
   it.each([
     ["never started", { wanted: false }, "off", "Off", "Start"],
@@ -53,6 +89,8 @@ describe("the state in words", () => {
       "Stop",
     ],
     ["replaced", { wanted: false, report: { ...FIRST_REPORT, link: { kind: "ended", reason: "replaced", message: "gone" } } }, "bad", "Stopped", "Start"],
+    ["older than another tab's page", { outdated: true, report: FIRST_REPORT }, "bad", "Out of date", "Reload"],
+    ["older than another tab's page, while busy", { outdated: true, report: { ...ONLINE, leaving: true, job: JOB } }, "wait", "Finishing", "Stop now"],
   ] as const)("%s", (_, over, tone, title, label) => {
     expect(viewOf(situation(over))).toMatchObject({ tone, title, button: { label } });
   });

@@ -36,7 +36,7 @@ export class BrowserWorker {
     this.#report = { ...FIRST_REPORT, unacknowledged: options.shelf.load().length };
     const execute = createExecutor({ task: options.task });
     this.#execute = (run, hooks) => {
-      options.history.begin({ jobId: run.jobId, attempt: run.attempt, taskType: String(run.payload["task_type"]), startedAt: Date.now() });
+      this.#account(() => options.history.begin({ jobId: run.jobId, attempt: run.attempt, taskType: String(run.payload["task_type"]), startedAt: Date.now() }));
       return execute(run, hooks);
     };
   }
@@ -82,7 +82,7 @@ export class BrowserWorker {
     session.start();
     void session.ended.then(({ reason }) => {
       this.#session = null;
-      this.#options.history.ended();
+      this.#account(() => this.#options.history.ended());
       // Another worker with this key, or a coordinator that will not have it: trying again by itself would only fight.
       if (reason !== "drained" && reason !== "stopped") this.#wanted = false;
       if (this.#wanted) this.#begin();
@@ -90,9 +90,19 @@ export class BrowserWorker {
   }
 
   #note(note: SessionNote): void {
-    this.#options.history.note(note);
+    this.#account(() => this.#options.history.note(note));
     this.#show(nextReport(this.#report, note, Date.now()));
     this.#options.onNote(note);
+  }
+
+  /** The worker's own account of its jobs must never cost one: a job that is not begun is not answered either. */
+  #account(write: () => void): void {
+    try {
+      write();
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : "unexpected error";
+      this.#options.onNote({ type: "warning", code: "cannot_keep", message: `the list of jobs is incomplete: ${why}` });
+    }
   }
 
   #show(report: Report): void {

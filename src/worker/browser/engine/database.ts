@@ -2,9 +2,13 @@ const NAME = "compute-router-worker";
 const VERSION = 1;
 
 /** What is kept: single values by name, finished results that were not acknowledged, jobs done, pairings made. */
-export type StoreName = "values" | "results" | "history" | "pairings";
+export const STORES = ["values", "results", "history", "pairings"] as const;
+export type StoreName = (typeof STORES)[number];
 
-/** The worker's IndexedDB. Each method is one transaction and resolves when that is on disk. */
+/** How a connection ended by itself: the database was deleted, a newer version of this page needs it, or the browser has lost it. */
+export type Ending = "deleted" | "newer" | "lost";
+
+/** The worker's IndexedDB. Each method is one transaction and resolves when that is on disk; each rejects, and none throws, when the browser fails. */
 export class Database {
   readonly #database: IDBDatabase;
 
@@ -12,41 +16,74 @@ export class Database {
     this.#database = database;
   }
 
-  /** Rejects where the browser stores nothing (some private windows). */
-  static async open(factory: IDBFactory): Promise<Database> {
+  /**
+   * Null where there is none and `mayMake` does not allow to make one. Rejects where the browser stores nothing (some private windows), and with a
+   * `VersionError` where a newer version of this page has stored something.
+   */
+  static async open(factory: IDBFactory, hooks: { mayMake: boolean; onEnd: (ending: Ending) => void }): Promise<Database | null> {
     const opening = factory.open(NAME, VERSION);
+    let isMissing = false;
     opening.addEventListener("upgradeneeded", () => {
-      for (const name of ["values", "results", "history", "pairings"] satisfies StoreName[]) opening.result.createObjectStore(name);
+      isMissing = !hooks.mayMake;
+      // Takes back that the database was made just now.
+      if (isMissing) return opening.transaction?.abort();
+      for (const name of STORES) opening.result.createObjectStore(name);
     });
-    const database = await outcome(opening);
-    // A newer page in another tab wants to upgrade: do not stand in its way.
-    database.addEventListener("versionchange", () => database.close());
+    let database: IDBDatabase;
+    try {
+      database = await outcome(opening);
+    } catch (error) {
+      if (isMissing) return null;
+      throw error;
+    }
+    // Another tab wants to delete or upgrade it: do not stand in its way. The transactions that have begun still end.
+    database.addEventListener("versionchange", ({ newVersion }) => {
+      database.close();
+      hooks.onEnd(newVersion === null ? "deleted" : "newer");
+    });
+    // The browser has closed it: the site's data was cleared, or its disk failed.
+    database.addEventListener("close", () => hooks.onEnd("lost"));
     return new Database(database);
   }
 
-  get(store: StoreName, key: string): Promise<unknown> {
-    return outcome<unknown>(this.#database.transaction(store).objectStore(store).get(key));
+  async get(store: StoreName, key: string): Promise<unknown> {
+    return await outcome<unknown>(this.#database.transaction(store).objectStore(store).get(key));
   }
 
-  /** All values of a store, by key. */
-  all(store: StoreName): Promise<unknown[]> {
-    return outcome<unknown[]>(this.#database.transaction(store).objectStore(store).getAll());
+  /** All keys and values of a store, by key. */
+  async entries(store: StoreName): Promise<[key: string, value: unknown][]> {
+    const objects = this.#database.transaction(store).objectStore(store);
+    const [keys, values] = await Promise.all([outcome(objects.getAllKeys()), outcome<unknown[]>(objects.getAll())]);
+    // All keys of ours are strings.
+    return keys.flatMap((key, i) => (typeof key === "string" ? [[key, values[i]]] : []));
   }
 
   /** Puts and deletes in one transaction. */
-  change(store: StoreName, puts: readonly (readonly [key: string, value: unknown])[], deletes: readonly string[] = []): Promise<void> {
-    const transaction = this.#database.transaction(store, "readwrite", { durability: "strict" });
+  async change(store: StoreName, puts: readonly (readonly [key: string, value: unknown])[], deletes: readonly string[] = []): Promise<void> {
+    const transaction = this.#write([store]);
     const objects = transaction.objectStore(store);
     for (const key of deletes) objects.delete(key);
     for (const [key, value] of puts) objects.put(value, key);
-    return new Promise((resolve, reject) => {
-      transaction.addEventListener("complete", () => resolve());
-      transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser did not store it")));
-    });
+    await completion(transaction);
   }
 
-  clear(store: StoreName): Promise<unknown> {
-    return outcome(this.#database.transaction(store, "readwrite").objectStore(store).clear());
+  /** Makes every store hold these and nothing else, in one transaction. */
+  async replace(content: ReadonlyMap<StoreName, ReadonlyMap<string, unknown>>): Promise<void> {
+    const transaction = this.#write(STORES);
+    for (const name of STORES) {
+      const objects = transaction.objectStore(name);
+      objects.clear();
+      for (const [key, value] of content.get(name) ?? []) objects.put(value, key);
+    }
+    await completion(transaction);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #write(stores: readonly StoreName[]): IDBTransaction {
+    return this.#database.transaction(stores, "readwrite", { durability: "strict" });
   }
 }
 
@@ -54,5 +91,12 @@ function outcome<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.addEventListener("success", () => resolve(request.result));
     request.addEventListener("error", () => reject(request.error ?? new Error("the browser's storage failed")));
+  });
+}
+
+function completion(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.addEventListener("complete", () => resolve());
+    transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser did not store it")));
   });
 }

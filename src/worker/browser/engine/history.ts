@@ -1,14 +1,14 @@
 import * as z from "zod";
 import type { KeptResult } from "../../session/kept-result.ts";
 import type { SessionNote } from "../../session/session-event.ts";
-import type { Database } from "./database.ts";
 import { checked, JobRecord, type JobRecord as CheckedRecord, receiptOf, type StoredRecord } from "./job-record.ts";
 import { HISTORY_JOBS } from "./messages.ts";
+import type { KeptStore } from "./kept-store.ts";
 import type { Verify } from "./verify.ts";
 
 /** What a history is made of. */
 export type HistoryOptions = {
-  database: Pick<Database, "get" | "all" | "change"> | null;
+  database: Pick<KeptStore, "get" | "all" | "change"> | null;
   verify: Verify;
   /** Called after each change, with the number of results that were ever accepted. */
   onRecord: (record: CheckedRecord, delivered: number) => void;

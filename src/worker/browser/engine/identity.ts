@@ -2,7 +2,7 @@ import { toBase64, toHex } from "../../../receipt/bytes.ts";
 import { isPublicKey, keyPair } from "../../../receipt/ed25519.ts";
 import { fingerprintWords } from "../../../receipt/fingerprint.ts";
 import { seedSigner, type Signer } from "../../session/signer.ts";
-import type { Database } from "./database.ts";
+import type { KeptStore } from "./kept-store.ts";
 import type { WorkerIdentity } from "./messages.ts";
 
 const KEY = "key";
@@ -11,8 +11,16 @@ const ALGORITHM = "Ed25519";
 /** The key of this browser's worker: who it is, and what signs for it. */
 export type Identity = { identity: WorkerIdentity; signer: Signer };
 
+/** Where the key is among the stored values. */
+export const KEY_PLACE = { store: "values", key: KEY } as const;
+
+/** Whether a stored value is the key of this public key (64 lowercase hex). */
+export async function isKeyOf(stored: unknown, publicKey: string): Promise<boolean> {
+  return (await identityOf(stored))?.identity.publicKey === publicKey;
+}
+
 /** Reads the key, or makes it on the first run. Without a database the key lasts as long as the tab. */
-export async function openIdentity(database: Pick<Database, "get" | "change"> | null): Promise<Identity> {
+export async function openIdentity(database: Pick<KeptStore, "get" | "change"> | null): Promise<Identity> {
   const stored = await database?.get("values", KEY);
   const known = await identityOf(stored);
   if (known !== null) return known;
@@ -21,9 +29,9 @@ export async function openIdentity(database: Pick<Database, "get" | "change"> | 
     if (made === null) continue;
     try {
       await database?.change("values", [[KEY, made]]);
-    } catch {
-      // There are browsers that store no CryptoKey; a seed may still do.
-      if (make === makeLocked) continue;
+    } catch (error) {
+      // There are browsers that store no CryptoKey; a seed may still do. One that stores nothing at all signs with the better key while the tab lives.
+      if (make === makeLocked && error instanceof Error && error.name === "DataCloneError") continue;
       return given(await identityOf(made), false);
     }
     // Two tabs may have made one each: the one that is stored counts.

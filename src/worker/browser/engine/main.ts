@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { ENGINE } from "../../tasks/engine.ts";
 import { BrowserWorker } from "./browser-worker.ts";
-import { Database } from "./database.ts";
 import { eventText } from "./event-text.ts";
 import { History } from "./history.ts";
-import { openIdentity } from "./identity.ts";
-import type { EngineMessage, PageMessage, Pairing } from "./messages.ts";
+import { isKeyOf, KEY_PLACE, openIdentity } from "./identity.ts";
+import { KeptStore } from "./kept-store.ts";
+import type { EngineMessage, PageMessage, Pairing, StorageState } from "./messages.ts";
 import { claimCode } from "./pairing.ts";
 import { IndexedShelf } from "./result-shelf.ts";
 import { watchSleep } from "./sleep-watch.ts";
@@ -29,18 +29,8 @@ function warn(text: string): void {
   tell({ type: "event", at: Date.now(), tone: "warning", text });
 }
 
-async function openDatabase(): Promise<Database | null> {
-  try {
-    return await Database.open(indexedDB);
-  } catch {
-    warn("This browser stores nothing here, perhaps because the window is private: key, history and finished results are gone with the tab.");
-    return null;
-  }
-}
-
-async function readPairings(database: Database | null): Promise<Pairing[]> {
-  const stored = (await database?.all("pairings")) ?? [];
-  const pairings = stored.flatMap((value) => {
+async function readPairings(store: KeptStore): Promise<Pairing[]> {
+  const pairings = (await store.all("pairings")).flatMap((value) => {
     const pairing = StoredPairing.safeParse(value);
     return pairing.success ? [pairing.data] : [];
   });
@@ -48,26 +38,52 @@ async function readPairings(database: Database | null): Promise<Pairing[]> {
 }
 
 async function start(): Promise<(message: PageMessage) => void> {
-  const database = await openDatabase();
-  const onFailure = () => warn("This browser could not store something: finished results and history may not outlive the tab.");
-  const { identity, signer } = await openIdentity(database);
+  let worker: BrowserWorker | null = null;
+  let isOutdated = false;
+  /** A newer version of this page has taken over: the present job is handed in, and no other one is taken. */
+  function retire(): void {
+    isOutdated = true;
+    worker?.rest();
+    tell({ type: "outdated" });
+  }
+  function storageIs(state: StorageState): void {
+    tell({ type: "storage", state });
+    if (state === "outdated") retire();
+  }
+
+  const store = await KeptStore.open(indexedDB, storageIs);
+  storageIs(store.state);
+  // Its key is out of reach for this version. Another key would be another worker.
+  if (isOutdated) return () => {};
+  // The store says what has become of it, and writes later what it could not write now.
+  const onFailure = () => {};
+  const { identity, signer } = await openIdentity(store);
+  store.guard({ ...KEY_PLACE, isOurs: (stored) => isKeyOf(stored, signer.publicKey) });
   const history = await History.open({
-    database,
+    database: store,
     verify: verifyOwn,
     onRecord: (record, delivered) => tell({ type: "record", record, delivered }),
     onFailure,
   });
-  const shelf = await IndexedShelf.open(database, {
+  const shelf = await IndexedShelf.open(store, {
     onFailure,
     onSave: (fresh) => {
-      worker.recount();
+      worker?.recount();
       void Promise.all(fresh.map((result) => history.signed(result)));
     },
   });
   history.reconcile(shelf.load());
-  let pairings = await readPairings(database);
-  const tasks = new ThreadedTasks(() => new Worker(TASK_THREAD, { name: "tasks" }));
-  const worker = new BrowserWorker({
+  let pairings = await readPairings(store);
+  const tasks = new ThreadedTasks(
+    () => new Worker(TASK_THREAD, { name: "tasks" }),
+    () => void findProgram(),
+  );
+  /** A coordinator that was updated has no file of this version any more: every further job would fail here. */
+  async function findProgram(): Promise<void> {
+    const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
+    if (response?.status === 404) retire();
+  }
+  const made = (worker = new BrowserWorker({
     url: new URL("/", self.location.href.replace(/^http/, "ws")).href,
     WebSocket,
     signer,
@@ -80,39 +96,48 @@ async function start(): Promise<(message: PageMessage) => void> {
       const event = eventText(note);
       if (event !== null) tell({ type: "event", at: Date.now(), ...event });
     },
-  });
+  }));
   watchSleep((from, to) => {
     warn(`Stood still for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
-    worker.nudge();
+    made.nudge();
   });
 
   async function pair(code: string): Promise<void> {
     const claim = await claimCode(code, signer, fetch.bind(self));
     if (!claim.ok) return tell({ type: "pairing_failed", message: claim.message });
     pairings = [claim.pairing, ...pairings].slice(0, PAIRINGS);
-    await database?.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
+    await store.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
     tell({ type: "paired", pairings });
   }
 
   tell({ type: "ready", identity, pairings, records: history.records, delivered: history.delivered, version: VERSION, engine: ENGINE });
-  tell({ type: "report", report: worker.report });
+  tell({ type: "report", report: made.report });
 
   return (message) => {
     switch (message.type) {
       case "work":
+        if (isOutdated) return;
         tasks.warmUp();
-        return worker.work();
+        return made.work();
       case "rest":
-        return worker.rest();
+        return made.rest();
       case "stop":
-        return worker.stop();
+        return made.stop();
       case "nudge":
-        return worker.nudge();
+        return made.nudge();
       case "pair":
         void pair(message.code);
         return;
       case "clear_history":
-        void history.clear().then(() => tell({ type: "history_cleared" }), onFailure);
+        void history
+          .clear()
+          .catch(onFailure)
+          .then(() => tell({ type: "history_cleared" }));
+        return;
+      case "store_again":
+        void store.storeAgain().then((isStored) => {
+          if (!isStored) warn("The worker could not be stored again: the browser does not allow it, or another tab has made a new worker since.");
+        });
         return;
       default:
         return message satisfies never;

@@ -19,6 +19,12 @@ export type WorkerIdentity = {
 /** A pairing that this worker made. The user's id is the other side's secret and is not kept. */
 export type Pairing = { code: string; pairedAt: string; network: string };
 
+/**
+ * What has become of the browser's storage: all is on disk; it never was to be had; it was deleted while the worker ran; it takes nothing more; it
+ * does not answer; a newer version of this page has it. In all but the last one the worker goes on in memory.
+ */
+export type StorageState = "kept" | "blocked" | "cleared" | "full" | "failed" | "outdated";
+
 /** What the page asks of the engine. */
 export type PageMessage =
   /** Take jobs. */
@@ -30,7 +36,9 @@ export type PageMessage =
   /** The network is back, or the page was frozen. */
   | { type: "nudge" }
   | { type: "pair"; code: string }
-  | { type: "clear_history" };
+  | { type: "clear_history" }
+  /** Store the worker again that was deleted from this browser. */
+  | { type: "store_again" };
 
 /** What the engine tells the page. */
 export type EngineMessage =
@@ -43,5 +51,8 @@ export type EngineMessage =
   | { type: "pairing_failed"; message: string }
   /** Something that a person should know. */
   | { type: "event"; at: number; tone: "info" | "warning"; text: string }
+  | { type: "storage"; state: StorageState }
+  /** A newer version of this page is in use: this one takes no more jobs. */
+  | { type: "outdated" }
   /** The engine cannot work at all. */
   | { type: "broken"; message: string };

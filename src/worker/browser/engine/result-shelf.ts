@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type KeptResult, type ResultShelf, withinBounds } from "../../session/kept-result.ts";
-import type { Database } from "./database.ts";
+import type { KeptStore } from "./kept-store.ts";
 
 const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), completedAt: z.number() });
 
@@ -51,7 +51,7 @@ export class IndexedShelf implements ResultShelf {
   }
 }
 
-type Storage = Pick<Database, "all" | "change">;
+type Storage = Pick<KeptStore, "all" | "change">;
 
 type Hooks = {
   /** Called with the results that were not there before. */

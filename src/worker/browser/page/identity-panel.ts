@@ -18,10 +18,11 @@ export class IdentityPanel {
     this.#copy.addEventListener("click", () => void this.#copyKey());
   }
 
-  show(identity: WorkerIdentity): void {
+  /** `isKept` says whether the key is on disk. */
+  show(identity: WorkerIdentity, isKept: boolean): void {
     this.#words.replaceChildren(...identity.words.map((word) => make("li", "", word)));
     setText(this.#key, identity.publicKey);
-    setText(this.#custody, custodyText(identity, this.#isSecure));
+    setText(this.#custody, custodyText(identity, isKept, this.#isSecure));
   }
 
   async #copyKey(): Promise<void> {
@@ -34,8 +35,8 @@ export class IdentityPanel {
   }
 }
 
-function custodyText({ custody, kept }: WorkerIdentity, isSecure: boolean): string {
-  const gone = kept ? "" : " This browser stores nothing here, so the key is gone when the page is closed.";
+function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boolean): string {
+  const gone = isKept ? "" : " It is stored nowhere now: the key is gone when the page is closed.";
   if (custody === "locked")
     return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
   const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http a browser has no key store";

@@ -22,7 +22,7 @@ export class StatePanel {
   constructor(onAct: (act: View["button"]["act"]) => void) {
     this.#button.addEventListener("click", () => {
       const act = this.#button.dataset["act"];
-      if (act === "start" || act === "rest" || act === "stop") onAct(act);
+      if (act === "start" || act === "rest" || act === "stop" || act === "reload") onAct(act);
     });
   }
 

@@ -49,11 +49,15 @@ export class TabLock {
         // Held until the tab is closed or another one steals it.
         return new Promise<never>(() => {});
       });
-    } catch {
-      // Stolen, or no longer waited for.
+    } catch (error) {
       if (held) {
+        // Stolen.
         this.#hooks.onLost();
         void this.acquire();
+      } else if (!(error instanceof Error) || error.name !== "AbortError") {
+        // Not one that is no longer waited for: this browser gives no locks to a site that may store nothing. The coordinator decides then too.
+        this.#hooks.onHeld();
+        return true;
       }
     }
     return held;

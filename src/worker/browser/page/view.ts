@@ -6,6 +6,8 @@ export type Situation = {
   report: Report;
   wanted: boolean;
   pause: Pause | null;
+  /** A newer version of this page is in use. */
+  outdated: boolean;
   /** Host of the coordinator. */
   host: string;
   /** Wall clock in ms since the epoch. */
@@ -21,16 +23,18 @@ export type View = {
   title: string;
   detail: string;
   announce: string;
-  button: { label: string; act: "start" | "rest" | "stop" };
+  button: { label: string; act: "start" | "rest" | "stop" | "reload" };
 };
 
 const START = { label: "Start", act: "start" } as const;
 const STOP = { label: "Stop", act: "rest" } as const;
+const RELOAD = { label: "Reload", act: "reload" } as const;
 const STOP_NOW = { label: "Stop now", act: "stop" } as const;
 
 /** The state in words [WS4, WS11]. */
 export function viewOf(situation: Situation): View {
   const { report, wanted, pause } = situation;
+  if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
   if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
   if (report.leaving && !wanted) return leaving(report, "Finishing", "then stops");
   if (!wanted) {
@@ -40,6 +44,10 @@ export function viewOf(situation: Situation): View {
   if (report.leaving && pause !== null) return leaving(report, "Pausing", `then rests: ${WHY[pause].because}`);
   if (pause !== null && report.link.kind !== "online") return view("wait", "Paused", `${WHY[pause].sentence}${waitingResults(report)}`, STOP);
   return linked(situation);
+}
+
+function outdated(report: Report): View {
+  return view("bad", "Out of date", `There is a newer version of this page. This one takes no more jobs: load it again.${waitingResults(report)}`, RELOAD);
 }
 
 const WHY: Record<Pause, { sentence: string; because: string }> = {

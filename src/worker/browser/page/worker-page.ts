@@ -1,4 +1,4 @@
-import { type EngineMessage, HISTORY_JOBS, type WorkerIdentity } from "../engine/messages.ts";
+import { type EngineMessage, HISTORY_JOBS, type StorageState, type WorkerIdentity } from "../engine/messages.ts";
 import { FIRST_REPORT, type Report } from "../engine/report.ts";
 import { element, setText } from "./elements.ts";
 import { EngineLink } from "./engine-link.ts";
@@ -12,6 +12,7 @@ import { saveFile } from "./save-file.ts";
 import { ScreenLock, type ScreenState } from "./screen-lock.ts";
 import { type Settings, writeSettings } from "./settings.ts";
 import { StatePanel } from "./state-panel.ts";
+import { storageNotice, StoragePanel } from "./storage-panel.ts";
 import type { View } from "./view.ts";
 
 const SCREEN_HINT: Record<ScreenState, string> = {
@@ -34,11 +35,14 @@ export class WorkerPage {
   readonly #identityPanel = new IdentityPanel(isSecureContext);
   readonly #pair = new PairPanel((code) => this.#engine?.send({ type: "pair", code }));
   readonly #history = new HistoryPanel({ onExport: () => this.#export(), onClear: () => this.#engine?.send({ type: "clear_history" }) });
+  readonly #storagePanel = new StoragePanel(() => this.#storeAgain());
   readonly #screen: ScreenLock;
   #linkedCode = false;
   #engine: EngineLink | null = null;
   #identity: WorkerIdentity | null = null;
   #report: Report = FIRST_REPORT;
+  #storage: StorageState = "kept";
+  #outdated = false;
   #conditions: Conditions = { hidden: false, online: true, battery: null };
   #delivered = 0;
   /** What the engine was told last. */
@@ -85,6 +89,8 @@ export class WorkerPage {
     this.#engine = null;
     this.#identity = null;
     this.#report = FIRST_REPORT;
+    this.#outdated = false;
+    this.#storageIs("kept");
     void this.#screen.want(false);
     element("worker", HTMLElement).hidden = true;
     element("other-tab", HTMLElement).hidden = false;
@@ -114,7 +120,7 @@ export class WorkerPage {
       case "ready": {
         this.#identity = message.identity;
         this.#delivered = message.delivered;
-        this.#identityPanel.show(message.identity);
+        this.#showIdentity();
         setText(element("version", HTMLElement), `version ${message.version}, ${message.engine}`);
         this.#pair.show(message.pairings);
         this.#history.set(message.records);
@@ -141,6 +147,11 @@ export class WorkerPage {
         return this.#pair.fail(message.message);
       case "event":
         return this.#events.add(message);
+      case "storage":
+        return this.#storageIs(message.state);
+      case "outdated":
+        this.#outdated = true;
+        return this.#apply();
       case "broken":
         this.#engine = null;
         this.#identity = null;
@@ -161,9 +172,33 @@ export class WorkerPage {
       case "stop":
         this.#engine?.send({ type: "stop" });
         return this.#set({ wanted: false });
+      case "reload":
+        return location.reload();
       default:
         return act satisfies never;
     }
+  }
+
+  #storageIs(state: StorageState): void {
+    if (state === this.#storage) return;
+    this.#storage = state;
+    this.#storagePanel.show(state);
+    this.#showIdentity();
+    const notice = storageNotice(state);
+    if (notice !== null) this.#events.add({ at: Date.now(), tone: "warning", text: `${notice.title}.` });
+    else if (state === "kept" && this.#identity !== null) this.#events.add({ at: Date.now(), tone: "info", text: "Everything is stored again." });
+  }
+
+  #storeAgain(): void {
+    this.#engine?.send({ type: "store_again" });
+    writeSettings(this.#store, this.#settings);
+  }
+
+  #showIdentity(): void {
+    if (this.#identity === null) return;
+    // What was on disk before stays there, but for a clearing.
+    const isKept = this.#storage === "kept" || (this.#identity.kept && this.#storage !== "cleared" && this.#storage !== "blocked");
+    this.#identityPanel.show(this.#identity, isKept);
   }
 
   #set(change: Partial<Settings>): void {
@@ -175,7 +210,7 @@ export class WorkerPage {
   /** Tells the engine what follows from wishes and surroundings. */
   #apply(): void {
     const { wanted, keepScreenOn } = this.#settings;
-    const works = wanted && !leavesFor(pauseOf(this.#conditions, this.#settings));
+    const works = wanted && !this.#outdated && !leavesFor(pauseOf(this.#conditions, this.#settings));
     const next = works ? "work" : "rest";
     if (this.#identity !== null && next !== this.#told) {
       this.#told = next;
@@ -186,14 +221,15 @@ export class WorkerPage {
   }
 
   #show(): void {
-    if (this.#identity === null) return;
+    if (this.#identity === null && !this.#outdated) return;
     const { link } = this.#report;
     const network = element("network", HTMLElement);
     network.hidden = !(link.kind === "online" && link.network !== null);
     if (link.kind === "online") setText(network, link.network ?? "");
     this.#state.count(this.#delivered, this.#history.records);
     const pause = pauseOf(this.#conditions, this.#settings);
-    const again = this.#state.show({ report: this.#report, wanted: this.#settings.wanted, pause, host: location.host, now: Date.now() });
+    const { wanted } = this.#settings;
+    const again = this.#state.show({ report: this.#report, wanted, pause, outdated: this.#outdated, host: location.host, now: Date.now() });
     clearTimeout(this.#again);
     if (again !== null) this.#again = setTimeout(() => this.#show(), again);
   }
