@@ -153,6 +153,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
     await tab.shows("Out of date");
     await tab.says("#state-detail", "newer version");
+    expect(await tab.text("#custody")).not.toContain("gone");
     expect(await findings(tab.page)).toEqual([]);
     await online(0);
 
@@ -203,12 +204,12 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
       const engine = engineOf(tab);
       // As Safari does when the process behind it has died: every transaction throws, and so does every try to open the database again.
       await engine.evaluate((error) => {
-        const { transaction } = IDBDatabase.prototype;
-        const { open: opening } = IDBFactory.prototype;
+        const transaction = Object.getOwnPropertyDescriptor(IDBDatabase.prototype, "transaction") ?? {};
+        const opening = Object.getOwnPropertyDescriptor(IDBFactory.prototype, "open") ?? {};
         Object.assign(globalThis, {
           giveBack: () => {
-            IDBDatabase.prototype.transaction = transaction;
-            IDBFactory.prototype.open = opening;
+            Object.defineProperty(IDBDatabase.prototype, "transaction", transaction);
+            Object.defineProperty(IDBFactory.prototype, "open", opening);
           },
         });
         IDBDatabase.prototype.transaction = IDBFactory.prototype.open = () => {
