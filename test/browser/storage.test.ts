@@ -19,7 +19,7 @@ let coordinator: Coordinator;
 let network: Network;
 let context: BrowserContext;
 
-describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes away, in Chromium${WITHOUT}`, () => {
+describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes away, in Chromium${WITHOUT}`, { timeout: 60_000 }, () => {
   beforeAll(async () => {
     [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     network = await launchNetwork(coordinator.url);
@@ -36,7 +36,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
 
   afterAll(() => {
     expect(tabComplaints()).toEqual([]);
-    expect(askedOrigins().toSorted()).toEqual([coordinator.url, network.url].toSorted());
+    expect(askedOrigins().filter((origin) => origin !== coordinator.url && origin !== network.url)).toEqual([]);
   });
 
   const open = (where = context) => WorkerTab.open(where, `${coordinator.url}/worker`);
