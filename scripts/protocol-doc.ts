@@ -1,11 +1,13 @@
 /**
- * Writes the generated parts of docs/protocol.md: the frames, from the schemas that the coordinator parses with, and the limits.
+ * Writes the generated parts of docs/protocol.md: the frames, from the schemas that the coordinator parses with, one whole conversation, and the limits.
  * `--check` fails when the committed file differs.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
 import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/limits.ts";
-import { COORDINATOR_FRAMES, WORKER_FRAMES } from "../src/protocol/worker-messages.ts";
+import { COORDINATOR_FRAMES, registerText, WORKER_FRAMES } from "../src/protocol/worker-messages.ts";
+import { receiptText } from "../src/receipt/canonical.ts";
+import { keyPair, signReceipt, signText } from "../src/receipt/index.ts";
 
 const FILE = new URL("../docs/protocol.md", import.meta.url);
 
@@ -58,6 +60,45 @@ function frames(): string {
     ...rows("worker → coordinator", WORKER_FRAMES),
     ...rows("coordinator → worker", COORDINATOR_FRAMES),
   ].join("\n");
+}
+
+/** One job from the challenge to the acknowledgement. The key, the nonce and the times are fixed, so the bytes are always the same. */
+function conversation(): string {
+  const key = keyPair(new Uint8Array(32).fill(7));
+  const challenge = { type: "challenge", nonce: "0123456789abcdef".repeat(4), network: "eip155:10143", host: "127.0.0.1:4010" };
+  const signed = registerText({ ...challenge, pubkey: key.publicKey });
+  const job = { job_id: "5d0f2a34-6c1e-4f0b-9a57-3e8f1c2b7d90", attempt: 1 };
+  const output = { sentiment: "positive", confidence: 1 };
+  const { signature, ...receipt } = signReceipt(key, job.job_id, output, "2026-01-01T12:00:10.250Z");
+  const registration = { provider_pubkey: key.publicKey, provider_type: "DESKTOP", capabilities: ["TASK"], features: ["ack"], resume: [] };
+  const payload = { job_type: "TASK", task_type: "classify", input: "Grüße, I love it 😀" };
+  const lines: [string, unknown][] = [
+    ["◀", challenge],
+    ["=", `signed: ${JSON.stringify(signed)}`],
+    ["▶", { type: "register", ...registration, signature: signText(signed, key.secret) }],
+    [
+      "◀",
+      {
+        ...{ type: "register_ack", status: "ok", worker_id: "0c1d6a52-77f4-4b39-8f0e-9d2b6c5a4e31", authenticated: true, tier: "Open" },
+        ...{ heartbeat_interval_ms: 10_000, time: "2026-01-01T12:00:00.000Z" },
+      },
+    ],
+    ["▶", { type: "heartbeat" }],
+    ["◀", { type: "heartbeat_ack" }],
+    [
+      "◀",
+      {
+        ...{ type: "job_assign", job_id: job.job_id, job_type: "TASK", payload, policy: "CHEAP", privacy_class: "PUBLIC" },
+        ...{ attempt: job.attempt, deadline: "2026-01-01T12:03:10.000Z" },
+      },
+    ],
+    ["▶", { type: "job_ack", ...job }],
+    ["=", `hashed: ${JSON.stringify(output)}`],
+    ["=", `signed: ${receiptText(receipt)}`],
+    ["▶", { type: "job_complete", ...job, output, receipt, receipt_signature: signature }],
+    ["◀", { type: "job_complete_ack", job_id: job.job_id, status: "accepted" }],
+  ];
+  return ["```", ...lines.map(([mark, said]) => `${mark} ${typeof said === "string" ? said : JSON.stringify(said)}`), "```"].join("\n");
 }
 
 function duration(ms: number): string {
@@ -117,7 +158,7 @@ function filled(text: string, region: string, content: string): string {
 }
 
 const before = readFileSync(FILE, "utf8");
-const after = filled(filled(before, "frames", frames()), "limits", limits());
+const after = filled(filled(filled(before, "frames", frames()), "conversation", conversation()), "limits", limits());
 if (!process.argv.includes("--check")) writeFileSync(FILE, after);
 else if (after !== before) {
   console.error("docs/protocol.md is behind its schemas; run: node scripts/protocol-doc.ts");

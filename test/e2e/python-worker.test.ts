@@ -1,0 +1,136 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { ROOT } from "../../scripts/instance.ts";
+import { verifyReceipt } from "../../src/receipt/index.ts";
+import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { finallyDo } from "../support/finally.ts";
+import { commit, ended, get, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+
+const PYTHON = process.env["PYTHON"] ?? "/usr/bin/python3";
+const HAS_LIBRARIES = spawnSync(PYTHON, ["-c", "import websockets, nacl.signing"]).status === 0;
+const WITHOUT = HAS_LIBRARIES ? "" : " (skipped: apt-get install python3-websockets python3-nacl, or PYTHON=path of one that has both)";
+
+type Frame = Record<string, unknown>;
+
+/** Runs examples/worker.py with a key of its own; ended after the tests of this file. */
+function launchExample(socketUrl: string): { lines: string[]; exited: Promise<unknown> } {
+  const child = spawn(PYTHON, [join(ROOT, "examples", "worker.py"), socketUrl, join(temporaryFolder("python"), "worker.key")]);
+  const lines: string[] = [];
+  for (const out of [child.stdout, child.stderr]) out.on("data", (data: Buffer) => lines.push(data.toString()));
+  const exited = once(child, "close");
+  finallyDo(async () => {
+    child.kill();
+    await exited;
+  });
+  return { lines, exited };
+}
+
+/** A coordinator's side of the socket, told by the test what to say; `host` is what its challenge names instead of its own. */
+async function launchServer(host?: string): Promise<{ port: number; sockets: WebSocket[]; got: Frame[][] }> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  finallyDo(() => {
+    for (const client of server.clients) client.terminate();
+    server.close();
+  });
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  const sockets: WebSocket[] = [];
+  const got: Frame[][] = [];
+  server.on("connection", (socket) => {
+    const frames: Frame[] = [];
+    got.push(frames);
+    sockets.push(socket);
+    socket.on("message", (data: Buffer) => frames.push(JSON.parse(data.toString())));
+    socket.send(JSON.stringify({ type: "challenge", nonce: "00".repeat(32), network: "test:1", host: host ?? `127.0.0.1:${port}` }));
+  });
+  return { port, sockets, got };
+}
+
+describe.skipIf(!HAS_LIBRARIES)(`examples/worker.py, as docs/protocol.md describes a worker${WITHOUT}`, () => {
+  let coordinator: Coordinator;
+  beforeAll(async () => {
+    coordinator = await launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });
+  });
+
+  it("[WS3, WS6, RC1, RC2, RC6] serves every TASK of a coordinator that insists on signatures and valid receipts", async () => {
+    const { lines } = launchExample(coordinator.socketUrl);
+    const said = (): string => lines.join("");
+    await until("worker", async () => ((await get(`${coordinator.url}/v1/health`)).body.workers_online === 1 ? true : undefined), said);
+    const inputs: [string, string, Frame][] = [
+      ["classify", "Great, I love it!", { sentiment: "positive", confidence: 1 }],
+      ["classify", "Good, great, bad: \u2028 „ok“", { sentiment: "positive", confidence: 0.33 }],
+      ["summarize", "Grüße aus Köln 😀. And more.", { summary: "Grüße aus Köln 😀.", word_count: 6 }],
+      [
+        "extract_json",
+        "Write to ada@example.org\tor to bob@example.org.",
+        {
+          extracted: [
+            { type: "email", value: "ada@example.org" },
+            { type: "email", value: "bob@example.org" },
+          ],
+          count: 2,
+        },
+      ],
+    ];
+    for (const [task_type, input, output] of inputs) {
+      const id = await commit(coordinator.url, "cheap", { ...task(input), payload: { job_type: "TASK", task_type, input } });
+      const job = await ended(coordinator.url, id);
+      expect(job, said()).toMatchObject({ status: "completed", result: output });
+      expect(job.receipt && verifyReceipt(job.receipt, job.result)).toEqual({ ok: true });
+    }
+    // [WS6]
+    await until("heartbeat_ack", () => (said().includes('"heartbeat_ack"') ? true : undefined), said);
+    expect(said()).toContain('"authenticated":true');
+    expect(said()).not.toContain('"status":"rejected"');
+  });
+
+  it("[WS3, WS10] keeps a result until it is acknowledged, sends the same again after a reconnect, and then no more", async () => {
+    const { port, sockets, got } = await launchServer();
+    const { lines, exited } = launchExample(`ws://127.0.0.1:${port}/`);
+    const frame = (connection: number, type: string): Promise<Frame> =>
+      until(
+        `${type} on connection ${connection}`,
+        () => got[connection]?.find((one) => one.type === type),
+        () => lines.join("") + JSON.stringify(got),
+      );
+    const tell = (connection: number, message: Frame): void => sockets[connection]?.send(JSON.stringify(message));
+
+    expect(await frame(0, "register")).toMatchObject({ features: ["ack"], resume: [] });
+    tell(0, { type: "register_ack", status: "ok", time: new Date().toISOString() });
+    tell(0, { type: "job_assign", job_id: "j", attempt: 1, job_type: "TASK", payload: { task_type: "classify", input: "good" } });
+    await frame(0, "job_ack");
+    const result = await frame(0, "job_complete");
+    sockets[0]?.terminate();
+
+    expect(await frame(1, "register")).toMatchObject({ resume: [{ job_id: "j", attempt: 1 }] });
+    tell(1, { type: "register_ack", status: "ok", time: new Date(Date.now() - 90_000).toISOString() });
+    expect(await frame(1, "job_complete")).toEqual(result);
+    tell(1, { type: "job_complete_ack", job_id: "j", status: "accepted" });
+    await until(
+      "loud warning",
+      () => (lines.join("").includes("THIS CLOCK IS -90 s OFF") ? true : undefined),
+      () => lines.join(""),
+    );
+    sockets[1]?.close(4008);
+
+    expect(await frame(2, "register")).toMatchObject({ resume: [] });
+    expect(got[2]).toHaveLength(1);
+    // Another process uses this key: it does not come back [WS4].
+    sockets[2]?.close(4001);
+    expect(await exited).toEqual([1, null]);
+    expect(got).toHaveLength(3);
+  });
+
+  it("[WS3] signs no challenge that names another host than it dialled", async () => {
+    const { port, got } = await launchServer("router.example");
+    const { lines, exited } = launchExample(`ws://127.0.0.1:${port}/`);
+    expect(await exited).toEqual([1, null]);
+    expect(lines.join("")).toContain("the challenge is for router.example, which was not dialled: not signed");
+    expect(got).toEqual([[]]);
+  });
+});
