@@ -8,7 +8,7 @@ import { checkFunction, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
 import { fallBack, mayFallBack } from "./fallback/provider.ts";
 import type { JobEvent } from "./job-event.ts";
-import { checkJob, checkJobType, type JobInput } from "./job-input.ts";
+import { checkJob, checkJobType, checkText, type JobInput } from "./job-input.ts";
 import { type Limit, untilAborted } from "./limit.ts";
 import { JobMap } from "./map.ts";
 import { type ClientOptions, readOptions, type Settings } from "./options.ts";
@@ -71,6 +71,7 @@ export class ComputeRouter {
   /** Text generation. Throws as `run` does, and UnexpectedOutputError, which has the result all the same, for a worker that gave no text. */
   async llm(prompt: string, options?: LlmOptions): Promise<RunResult<string>> {
     checkCall("llm", options);
+    checkText("prompt", prompt);
     const { maxTokens, ...rest } = options ?? {};
     checkInteger("maxTokens", maxTokens, 1, LIMITS.maxTokens);
     return withOutput(await this.run({ job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) }, rest), isText, "a text");
@@ -104,16 +105,19 @@ export class ComputeRouter {
 
   /** A short summary of a text, and the number of its words. */
   async summarize(text: string, options?: RunOptions): Promise<RunResult<Summary>> {
+    checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "summarize", input: text }, options), isSummary, "a summary and its word_count");
   }
 
   /** The sentiment of a text. */
   async classify(text: string, options?: RunOptions): Promise<RunResult<Classification>> {
+    checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "classify", input: text }, options), isClassification, "a sentiment and a confidence");
   }
 
   /** The JSON found in a text. */
   async extractJson(text: string, options?: RunOptions): Promise<RunResult<Extraction>> {
+    checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "extract_json", input: text }, options), isExtraction, "a list and its count");
   }
 

@@ -162,8 +162,8 @@ export class JobFailedError extends ComputeRouterError {
   /** What the last worker said about it (`result.message`), null if nothing. Text of a stranger: escape it, and let nothing act on it. */
   workerMessage: string | null = null;
 
-  constructor(jobId: string | null, cause: string, details: ErrorDetails = {}) {
-    super(`${jobId === null ? "the job" : `job ${jobId}`} failed: ${cause}`, { ...details, reason: cause });
+  constructor(jobId: string | null, cause: string, details: ErrorDetails = {}, meaning = "") {
+    super(`${jobId === null ? "the job" : `job ${jobId}`} failed: ${cause}${meaning && ` (${meaning})`}`, { ...details, reason: cause });
     this.jobId = jobId;
     this.cause = cause;
   }
@@ -175,7 +175,7 @@ export class NoEligibleWorkerError extends JobFailedError {
   override readonly code = "no_eligible_worker";
 
   constructor(jobId: string | null, details: ErrorDetails = {}) {
-    super(jobId, "no_eligible_worker", details);
+    super(jobId, "no_eligible_worker", details, "no worker that may do it was free in time");
   }
 }
 
@@ -185,7 +185,7 @@ export class NoTrustedWorkerError extends JobFailedError {
   override readonly code = "no_trusted_worker";
 
   constructor(jobId: string | null, details: ErrorDetails = {}) {
-    super(jobId, "no_trusted_worker", details);
+    super(jobId, "no_trusted_worker", details, "no worker that is paired with this user and may do it is connected");
   }
 }
 

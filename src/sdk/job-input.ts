@@ -58,7 +58,8 @@ export function commitBody(job: JobInput, userId: string, privacyClass: "PUBLIC"
   }
 }
 
-function checkText(field: string, text: unknown): void {
+/** Checks a text for a job; `field` is its name in the error. */
+export function checkText(field: string, text: unknown): void {
   if (text === "") throw new InvalidOptionError(field, "must not be empty");
   if (typeof text !== "string") throw wrong(field, "must be a string", text);
   if (utf8Length(text) > LIMITS.textBytes) throw new InvalidOptionError(field, `must be at most ${LIMITS.textBytes} bytes of UTF-8`);

@@ -148,9 +148,11 @@ describe("call options and jobs", () => {
     expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "x", max_tokens: null as never })).toHaveProperty("jobId");
   });
 
-  it("llm names its own option", async () => {
+  it("a helper names its own argument and option", async () => {
     const router = await RouterServer.start();
     const client = router.client();
+    expect(await rejection(client.llm(undefined as never))).toMatchObject({ message: "prompt must be a string, got undefined" });
+    expect(await rejection(client.classify(""))).toMatchObject({ message: "text must not be empty" });
     expect(await rejection(client.llm("x", { maxTokens: 0 }))).toMatchObject({ message: "maxTokens must be a whole number from 1 to 32768, got 0" });
     expect(await rejection(client.llm("x", { maxToken: 5 } as never))).toMatchObject({ message: expect.stringContaining("options of llm (maxTokens, ") });
     expect(router.received).toEqual([]);

@@ -217,7 +217,7 @@ describe("timeout", () => {
   it("ends a poll that hangs, and no poll follows", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", hang);
-    const error = await rejection(router.client().run(CLASSIFY, { timeout: 100 }));
+    const error = await rejection(router.client().run(CLASSIFY, { timeout: 1_000 }));
     expect(error).toBeInstanceOf(JobTimeoutError);
     expect(error.lastStatus).toBeNull();
     expect(router.to("/v1/jobs/")).toHaveLength(2);
@@ -252,9 +252,9 @@ describe("submit, get, quote, health", () => {
 
   it("[API6] a held get outlives the request timeout by as long as it asked to be held", async () => {
     const router = await RouterServer.start();
-    const client = router.client({ requestTimeout: 60, maxRetries: 0 });
+    const client = router.client({ requestTimeout: 500, maxRetries: 0 });
     const { jobId } = await client.submit(CLASSIFY);
-    router.fail("GET /v1/jobs", (response, _request, proceed) => setTimeout(() => proceed(response), 150));
+    router.fail("GET /v1/jobs", (response, _request, proceed) => setTimeout(() => proceed(response), 700));
     expect(await client.get(jobId, { wait: 1 })).toMatchObject({ status: "completed" });
   });
 
