@@ -141,6 +141,7 @@ export class DesktopWorker {
       capabilities: runtime === undefined ? ["TASK"] : ["LLM_INFER", "TASK"],
       // The one that answers comes first.
       models: runtime === undefined ? [] : [runtime.model, ...runtime.models.filter((model) => model !== runtime.model)],
+      ...(runtime?.contextTokens !== undefined && { context: runtime.contextTokens }),
       engine: runtime === undefined ? ENGINE : `${runtime.name}, ${ENGINE}`,
       ...(name !== undefined && { name }),
       ...(version !== undefined && { version }),

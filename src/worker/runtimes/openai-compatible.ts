@@ -22,6 +22,8 @@ export type OpenAiCompatibleOptions = {
   maxTokens?: number;
   /** The model's context, when the server tells it; caps the tokens too. */
   contextTokens?: number;
+  /** Asks the server, once it has loaded the model, for the context that it loaded it with; undefined if it does not tell. */
+  askContext?: (signal: AbortSignal) => Promise<number | undefined>;
   fetch?: typeof fetch;
 };
 
@@ -30,18 +32,20 @@ export class OpenAiCompatible implements Runtime {
   readonly name: string;
   readonly model: string;
   readonly models: readonly string[];
-  readonly contextTokens: number | undefined;
   readonly #options: OpenAiCompatibleOptions;
-  readonly #cap: number;
+  #contextTokens: number | undefined;
   readonly #closed = new AbortController();
 
   constructor(options: OpenAiCompatibleOptions) {
     this.name = options.name ?? "openai-compatible";
     this.model = modelName(options.model);
     this.models = [...new Set((options.models ?? [options.model]).map(modelName))];
-    this.contextTokens = options.contextTokens;
+    this.#contextTokens = options.contextTokens;
     this.#options = options;
-    this.#cap = Math.min(options.maxTokens ?? LIMITS.workerMaxTokens, options.contextTokens ?? Infinity);
+  }
+
+  get contextTokens(): number | undefined {
+    return this.#contextTokens;
   }
 
   /** Streams an answer. An answer without visible text is a `runtime_error`. */
@@ -54,6 +58,7 @@ export class OpenAiCompatible implements Runtime {
 
   async warmUp(signal: AbortSignal): Promise<void> {
     await this.#stream("Hi", { maxTokens: 1, signal });
+    this.#contextTokens = (await this.#options.askContext?.(signal)) ?? this.#contextTokens;
   }
 
   async close(): Promise<void> {
@@ -142,7 +147,8 @@ export class OpenAiCompatible implements Runtime {
   }
 
   #maxTokens(options: GenerateOptions): number {
-    return Math.min(options.maxTokens ?? LIMITS.defaultMaxTokens, this.#cap);
+    const { maxTokens = LIMITS.workerMaxTokens } = this.#options;
+    return Math.min(options.maxTokens ?? LIMITS.defaultMaxTokens, maxTokens, this.#contextTokens ?? Infinity);
   }
 }
 

@@ -1,5 +1,6 @@
 import { parseJson } from "./chat-answer.ts";
 import { type Candidate, KNOWN_RUNTIMES, runtimeOfOwner } from "./known-runtimes.ts";
+import { loadedContext } from "./context-size.ts";
 import { chooseModel, type ListedModel, modelName, readModelList } from "./model-choice.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
 import { bodyText } from "./response-body.ts";
@@ -116,9 +117,16 @@ function withModel(candidate: Candidate, models: readonly ListedModel[], options
   const ids = models.map(({ id }) => id);
   if (model === undefined && options.model !== undefined && ids.length > 0) return { ok: false, why: `has no model "${options.model}", but ${listed(ids)}` };
   if (model === undefined) return { ok: false, why: ids.length === 0 ? "has no model" : `has no model for chat, only ${listed(ids)}` };
+  const name = runtimeOfOwner(model.ownedBy) ?? candidate.name;
+  const headers = { ...(apiKey && { authorization: `Bearer ${apiKey}` }), "content-type": "application/json" };
+  const askContext = (signal: AbortSignal) =>
+    loadedContext(name, candidate.baseUrl, model.id, (url, init) =>
+      (options.fetch ?? fetch)(url, { ...init, headers, redirect: "error", signal: AbortSignal.any([signal, AbortSignal.timeout(CHOSEN_TIMEOUT_MS)]) }),
+    );
   const runtime = new OpenAiCompatible({
     baseUrl: candidate.baseUrl,
-    name: runtimeOfOwner(model.ownedBy) ?? candidate.name,
+    name,
+    askContext,
     model: model.id,
     models: ids,
     ...(apiKey && { apiKey }),

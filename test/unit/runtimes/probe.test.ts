@@ -238,4 +238,25 @@ describe("[LLM8] the model", () => {
     for (const options of [{}, { maxTokens: 40 }]) await runtimeOf(await find({ 8080: noting }, options)).generate("Hello?", { signal });
     expect(limits).toEqual([300, 40]);
   });
+
+  it.each<[string, number, unknown, Record<string, unknown>, number | undefined]>([
+    ["llama.cpp", 8080, { id: "m", meta: { n_ctx_train: 131_072 } }, { "/props": { default_generation_settings: { n_ctx: 4096 } } }, 4096],
+    ["llama.cpp without /props", 8080, { id: "m", meta: { n_ctx_train: 2048 } }, {}, 2048],
+    ["vLLM", 8000, { id: "m", max_model_len: 8192 }, {}, 8192],
+    ["LM Studio", 1234, "m", { "/api/v0/models": { data: [{ id: "o" }, { id: "m", loaded_context_length: 6000 }] } }, 6000],
+    ["Ollama, loaded", 11434, "m", { "/api/ps": { models: [{ name: "m", context_length: 4096 }] }, "/api/show": { parameters: "num_ctx 9" } }, 4096],
+    ["an older Ollama", 11434, "m", { "/api/ps": { models: [{ name: "m" }] }, "/api/show": { parameters: 'stop "x"\nnum_ctx    16384\n' } }, 16_384],
+    ["Ollama that does not tell", 11434, "m", { "/api/ps": { models: [] }, "/api/show": { parameters: "temperature 1" } }, undefined],
+    ["a runtime that tells nonsense", 8080, "m", { "/props": { default_generation_settings: { n_ctx: "much" } } }, undefined],
+  ])("[LLM13] the context of %s", async (_title, port, model, native, expected) => {
+    const telling = (request: Received, response: ServerResponse): unknown => {
+      const body = native[request.path];
+      if (request.path === "/api/show") expect(JSON.parse(request.body)).toEqual({ model: "m" });
+      if (body !== undefined) return json(response, 200, body);
+      return /^\/(props|api\/(ps|show|v0))/.test(request.path) ? json(response, 404, {}) : serving(model)(request, response);
+    };
+    const runtime = runtimeOf(await find({ [port]: telling }));
+    await runtime.warmUp(signal);
+    expect(runtime.contextTokens).toBe(expected);
+  });
 });

@@ -120,6 +120,34 @@ describe("an LLM job of the worker process", () => {
   });
 });
 
+describe("an LLM job that cannot be answered", () => {
+  it("[WS9, WS3] a prompt that is too long: context_length_exceeded; the context was announced", async () => {
+    const llm = await SlowLlm.start();
+    llm.context = 512;
+    const coordinator = await FakeCoordinator.start();
+    const process = new WorkerProcess(["--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", temporaryFolder()]);
+    const { worker } = await coordinator.registered();
+    expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], context: 512 });
+    worker.assign({ ...PROMPT, payload: { prompt: "x".repeat(10_000) } });
+    expect(await worker.receive("job_failed", "job_ack")).toMatchObject({
+      error: "context_length_exceeded",
+      message: expect.stringContaining("does not fit"),
+      retryable: true,
+    });
+    expect(await process.says("job_failed")).toMatchObject({ error: "context_length_exceeded" });
+  });
+
+  it("[LM1] an answer of 2 MB: output_too_large, and no frame over the limit", async () => {
+    const { llm, workers } = await start();
+    const worker = only(workers);
+    llm.opening = "x".repeat(2 * 1024 * 1024);
+    worker.assign(PROMPT);
+    const running = await answer(llm);
+    expect(await worker.receive("job_failed", "job_ack", "job_progress")).toMatchObject({ error: "output_too_large", retryable: false });
+    expect(await running.cut).toBe(true);
+  });
+});
+
 describe("a worker of two coordinators", () => {
   it("[WS9] runs one LLM job at a time: the second begins, and is acknowledged, when the first has ended", async () => {
     const { llm, workers } = await start(2);

@@ -20,6 +20,8 @@ export class SlowLlm {
   #server: Server | null = null;
   #port = 0;
   models = ["slow"];
+  /** What it tells of its context; a prompt of more characters is refused. */
+  context: number | undefined;
   /** Sent as the text of the answer; the rest is "la ". */
   opening = "<think>hidden</think>";
 
@@ -37,7 +39,7 @@ export class SlowLlm {
   /** Comes (back) up, at the same address. */
   async listen(): Promise<void> {
     this.#server = createServer((request, response) => {
-      if (request.url === "/v1/models") return answerJson(response, { object: "list", data: this.models.map((id) => ({ id })) });
+      if (request.url === "/v1/models") return answerJson(response, { object: "list", data: this.models.map((id) => ({ id, max_model_len: this.context })) });
       void text(request).then((body) => this.#answer(String(JSON.parse(body).messages[0].content), response));
     });
     this.#server.listen(this.#port, "127.0.0.1");
@@ -58,6 +60,10 @@ export class SlowLlm {
   }
 
   #answer(prompt: string, response: ServerResponse): void {
+    if (this.context !== undefined && prompt.length > this.context) {
+      response.writeHead(400, { "content-type": "application/json" });
+      return void response.end(JSON.stringify({ error: { message: "too long", type: "exceed_context_size_error" } }));
+    }
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (content: string, finish: string | null = null) =>
       response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`);
