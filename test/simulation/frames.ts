@@ -3,12 +3,19 @@ import type { Effect, Verdict } from "../../src/coordinator/dispatch/index.ts";
 
 /** What a simulated worker sends: the wire messages, with the receipt already judged. */
 export type UpFrame =
-  | { type: "register"; key: string; capabilities: readonly JobType[]; acks: boolean; resume: { jobId: string; attempt: number }[] | undefined }
+  | {
+      type: "register";
+      key: string;
+      capabilities: readonly JobType[];
+      acks: boolean;
+      context: number;
+      resume: { jobId: string; attempt: number }[] | undefined;
+    }
   | { type: "heartbeat" }
   | { type: "ack"; jobId: string; attempt: number }
   | { type: "progress"; jobId: string; attempt: number }
-  | { type: "failed"; jobId: string; attempt: number; retryable: boolean }
-  | { type: "reject"; jobId: string }
+  | { type: "failed"; jobId: string; attempt: number; retryable: boolean; cause?: "context_length_exceeded" }
+  | { type: "reject"; jobId: string; tooLong?: boolean }
   | { type: "complete"; jobId: string; attempt: number | undefined; verdict: Verdict }
   | { type: "drain" };
 

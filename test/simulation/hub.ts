@@ -158,7 +158,7 @@ export class Hub {
   #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
     const { agenda, tiers } = this.#world;
     const { conn } = socket;
-    const { key, acks, resume } = frame;
+    const { key, acks, context, resume } = frame;
     socket.heardAt = agenda.now;
     const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
     if (record.parkedUntil > agenda.now) return this.#close(socket, 4003);
@@ -166,14 +166,14 @@ export class Hub {
     const again = socket.attachment !== null;
     const tier = tiers.get(key) ?? "Open";
     const { draining = false, registeredAt = agenda.now } = socket.attachment ?? {};
-    socket.attachment = { key, capabilities, acks, tier, draining, registeredAt };
+    socket.attachment = { key, capabilities, acks, context, tier, draining, registeredAt };
     this.sockets.set(conn, socket);
     if (again) {
-      this.#step({ type: "update", conn, capabilities, acks });
+      this.#step({ type: "update", conn, capabilities, acks, context });
       return;
     }
     this.#fresh.add(socket);
-    this.#step({ type: "register", conn, key, capabilities, tier, acks, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
+    this.#step({ type: "register", conn, key, capabilities, tier, acks, context, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
   }
 
   #alarm(at: number): void {
@@ -200,11 +200,13 @@ export class Hub {
     world.stats.events++;
     world.trace?.(`hub <- ${show(event)}`);
     checks.before(state, event, now);
+    world.contexts.before(state, event);
     const effects = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
     if (world.trace !== null) for (const effect of effects) world.trace(`    -> ${show(effect)}`);
     for (const effect of effects) this.#batch.push(effect);
     for (const effect of effects) if (effect.type === "close") this.closing.add(effect.conn);
     checks.after(state, event, effects, now);
+    world.contexts.after(state, effects);
     world.money.after(state, event, effects, now);
     if (this.#flushing) return effects;
     this.#flushing = true;
@@ -243,6 +245,7 @@ export class Hub {
       return this.#awake();
     }
     this.#commit(state, batch);
+    world.contexts.committed(batch);
     world.money.committed(batch, world.agenda.now);
     this.#setAlarm(world.core.nextDue(state));
     if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
@@ -446,16 +449,30 @@ export class Hub {
     }
     this.memory = state;
     this.bootedAt = agenda.now;
+    world.contexts.booted([...state.jobs.values()]);
     world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
     const live = [...this.sockets.values()];
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;
-      const { key, capabilities, tier, acks, draining, registeredAt } = socket.attachment;
+      const { key, capabilities, tier, acks, context, draining, registeredAt } = socket.attachment;
       const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
-      this.#step({ type: "register", conn: socket.conn, key, capabilities, tier, acks, record, lastUsedAt, resume: undefined, draining, registeredAt });
+      this.#step({
+        type: "register",
+        conn: socket.conn,
+        key,
+        capabilities,
+        tier,
+        acks,
+        context,
+        record,
+        lastUsedAt,
+        resume: undefined,
+        draining,
+        registeredAt,
+      });
     }
     // A sweep that woke this object is due now: only the memory of its time was lost.
     if (state.workers.size > 0) state.sweepDue = agenda.now;

@@ -21,8 +21,9 @@ export function placeOf(job: LiveJob): number {
 }
 
 /** Whether a job may ever be given to a worker. */
-export function suits(state: DispatchState, job: JobFacts, worker: Worker): boolean {
+export function suits(state: DispatchState, job: JobFacts & { outgrown?: number | null }, worker: Worker): boolean {
   if (worker.draining || !serves(worker, poolNameOf(state, job))) return false;
+  if (typeof job.outgrown === "number" && worker.context <= job.outgrown) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
 }
 
@@ -108,8 +109,9 @@ function checkJobs(state: DispatchState): void {
       if (job.privacyClass === "PUBLIC") {
         const name = poolNameOf(state, job);
         pools[POOL_NAMES.indexOf(name)]!++;
-        if (!state.waiting[name].has(id)) broken("index", `waiting ${name} misses ${id}`);
-        checkFirst(state.waiting[name], placeOf(job), job.seq, name);
+        const pool = job.outgrown === null ? state.waiting[name] : state.waitingLarger[name].get(job.outgrown);
+        if (pool?.has(id) !== true) broken("index", `waiting ${name} misses ${id}, which outgrew ${job.outgrown}`);
+        else checkFirst(pool, placeOf(job), job.seq, name);
       } else {
         own += job.trustedKeys.length;
         for (const key of job.trustedKeys)
@@ -139,7 +141,14 @@ function checkJobs(state: DispatchState): void {
   if (state.queued !== waiting || state.queuedBytes !== bytes) broken("index", `queued is ${state.queued}, should be ${waiting}`);
   if (state.queuedByUser.size !== byUser.size) broken("index", "queuedByUser has strangers");
   for (const [user, count] of byUser) if (state.queuedByUser.get(user) !== count) broken("index", `queuedByUser is wrong about ${user}`);
-  for (let at = 0; at < 4; at++) if (state.waiting[POOL_NAMES[at] as PoolName].size !== pools[at]) broken("index", "waiting has strangers");
+  for (const [at, name] of POOL_NAMES.entries()) {
+    let size = state.waiting[name].size;
+    for (const pool of state.waitingLarger[name].values()) {
+      if (pool.size === 0) broken("index", "waitingLarger keeps an empty pool");
+      size += pool.size;
+    }
+    if (size !== pools[at]) broken("index", "waiting has strangers");
+  }
   let listed = 0;
   for (const pool of state.waitingFor.values()) {
     if (pool.size === 0) broken("index", "waitingFor keeps an empty pool");

@@ -2,6 +2,7 @@ import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { Rules } from "../../src/coordinator/dispatch/index.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
+import { type ContextPlan, contextPlanOf } from "./contexts.ts";
 import { Random } from "./random.ts";
 
 /** What kind of worker this is: chances per job unless said otherwise. */
@@ -137,6 +138,8 @@ export type Plan = {
   alarmLate: number;
   /** Null where nobody pays. */
   paying: PayingPlan | null;
+  /** Null where every job fits every worker. */
+  contexts: ContextPlan | null;
 };
 
 const USERS = ["ann", "bob", "cyd"] as const;
@@ -147,7 +150,7 @@ export function planOf(seed: number): Plan {
   const plan = freePlanOf(seed);
   // Of its own stream, so that the histories without money stay as they were when they found something.
   const random = new Random(seed + 0xbee);
-  if (random.chance(0.45)) return plan;
+  if (random.chance(0.45)) return { ...plan, contexts: contextPlanOf(seed, plan.workers, plan.jobs) };
   const stalled = random.chance(0.05);
   const paying = payingPlanOf(random, plan.faults, stalled);
   if (stalled) return { ...plan, jobs: [], workers: crowdOf(plan.workers), paying };
@@ -211,5 +214,6 @@ export function freePlanOf(seed: number): Plan {
     database: some(0.5, 0.6),
     alarmLate: random.pick([0, 5, 5, 400]),
     paying: null,
+    contexts: null,
   };
 }

@@ -369,3 +369,21 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '    turn.effects.push({ type: "ended"',
   ),
 ];
+
+/** What could go wrong about jobs that do not fit a context. */
+export const PLANTED_CONTEXT_BUGS: readonly PlantedBug[] = [
+  one("JB5", "the same context may try again", "eligibility.ts", "worker.context > outgrown", "worker.context >= outgrown"),
+  one("JB5", "a context that was not announced counts as large", "eligibility.ts", "worker.context > outgrown", "(worker.context || Infinity) > outgrown"),
+  one("JB5", "the job waits though nobody has a larger context", "lifecycle.ts", "  if (hasEligibleWorker(state, job)) {", "  if (true) {"),
+  one("JB5", "the job ends though somebody has a larger context", "lifecycle.ts", "  if (hasEligibleWorker(state, job)) {", "  if (false) {"),
+  one(
+    "JB5",
+    "what was too small is forgotten with the memory",
+    "snapshot.ts",
+    "    outgrown,\n    trustedKeys: [...trustedKeys],",
+    "    outgrown: null,\n    trustedKeys: [...trustedKeys],",
+  ),
+  one("WS3", "a context that grows is not noted", "reduce.ts", "      worker.context = event.context ?? 0;\n", ""),
+  one("JB2", "a worker is not offered what outgrew a smaller context", "claim.ts", "...largerPools(state, worker, name), ", ""),
+  one("WS9", "a reject for the context uses an attempt", "lifecycle.ts", "  if (!started) job.attempts--;\n", ""),
+];

@@ -17,6 +17,7 @@ export class SimulatedWorker {
   socket: Socket | null = null;
   dead = false;
   #drains = false;
+  #context: number;
   readonly #running = new Map<string, Running>();
   readonly #unacknowledged = new Map<string, { attempt: number; verdict: Verdict }>();
 
@@ -25,6 +26,7 @@ export class SimulatedWorker {
     this.key = plan.key;
     this.personality = plan.personality;
     this.#capabilities = plan.capabilities;
+    this.#context = world.plan.contexts?.contexts[plan.key] ?? 0;
   }
 
   dial(): void {
@@ -46,7 +48,7 @@ export class SimulatedWorker {
     const { acks, resumes, stutters } = this.personality;
     const has = [...this.#running, ...this.#unacknowledged].map(([jobId, { attempt }]) => ({ jobId, attempt }));
     const resume = resumes ? (this.#world.random.chance(stutters) ? [...has, ...has] : has) : undefined;
-    this.#send({ type: "register", key: this.key, capabilities: this.#capabilities, acks, resume });
+    this.#send({ type: "register", key: this.key, capabilities: this.#capabilities, acks, context: this.#context, resume });
   }
 
   #send(frame: UpFrame): void {
@@ -109,6 +111,15 @@ export class SimulatedWorker {
         if (!this.dead && this.#running.get(jobId) === running) run();
       });
     const time = random.between(...habits.run);
+    const size = this.#world.plan.contexts?.sizes[jobId] ?? 0;
+    // One that announces no context has one all the same.
+    if (size > Math.max(1, this.#context)) {
+      return later(time, () => {
+        this.#running.delete(jobId);
+        if (habits.acks) this.#send({ type: "failed", jobId, attempt, retryable: time % 2 === 0, cause: "context_length_exceeded" });
+        else this.#send({ type: "reject", jobId, tooLong: true });
+      });
+    }
     if (chance(habits.dies)) return later(random.between(0, time), () => this.#die());
     if (chance(habits.goesSilent)) return later(random.between(0, time), () => this.#fallSilent());
     if (chance(habits.flaps)) later(random.between(0, time), () => this.#drop());
@@ -198,6 +209,8 @@ export class SimulatedWorker {
 
   #change(): void {
     this.#capabilities = this.#world.random.pick([["TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER"]] as const);
+    // Of some the context changes with the capabilities.
+    if (this.#world.plan.contexts !== null) this.#context = (2 * this.#context + 1) % 8;
     this.#register();
   }
 

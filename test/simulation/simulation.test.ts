@@ -24,6 +24,7 @@ describe("every history of the simulation keeps the invariants", () => {
       // The faults really happened, and so did the work.
       expect(total.completed).toBeGreaterThan(SEEDS_PER_BLOCK);
       expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(50);
+      expect(total.tooLong).toBeGreaterThan(100);
       expect(total.creditsSpent).toBeGreaterThan(20);
       expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(50);
     });

@@ -2,6 +2,7 @@ import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { JobFacts, Outcome } from "../../src/coordinator/dispatch/index.ts";
 import { Agenda, START } from "./agenda.ts";
 import { Chain } from "./chain.ts";
+import { Contexts } from "./contexts.ts";
 import { Checks } from "./checks.ts";
 import { Database } from "./database.ts";
 import { Facilitator } from "./facilitator.ts";
@@ -41,6 +42,7 @@ export class Stats {
   creditsSpent = 0;
   unknownOutcomes = 0;
   longUnknown = 0;
+  tooLong = 0;
   readonly causes = new Map<string, number>();
 
   ended(outcome: Outcome): void {
@@ -80,6 +82,7 @@ const COUNTS = [
   "creditsSpent",
   "unknownOutcomes",
   "longUnknown",
+  "tooLong",
 ] as const satisfies readonly (keyof Stats)[];
 
 /** One simulated instance: a hub, its database, its workers and the network between them. */
@@ -95,6 +98,7 @@ export class World {
   readonly database: Database;
   readonly chain: Chain;
   readonly money: Money;
+  readonly contexts: Contexts;
   readonly facilitator: Facilitator;
   readonly seekers: Seekers;
   readonly workers: SimulatedWorker[];
@@ -120,6 +124,7 @@ export class World {
     const paying = plan.paying ?? UNPAID;
     this.chain = new Chain(paying.balances);
     this.money = new Money(this, paying, seed);
+    this.contexts = new Contexts(this);
     this.facilitator = new Facilitator(this);
     this.seekers = new Seekers(this);
     for (const { key, tier } of plan.workers) this.tiers.set(key, tier);

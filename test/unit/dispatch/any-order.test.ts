@@ -52,15 +52,18 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   }),
   fc.record({ paymentKey, jobId }).map(({ paymentKey: name, jobId: id }) => tell({ type: "release", key: name, jobId: id })),
   fc.record({ paymentKey, settlement }).map(({ paymentKey: name, settlement: it }) => tell({ type: "settled", key: name, settlement: it })),
-  fc.record({ name: key, capabilities, tier, acks: fc.boolean(), resume, strikes: fc.integer({ min: 0, max: 2 }) }).map(
+  fc.record({ name: key, capabilities, tier, acks: fc.boolean(), context: fc.constantFrom(0, 1, 2), resume, strikes: fc.integer({ min: 0, max: 2 }) }).map(
     ({ name, resume: listed, ...options }): Move =>
       (desk) =>
         void desk.register(name, listed === undefined ? options : { ...options, resume: listed }),
   ),
   fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "ack", ...ids })),
   fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "progress", ...ids })),
-  fc.record({ conn, jobId, attempt, retryable: fc.boolean() }).map((ids) => tell({ type: "failed", ...ids })),
-  fc.record({ conn, jobId }).map((ids) => tell({ type: "reject", ...ids })),
+  fc
+    .record({ conn, jobId, attempt, retryable: fc.boolean(), cause: fc.constantFrom("worker_error", "context_length_exceeded", "output_too_large") })
+    .map((ids) => tell({ type: "failed", ...ids })),
+  fc.record({ conn, jobId, tooLong: fc.boolean() }).map((ids) => tell({ type: "reject", ...ids })),
+  fc.record({ conn, jobId }).map((ids) => tell({ type: "oversized", ...ids })),
   fc
     .record({
       conn,
@@ -73,7 +76,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   conn.map((name) => tell({ type: "heard", conn: name })),
   conn.map((name) => tell({ type: "drain", conn: name })),
   fc
-    .record({ conn, capabilities, acks: fc.boolean() })
+    .record({ conn, capabilities, acks: fc.boolean(), context: fc.constantFrom(0, 1, 2) })
     .map(({ capabilities: list, ...rest }) => tell({ type: "update", ...rest, capabilities: new Set(list) })),
   fc.record({ key, tier }).map((it) => tell({ type: "tier", ...it })),
   fc.record({ userId, key }).map((it) => tell({ type: "paired", ...it })),

@@ -1,0 +1,93 @@
+import type { DispatchEvent, DispatchState, Effect, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import { suits } from "./indexes.ts";
+import { Random } from "./random.ts";
+import { broken } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** Contexts of the workers and sizes of the jobs, where a history has them: what is larger than its worker's context does not fit. */
+export type ContextPlan = { contexts: Readonly<Record<string, number>>; sizes: Readonly<Record<string, number>> };
+
+/** Small numbers, so that equal ones are common; a context of 0 is one that was not announced. Of its own stream of chance. */
+export function contextPlanOf(seed: number, workers: readonly { key: string }[], jobs: readonly { id: string; jobType: string }[]): ContextPlan {
+  const random = new Random(seed + 0xc0de);
+  return {
+    contexts: Object.fromEntries(workers.map(({ key }) => [key, random.pick([0, 1, 2, 2, 4])])),
+    sizes: Object.fromEntries(jobs.map(({ id, jobType }) => [id, jobType === "TASK" ? 0 : random.pick([0, 1, 2, 3, 5])])),
+  };
+}
+
+/**
+ * JB5: a job that did not fit goes to a worker that announces a larger context, to no other, and ends where there is none. What was too small is
+ * written down here by what the sockets announced, and is durable when the turn is.
+ */
+export class Contexts {
+  readonly #world: World;
+  #tooSmall = new Map<string, number>();
+  #durable = new Map<string, number>();
+  /** The job that this event says does not fit, whether somebody else has room for it, and whether it has had its attempts. */
+  #told: { jobId: string; fits: boolean; isLast: boolean } | null = null;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  before(state: DispatchState, event: DispatchEvent): void {
+    this.#told = null;
+    const tells = (event.type === "failed" && event.cause === "context_length_exceeded") || (event.type === "reject" && event.tooLong === true);
+    if (!tells) return;
+    const job = state.jobs.get(event.jobId);
+    if (job?.phase.kind !== "leased" || job.phase.conn !== event.conn || !state.keyByConn.has(event.conn)) return;
+    if (event.type === "failed" && event.attempt !== job.phase.lease.attempt) return;
+    this.#world.stats.tooLong++;
+    this.#tooSmall.set(job.id, Math.max(this.#tooSmall.get(job.id) ?? 0, this.#announced(event.conn)));
+    const fits = [...state.workers.values()].some((worker) => suits(state, { ...job, outgrown: null }, worker) && this.#hasRoom(job.id, worker));
+    this.#told = { jobId: job.id, fits, isLast: event.type === "failed" && job.attempts >= 3 };
+  }
+
+  after(state: DispatchState, effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.type === "ended") this.#checkEnd(effect, state);
+      const worker = effect.type === "assign" ? state.workers.get(state.keyByConn.get(effect.conn) ?? "") : undefined;
+      if (effect.type === "assign" && worker !== undefined && !this.#hasRoom(effect.jobId, worker))
+        broken(
+          "JB5",
+          `${effect.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.conn)}; ${this.#tooSmall.get(effect.jobId)} was too small`,
+        );
+    }
+    if (this.#told === null) return;
+    const { jobId, fits, isLast } = this.#told;
+    const lives = state.jobs.has(jobId);
+    if (lives && !fits) broken("JB5", `${jobId} fits nobody's context and lives on`);
+    if (!lives && fits && !isLast) broken("JB5", `${jobId} ends though a larger context is there`);
+  }
+
+  #checkEnd({ jobId, outcome }: Extract<Effect, { type: "ended" }>, state: DispatchState): void {
+    const isContext = outcome.status === "failed" && outcome.cause === "context_length_exceeded";
+    if (isContext && !this.#tooSmall.has(jobId)) broken("JB5", `${jobId} ends with context_length_exceeded, which nobody said`);
+    if (state.jobs.has(jobId)) broken("I4", `${jobId} ended and lives`);
+  }
+
+  committed(batch: readonly Effect[]): void {
+    for (const effect of batch) {
+      if (effect.type !== "save" && effect.type !== "ended") continue;
+      const size = this.#tooSmall.get(effect.jobId);
+      if (size !== undefined) this.#durable.set(effect.jobId, size);
+    }
+  }
+
+  /** The hub's memory is rebuilt: what was said in a turn that was lost was not said. */
+  booted(saved: readonly Pick<LiveJob, "id" | "outgrown">[]): void {
+    this.#tooSmall = new Map(this.#durable);
+    for (const { id, outgrown } of saved)
+      if ((this.#durable.get(id) ?? null) !== outgrown) broken("JB5", `${id} outgrew ${this.#durable.get(id)}, restored is ${outgrown}`);
+  }
+
+  #hasRoom(jobId: string, worker: Worker): boolean {
+    const tooSmall = this.#tooSmall.get(jobId);
+    return tooSmall === undefined || this.#announced(worker.conn) > tooSmall;
+  }
+
+  #announced(conn: string): number {
+    return this.#world.hub.sockets.get(conn)?.attachment?.context ?? 0;
+  }
+}
