@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeFolder } from "../src/worker/node/config-folder.ts";
 import type { Child } from "./child.ts";
 import { type Instance, ROOT } from "./instance.ts";
 import { patiently } from "./patience.ts";
@@ -221,7 +222,7 @@ function isNoise(line: string): boolean {
 /** Makes the state folder and takes it. @throws {StartFailure} */
 async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   try {
-    mkdirSync(stateDir, { recursive: true });
+    makeFolder(stateDir);
     const lock = await patiently(() => lockState(stateDir));
     if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: end it, or choose another state folder`);
     // Left by a session that was killed.

@@ -1,9 +1,14 @@
 // npm run dev -- evm|svm: one coordinator, without a worker, until Ctrl-C.
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
+import { SETTING_NAMES } from "../src/coordinator/config.ts";
+import { printable } from "../src/worker/node/printable.ts";
 import { StartFailure, startCoordinator } from "./coordinator-process.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT } from "./instance.ts";
 import { stopSignal } from "./stop-signal.ts";
+
+/** A name further away than this is another name, not a typing error. */
+const NEAR = 4;
 
 const USAGE = `npm run dev -- ${INSTANCES.join("|")} [--port N] [--state DIR] [--var NAME=VALUE ...]`;
 
@@ -37,16 +42,41 @@ function parse(args: string[]): Parsed {
   return { ok: true, options: { instance, port, settings, ...(values.state !== undefined && { stateDir: values.state }) } };
 }
 
+/** What to say of a setting that no coordinator knows; null if it is known. It may be of an older or a newer version, so it is no error. */
+function unknownSetting(name: string): string | null {
+  if (SETTING_NAMES.includes(name)) return null;
+  const [nearest] = SETTING_NAMES.map((known) => ({ known, steps: distance(name, known) })).toSorted((a, b) => a.steps - b.steps);
+  const hint = nearest !== undefined && nearest.steps <= NEAR ? `; did you mean ${nearest.known}?` : "; docs/operations.md lists the settings";
+  return `--var ${name}: the coordinator does not know this setting${hint}`;
+}
+
+/** How many letters have to be changed, added or removed to make one text of the other (Levenshtein). */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...one].entries()) {
+    const next = [i + 1];
+    for (const [j, wanted] of [...other].entries()) {
+      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (letter === wanted ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
 async function main(): Promise<number> {
   const parsed = parse(process.argv.slice(2));
   if (!parsed.ok) {
     console.error(parsed.problem === "" ? USAGE : `${parsed.problem}\n${USAGE}`);
     return parsed.problem === "" ? 0 : 2;
   }
+  for (const name of Object.keys(parsed.options.settings ?? {})) {
+    const warning = unknownSetting(name);
+    if (warning !== null) console.error(warning);
+  }
   const stopped = stopSignal();
   const starting = startCoordinator({
     ...parsed.options,
-    onLine: (line) => console.error(line),
+    onLine: (line) => console.error(printable(line)),
     onStep: (step) => console.error(`${step} ${parsed.options.instance}`),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
@@ -62,7 +92,7 @@ async function main(): Promise<number> {
   const failure = await Promise.race([coordinator.failed, stopped.then(() => null)]);
   await coordinator.stop();
   if (failure === null) return 0;
-  console.error(failure);
+  console.error(printable(failure));
   return 1;
 }
 
@@ -70,6 +100,6 @@ try {
   process.exitCode = await main();
 } catch (error) {
   if (!(error instanceof StartFailure)) throw error;
-  console.error(error.message);
+  console.error(printable(error.message));
   process.exitCode = 1;
 }

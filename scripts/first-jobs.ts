@@ -1,3 +1,4 @@
+import { untrusted } from "../src/worker/node/printable.ts";
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
 
 const PROSE = `The lighthouse at Skarvet was built in 1871, after three ships were lost on the same reef in a single winter. For ninety years a keeper and
@@ -40,10 +41,10 @@ export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJo
     const seconds = `${((performance.now() - started) / 1000).toFixed(1)} s`;
     const receipt = result.verified ? `verified, signed by ${result.receipt?.provider_pubkey.slice(0, 8)}…` : `NOT verified (${refusal(result)})`;
     const facts = [receipt, result.price, seconds].filter((fact) => fact !== null);
-    return { ok: result.verified, lines: [`${name} ${facts.join("   ")}`, `${" ".repeat(13)}${shortened(result.output, width - 13)}`] };
+    return { ok: result.verified, lines: [`${name} ${untrusted(facts.join("   "))}`, `${" ".repeat(13)}${untrusted(shortened(result.output, width - 13))}`] };
   } catch (error) {
     if (signal.aborted) throw error;
-    return { ok: false, lines: [`${name} FAILED   ${error instanceof Error ? error.message : String(error)}`] };
+    return { ok: false, lines: [`${name} FAILED   ${untrusted(error instanceof Error ? error.message : String(error))}`] };
   }
 }
 

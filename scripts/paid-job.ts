@@ -1,3 +1,4 @@
+import { untrusted } from "../src/worker/node/printable.ts";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
 import type { Coordinator } from "./coordinator-process.ts";
 import { type FirstJob, shortened } from "./first-jobs.ts";
@@ -54,7 +55,7 @@ export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { ti
 const LABEL = 9;
 
 function tell(label: string, text: string): void {
-  console.log(`  ${label.padEnd(LABEL)}${text}`);
+  console.log(`  ${label.padEnd(LABEL)}${untrusted(text)}`);
 }
 
 function terms({ accepts: [offer] }: PaymentChallenge): string {

@@ -1,3 +1,4 @@
+import { printable } from "../src/worker/node/printable.ts";
 import { StartFailure } from "./coordinator-process.ts";
 import { stopSignal } from "./stop-signal.ts";
 
@@ -24,7 +25,7 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
   const session: Session = {
     signal: aborting.signal,
     elapsed: () => performance.now() - began,
-    say: (who, line) => console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${line}`),
+    say: (who, line) => console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`),
     keep: (child) => void children.push(child),
     isUp: () => void (up = true),
   };
@@ -41,7 +42,7 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
     return await Promise.race([running, stopped]);
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
-    console.error(error.message);
+    console.error(printable(error.message));
     return 1;
   } finally {
     await Promise.all(children.map((child) => child.stop()));

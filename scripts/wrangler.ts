@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, dirname, join } from "node:path";
+import { makeFolder } from "../src/worker/node/config-folder.ts";
 import { type Child, startChild } from "./child.ts";
 import { ROOT } from "./instance.ts";
 
@@ -13,7 +13,7 @@ const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/packag
  */
 export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void, folder: string = ROOT): Child {
   const temporary = join(stateDir, "tmp");
-  mkdirSync(temporary, { recursive: true });
+  makeFolder(temporary);
   return startChild([CLI, ...args], {
     cwd: folder,
     env: {

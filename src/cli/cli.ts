@@ -1,7 +1,9 @@
+import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
 import { CliError } from "./cli-error.ts";
 import { EXIT, EXIT_HELP } from "./exit-code.ts";
-import { remark } from "./print.ts";
+import { ownCommand } from "../worker/node/command-name.ts";
+import { printError } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
 const main = defineCommand({
@@ -14,6 +16,7 @@ const main = defineCommand({
     quote: async () => (await import("./commands/quote.ts")).quote,
     job: async () => (await import("./commands/job.ts")).job,
     pair: async () => (await import("./commands/pair.ts")).pair,
+    user: async () => (await import("./commands/user.ts")).user,
     stake: async () => (await import("./commands/stake.ts")).stake,
   },
 });
@@ -26,7 +29,7 @@ export async function runCli(rawArgs: string[]): Promise<void> {
   try {
     await runCommand(main, { rawArgs });
   } catch (error) {
-    process.exitCode = report(error);
+    process.exitCode = report(error, await commandIn(rawArgs));
   }
 }
 
@@ -37,17 +40,35 @@ async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void>
   if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
 }
 
-/** Says what went wrong and returns the exit code. */
-function report(error: unknown): number {
+/** The words of a command line that name the command, as far as they do: `worker key`. */
+async function commandIn(rawArgs: readonly string[]): Promise<string> {
+  const words: string[] = [];
+  let at: { subCommands?: unknown } = main;
+  for (const word of rawArgs.filter((arg) => !arg.startsWith("-"))) {
+    const { subCommands } = at;
+    if (typeof subCommands !== "object" || subCommands === null || !Object.hasOwn(subCommands, word)) break;
+    const next: unknown = Reflect.get(subCommands, word);
+    const found: unknown = typeof next === "function" ? await next() : next;
+    if (typeof found !== "object" || found === null) break;
+    words.push(word);
+    at = found;
+  }
+  return words.join(" ");
+}
+
+/** Says what went wrong and returns the exit code. `command` is the command that was meant, for its help. */
+function report(error: unknown, command: string): number {
   if (error instanceof CliError) {
-    remark(error.message);
+    printError(error.message);
     return error.exit;
   }
   // citty's own errors: an unknown command, a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    remark(`${error.message.replace(/\.$/, "")}; see: compute-router --help`);
+    // It colors its messages, and puts words of the command line into them.
+    const message = stripVTControlCharacters(error.message).replace(/\.$/, "");
+    printError(`${message}; see: ${ownCommand(command === "" ? "--help" : `${command} --help`)}`);
     return EXIT.usage;
   }
-  remark(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  printError(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.error;
 }

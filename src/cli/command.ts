@@ -1,4 +1,5 @@
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
+import { ownCommand } from "../worker/node/command-name.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 
@@ -14,7 +15,7 @@ type Definition<T extends ArgsDef> = {
   many?: readonly string[];
 };
 
-/** A command that refuses options and words it does not know: citty takes them silently, and a typing error would change the meaning. */
+/** A command that refuses unknown options and words: citty accepts them silently, and a typing error would change the meaning. */
 export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [] }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
@@ -47,5 +48,5 @@ function valuesOf(rawArgs: readonly string[], option: string): string[] {
 }
 
 function usage(problem: string, name: string): CliError {
-  return new CliError(EXIT.usage, `${problem}; see: compute-router ${name} --help`);
+  return new CliError(EXIT.usage, `${problem}; see: ${ownCommand(`${name} --help`)}`);
 }

@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { Health } from "../protocol/health.ts";
 import { TIMING } from "../protocol/limits.ts";
+import { reasonOf } from "../worker/node/connect-reason.ts";
 import { type CoordinatorPlace, coordinatorName } from "../worker/node/desktop-worker.ts";
 import type { Check } from "./check.ts";
 import { EXIT } from "./exit-code.ts";
 import { coordinatorUrls } from "./url-option.ts";
+import { hasWebSocket } from "./version.ts";
 
 const TIMEOUT_MS = 5_000;
 /** A clock that is off by more will sooner or later be off by too much. */
@@ -25,7 +27,7 @@ export async function checkCoordinator({ url, network }: CoordinatorPlace): Prom
         name,
         state: "fail",
         message: answer,
-        fix: "is the address right, and does the coordinator run? On this machine: npm run dev -- evm",
+        fix: "is the address right, and does the coordinator run?",
         exit: EXIT.unreachable,
       },
     ];
@@ -37,7 +39,7 @@ export async function checkCoordinator({ url, network }: CoordinatorPlace): Prom
           name,
           state: "fail",
           message: `serves ${answer.network}, but ${network} is wanted`,
-          fix: "mend --network, or `network` in the configuration",
+          fix: "correct --network, or `network` in the configuration",
           exit: EXIT.refused,
         }
       : { name, state: "ok", message: `${answer.network}, ${answer.workersOnline} ${plural} online, answered in ${answer.ms} ms` };
@@ -52,11 +54,13 @@ async function askHealth(url: string): Promise<Answer | string> {
     const after = Date.now();
     if (!response.ok) return `answers HTTP ${response.status}`;
     const health = Health.safeParse(readJson(text));
-    if (!health.success) return "answers, but is no coordinator";
+    if (!health.success) return "answers, but is not a coordinator";
     const { network, workers_online: workersOnline, timestamp } = health.data;
     return { network, workersOnline, ms: after - before, skewMs: (before + after) / 2 - Date.parse(timestamp) };
   } catch (error) {
-    return error instanceof Error && error.name === "TimeoutError" ? `no answer in ${TIMEOUT_MS / 1000} s` : "cannot be reached";
+    if (error instanceof Error && error.name === "TimeoutError") return `no answer in ${TIMEOUT_MS / 1000} s`;
+    const reason = reasonOf(error);
+    return reason === null ? "cannot be reached" : `cannot be reached: ${reason}`;
   }
 }
 
@@ -79,13 +83,15 @@ function clock(skewMs: number): Check {
 
 /** Opens a socket and reads the challenge. It does not register: that would replace this worker if it runs [WS7]. */
 async function checkSocket(url: string): Promise<Check> {
+  if (!hasWebSocket()) return { name: "socket", state: "warn", message: "not checked: this Node has no WebSocket" };
   const { host } = new URL(url);
   const socket = new WebSocket(url);
-  const first = Promise.withResolvers<string | null>();
-  socket.addEventListener("message", ({ data }) => first.resolve(typeof data === "string" ? data : ""));
-  socket.addEventListener("close", () => first.resolve(null));
-  const timer = setTimeout(() => first.resolve(socket.readyState === WebSocket.OPEN ? "" : null), TIMEOUT_MS);
-  const text = await first.promise;
+  let timer: NodeJS.Timeout | undefined;
+  const text = await new Promise<string | null>((resolve) => {
+    socket.addEventListener("message", ({ data }) => resolve(typeof data === "string" ? data : ""));
+    socket.addEventListener("close", () => resolve(null));
+    timer = setTimeout(() => resolve(socket.readyState === WebSocket.OPEN ? "" : null), TIMEOUT_MS);
+  });
   clearTimeout(timer);
   socket.close();
   if (text === null) {

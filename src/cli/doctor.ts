@@ -1,5 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
+import { ownCommand } from "../worker/node/command-name.ts";
 import { dryRun } from "../worker/node/dry-run.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { type LlmWish, llmFinder, needsInstall } from "../worker/node/llm-finder.ts";
@@ -8,20 +9,22 @@ import { runningWorkers } from "../worker/node/status-file.ts";
 import type { Check } from "./check.ts";
 import { checkCoordinator } from "./coordinator-check.ts";
 import { EXIT } from "./exit-code.ts";
+import { hasWebSocket, NO_WEBSOCKET } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** The first answer of a model that has to be loaded. */
 const LLM_TIMEOUT_MS = 120_000;
 
-/** Looks at everything that a worker needs, telling each as soon as it is known. Changes nothing. */
+/** Checks everything that a worker needs, and yields each result as soon as it is known. Changes nothing. */
 export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, undefined> {
-  yield { name: "node", state: "ok", message: process.versions.node };
+  if (hasWebSocket()) yield { name: "node", state: "ok", message: process.versions.node };
+  else yield { name: "node", state: "fail", message: `${process.versions.node} has no WebSocket`, fix: NO_WEBSOCKET, exit: EXIT.error };
   yield configuration(plan);
   const reading = readKeyFile(plan.keyFile);
   if (reading.ok) yield { name: "key", state: "ok", message: `${shortKey(reading.key.publicKey)} in ${plan.keyFile}` };
   else if (reading.reason === "missing")
-    yield { name: "key", state: "warn", message: `none at ${plan.keyFile} yet`, fix: "compute-router worker init (or the first start) makes one" };
-  else yield { name: "key", state: "fail", message: reading.message, fix: "or name another key file: --key FILE", exit: EXIT.key };
+    yield { name: "key", state: "warn", message: `none at ${plan.keyFile} yet`, fix: `the first start makes one, or now: ${ownCommand("worker init")}` };
+  else yield { name: "key", state: "fail", message: reading.message, fix: "or use another key file: --key FILE", exit: EXIT.key };
   for (const coordinator of plan.coordinators) yield* await checkCoordinator(coordinator);
   // Any key will do to see whether this machine can sign.
   const key = reading.ok ? reading.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
@@ -39,7 +42,7 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
       return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "say another folder: --config-dir DIR", exit: EXIT.key };
   }
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };
-  return { name: "configuration", state: "warn", message: "none: options and what is usual are taken", fix: "to keep them: compute-router worker init" };
+  return { name: "configuration", state: "warn", message: "none: the options and the defaults apply", fix: `to keep them: ${ownCommand("worker init")}` };
 }
 
 async function task(key: KeyPair): Promise<Check> {
@@ -55,7 +58,7 @@ async function task(key: KeyPair): Promise<Check> {
 }
 
 async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, void, undefined> {
-  if (wish === null) return yield { name: "LLM", state: "ok", message: "none is wanted: tasks only" };
+  if (wish === null) return yield { name: "LLM", state: "ok", message: "not wanted: tasks only" };
   if (needsInstall(wish)) return yield { name: "LLM", state: "warn", message: "the embedded runtime is not installed yet", fix: "the first start installs it" };
   const signal = AbortSignal.timeout(LLM_TIMEOUT_MS);
   const found = await llmFinder(wish, () => {})(signal).catch((error: unknown) => ({
@@ -65,7 +68,7 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
   }));
   if (!found.ok) {
     const tried = found.tried.map(({ name, url, why }) => `${name} at ${url} ${why}`).filter((line) => !line.endsWith("not running"));
-    return yield { name: "LLM", state: "warn", message: `none answers: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`, fix: found.hint };
+    return yield { name: "LLM", state: "warn", message: `no server answers: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`, fix: found.hint };
   }
   const { runtime } = found;
   try {
@@ -88,6 +91,6 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
 
 function running({ folder }: WorkerPlan, publicKey: string | null): Check {
   const mine = runningWorkers(folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
-  if (mine === undefined) return { name: "running", state: "ok", message: "no; start it with: compute-router worker start" };
-  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; more: compute-router worker status` };
+  if (mine === undefined) return { name: "running", state: "ok", message: `no; to start it: ${ownCommand("worker start")}` };
+  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; more: ${ownCommand("worker status")}` };
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Nothing is imported before the version is known: an older Node would die of a syntax or a global it has not, without a word on why.
 const major = Number(process.versions.node.split(".")[0]);
-if (major < 22) {
-  process.stderr.write(`compute-router needs Node 22 or later (for its WebSocket); this is ${process.versions.node}. Get one at https://nodejs.org\n`);
+if (major < 20) {
+  process.stderr.write(`compute-router needs Node 20 or newer; this is ${process.versions.node}. Get one at https://nodejs.org\n`);
   process.exitCode = 1;
 } else {
   // The argument parser colours whatever it prints, also into a pipe, and knows only the value 1.

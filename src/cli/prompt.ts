@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline";
+import { untrusted } from "../worker/node/printable.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 
@@ -16,7 +17,7 @@ export function isInteractive(): boolean {
 }
 
 /** Asks on the terminal. Ctrl-C and Ctrl-D end it with CliError. What is typed ahead of a question answers it. */
-export async function prompting<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
+export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const ahead: string[] = [];
   const keep = (line: string): void => void ahead.push(line);
@@ -40,7 +41,7 @@ export async function prompting<T>(dialogue: (prompt: Prompt) => Promise<T>): Pr
     });
     return (await Promise.race([next, left])).trim();
   };
-  const ask: Prompt["ask"] = async (question, usual) => (await answer(`${question}${usual === "" ? "" : ` [${usual}]`}: `)) || usual;
+  const ask: Prompt["ask"] = async (question, usual) => (await answer(`${question}${usual === "" ? "" : ` [${untrusted(usual)}]`}: `)) || usual;
   const confirm: Prompt["confirm"] = async (question, usual) => {
     for (;;) {
       const said = await answer(`${question} [${usual ? "Y/n" : "y/N"}]: `);

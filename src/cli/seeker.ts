@@ -13,11 +13,13 @@ import {
   RouterConnectionError,
   UnavailableError,
 } from "../sdk/index.ts";
+import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { configFolder } from "../worker/node/config-folder.ts";
+import { reasonOf } from "../worker/node/connect-reason.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 import { payerOptions } from "./payer.ts";
-import { coordinatorUrls, URL_ARG } from "./url-option.ts";
+import { coordinatorUrls, URL_ARG, urlHint } from "./url-option.ts";
 import { keptUserId } from "./user-id.ts";
 
 /** The options of every command that asks a coordinator something. */
@@ -33,7 +35,8 @@ export const SEEKER_ARGS = {
   json: { type: "boolean", description: "Print JSON" },
 } as const;
 
-type SeekerOptions = {
+/** What those options say. */
+export type SeekerOptions = {
   url?: string | undefined;
   user?: string | undefined;
   "user-token"?: string | undefined;
@@ -60,30 +63,36 @@ export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter
   try {
     return await ask(await seeker(args));
   } catch (error) {
-    throw error instanceof ComputeRouterError ? advice(error, coordinatorUrls(args.url).base) : error;
+    throw error instanceof ComputeRouterError ? advice(error, args) : error;
   }
+}
+
+/** A command for a hint, with the options that say the same coordinator and the same user. */
+export function sameUser(words: string, args: SeekerOptions): string {
+  const user = args.user === undefined ? "" : ` --user ${shellWord(args.user)}`;
+  const folder = args["config-dir"] === undefined ? "" : ` --config-dir ${shellWord(args["config-dir"])}`;
+  return ownCommand(`${words}${urlHint(args.url)}${user}${folder}`);
 }
 
 /** What to do about a pairing code that cannot be claimed [API4]. */
 const CODE_ADVICE: Record<string, string> = {
-  invalid_code: "invalid_code: there is no such code at this coordinator; is it typed right, and is --url?",
-  already_claimed: "already_claimed: the code was used; get a new one: compute-router pair create",
-  expired: "expired: codes are valid for an hour; get a new one: compute-router pair create",
+  invalid_code: "invalid_code: this coordinator does not know the code; check the code and --url",
+  already_claimed: "already_claimed: the code was used; its owner can make a new one: pair create",
+  expired: "expired: a code is valid for an hour; its owner can make a new one: pair create",
 };
 
-function advice(error: ComputeRouterError, base: string): CliError {
+function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
+  const { base } = coordinatorUrls(args.url);
   const because = (exit: CliError["exit"], message: string) => new CliError(exit, message, { cause: error });
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
   if (error instanceof RouterConnectionError)
-    return because(EXIT.unreachable, `no coordinator at ${base} (${error.message}); start one (npm start), or say --url`);
+    return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or say --url`);
   if (error instanceof NoTrustedWorkerError) {
-    return because(
-      EXIT.job,
-      "no_trusted_worker: none of your paired workers is online; to pair one: compute-router pair create, then on the worker's machine: compute-router pair claim CODE",
-    );
+    return because(EXIT.job, `no_trusted_worker: none of your paired workers is online; to pair one: ${sameUser("pair create", args)}`);
   }
-  if (error instanceof NoEligibleWorkerError) return because(EXIT.job, "no_eligible_worker: no worker could take the job; start one: compute-router worker");
-  if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: compute-router job ${error.jobId}`);
+  if (error instanceof NoEligibleWorkerError)
+    return because(EXIT.job, `no_eligible_worker: no worker could take the job; to start one: ${ownCommand(`worker start${urlHint(args.url)}`)}`);
+  if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
     return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; the worker says: ${error.workerMessage}`);
   }

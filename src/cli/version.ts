@@ -6,3 +6,11 @@ export function packageVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
+
+/** Whether this Node has the WebSocket that working for a coordinator takes; all other commands do without. Node 22 was the first. */
+export function hasWebSocket(): boolean {
+  return typeof globalThis.WebSocket === "function";
+}
+
+/** What to do on a Node without a WebSocket. */
+export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;

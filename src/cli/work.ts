@@ -1,7 +1,8 @@
 import { isoTime } from "../protocol/text.ts";
 import type { KeyPair } from "../receipt/ed25519.ts";
 import { fingerprintOf } from "../receipt/fingerprint.ts";
-import { makeFolder } from "../worker/node/config-folder.ts";
+import { ownCommand, shellWord } from "../worker/node/command-name.ts";
+import { configFolder, makeFolder } from "../worker/node/config-folder.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder } from "../worker/node/llm-finder.ts";
@@ -13,7 +14,8 @@ import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worke
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
-import { packageVersion } from "./version.ts";
+import { printJson, printUntrusted } from "./print.ts";
+import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are counted on, and the status file is brought up to date if anything has changed. */
@@ -27,6 +29,7 @@ const UNKNOWN_WIDTH = 80;
 /** Works until a signal or the coordinators end it, then ends the process. */
 export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const { coordinators, folder, keyFile, name, wish } = plan;
+  if (!hasWebSocket()) throw new CliError(EXIT.error, NO_WEBSOCKET);
   const reading = readOrMakeKeyFile(keyFile);
   if (!reading.ok) throw new CliError(EXIT.key, reading.message);
   const { key } = reading;
@@ -46,11 +49,14 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     if (reported?.status === status && Date.now() - reported.at < REPORT_MS) return;
     reported = { status, at: Date.now() };
     file.write(
-      statusReport(status, { pid: process.pid, startedAt, now: Date.now(), publicKey: key.publicKey, name: name ?? null, metrics: metrics?.url ?? null }),
+      statusReport(status, {
+        ...{ pid: process.pid, startedAt, now: Date.now(), publicKey: key.publicKey, name: name ?? null, metrics: metrics?.url ?? null },
+        urls: coordinators.map(({ url }) => url),
+      }),
     );
   };
 
-  const view = viewFor(json, status, key.publicKey);
+  const view = viewFor(json, status, key.publicKey, plan);
   if (reading.made) view.say(`made a new key for this worker: ${keyFile}`);
   if (metrics !== undefined) view.say(`metrics at ${metrics.url}`);
   const desktop = new DesktopWorker({
@@ -116,19 +122,27 @@ async function metricsServer({ metrics }: WorkerPlan, page: () => string): Promi
   }
 }
 
-function viewFor(json: boolean, status: WorkerStatus, publicKey: string): WorkerView {
+function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: WorkerPlan): WorkerView {
   const { stdout } = process;
   // Whoever read the lines has gone: the work goes on.
   stdout.on("error", () => {});
   if (json || !stdout.isTTY) {
     const coordinators = status.links.map(({ coordinator }) => coordinator);
     const starting = { type: "starting", coordinators, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), pid: process.pid };
-    stdout.write(`${JSON.stringify({ time: isoTime(Date.now()), ...starting })}\n`);
-    return jsonView(stdout, () => isoTime(Date.now()));
+    printJson({ time: isoTime(Date.now()), ...starting });
+    return jsonView({ write: (text) => printUntrusted(text) }, () => isoTime(Date.now()));
   }
   const color = (process.env["NO_COLOR"] ?? "") === "";
   stdout.write(`this worker is ${fingerprintOf(publicKey)}\n`);
-  return lineView(stdout, status, () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() }));
+  const frame = () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() });
+  return lineView(stdout, status, frame, doctorCommand(plan));
+}
+
+/** `worker doctor` for the same coordinators and the same folder. */
+function doctorCommand({ coordinators, folder, config }: WorkerPlan): string {
+  const isUsual = config !== null && coordinators.every(({ url }) => config.coordinators.some((place) => place.url === url));
+  const urls = isUsual ? [] : coordinators.map(({ url }) => `--url ${shellWord(url)}`);
+  return ownCommand(["worker doctor", ...urls, ...(folder === configFolder() ? [] : [`--config-dir ${shellWord(folder)}`])].join(" "));
 }
 
 /** The first signal drains, the second ends at once. Returns what takes the listeners away. */

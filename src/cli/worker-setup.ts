@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { CoordinatorPlace } from "../worker/node/desktop-worker.ts";
+import { untrusted } from "../worker/node/printable.ts";
 import { llmFinder, type LlmWish } from "../worker/node/llm-finder.ts";
 import { checkLines } from "./check.ts";
 import { checkCoordinator } from "./coordinator-check.ts";
@@ -29,7 +30,7 @@ async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean)
     const answer = await prompt.ask("Coordinator, or several with spaces between", usual);
     const places = readPlaces(answer, plan.coordinators);
     if (typeof places === "string") {
-      print(`  ${places}`);
+      print(`  ${untrusted(places)}`);
       continue;
     }
     const checks = (await Promise.all(places.map((place) => checkCoordinator(place)))).flat();
@@ -62,13 +63,13 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
   if (found.ok) {
     const { name, model, models } = found.runtime;
     await found.runtime.close();
-    print(`  found ${name} with ${models.length > 6 ? `${models.slice(0, 6).join(", ")} and ${models.length - 6} more` : models.join(", ")}`);
+    print(`  found ${untrusted(name)} with ${untrusted(models.slice(0, 6).join(", "))}${models.length > 6 ? ` and ${models.length - 6} more` : ""}`);
     if (!(await prompt.confirm("Use it for LLM jobs?", true))) return null;
     const chosen = models.length > 1 ? await askModel(models, model, prompt) : model;
     // The usual one is not written down: another may be the first tomorrow.
     return chosen === model && wish.model === undefined ? wish : { ...wish, model: chosen };
   }
-  print(`  none answers now; to get one, ${found.hint}`);
+  print(`  found none; to get one, ${untrusted(found.hint)}`);
   const choice = await prompt.ask("LLM: `find` one whenever it is there, `embedded` (a very small model, to try it out), or `none`", "find");
   if (/^e/i.test(choice)) return { kind: "embedded" };
   return /^n/i.test(choice) ? null : wish;

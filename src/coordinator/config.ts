@@ -95,6 +95,9 @@ const Variables = z.object({
   FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
 });
 
+/** The name of every setting that a coordinator knows. */
+export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
+
 /** How one instance is paid. `asset` is the token contract on EVM; on SVM the scheme resolves the token. */
 export type PaymentSettings = {
   payTo: string;

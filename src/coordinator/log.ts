@@ -15,6 +15,15 @@ export function logError(event: string, facts: LogFacts): void {
   console.error(JSON.stringify({ level: "error", event, ...facts }));
 }
 
+const told = new Set<string>();
+
+/** Writes the line about a wrong setting, once per isolate: every request meets it, and the same line again says nothing new. */
+export function logInvalidSetting(error: SettingsError, facts: LogFacts): void {
+  if (told.has(error.message)) return;
+  told.add(error.message);
+  logError("invalid_setting", { ...facts, ...errorFacts(error) });
+}
+
 /** Writes one structured line at warning level: something that works as it was set, and was hardly meant so. */
 export function logWarning(event: string, facts: LogFacts): void {
   console.warn(JSON.stringify({ level: "warning", event, ...facts }));

@@ -1,6 +1,6 @@
 import { app } from "./app.ts";
-import { type Env, settingsOf } from "./config.ts";
-import { errorFacts, logError } from "./log.ts";
+import { type Env, SettingsError, settingsOf } from "./config.ts";
+import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { askHub } from "./routes/ask-hub.ts";
 import { sweep } from "./store/retention.ts";
 
@@ -10,10 +10,14 @@ export { WorkerHub } from "./hub/worker-hub.ts";
 export default {
   fetch: app.fetch,
   async scheduled(_controller, env) {
-    const duties = { retention: () => sweep(env.DB, settingsOf(env), Date.now()), wake: () => askHub(env, (hub) => hub.wake()) };
+    // Async, so that a wrong setting is a rejection like any other.
+    const duties = { retention: async () => sweep(env.DB, settingsOf(env), Date.now()), wake: async () => askHub(env, (hub) => hub.wake()) };
     for (const [duty, run] of Object.entries(duties)) {
       // One that fails must not keep the other from running.
-      await run().catch((error: unknown) => logError("scheduled", { duty, ...errorFacts(error) }));
+      await run().catch((error: unknown) => {
+        if (error instanceof SettingsError) logInvalidSetting(error, { duty });
+        else logError("scheduled", { duty, ...errorFacts(error) });
+      });
     }
   },
 } satisfies ExportedHandler<Env>;

@@ -1,7 +1,8 @@
 import { type Job, verifyReceipt } from "../../sdk/index.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { shortKey } from "../../worker/node/status-line.ts";
 import { command } from "../command.ts";
-import { print } from "../print.ts";
+import { print, printJson, printUntrusted } from "../print.ts";
 import { readCount } from "../run-option.ts";
 import { asking, SEEKER_ARGS } from "../seeker.ts";
 
@@ -19,20 +20,20 @@ export const job = command({
     const wait = readCount("wait", args.wait, 0, 25);
     const anybody = { url: args.url, user: "job" };
     const found = await asking(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
-    if (args.json === true) return print(JSON.stringify(found));
-    print(lines(found).join("\n"));
+    if (args.json === true) return printJson(found);
+    print(lines(found).map(untrusted).join("\n"));
+    const { result } = found;
+    if (result !== null) printUntrusted(`\n${typeof result["output"] === "string" ? result["output"] : JSON.stringify(result, null, 2)}\n`);
   },
 });
 
 function lines({ id, status, created_at, completed_at, result, receipt }: Job): string[] {
-  const text = typeof result?.["output"] === "string" ? result["output"] : JSON.stringify(result, null, 2);
   return [
     `job        ${id}`,
     `status     ${status}`,
     `created    ${created_at}`,
     ...(completed_at === null ? [] : [`completed  ${completed_at}`]),
     ...(receipt === null ? [] : [`receipt    ${verdict(receipt.job_id === id, verifyReceipt(receipt, result))}, worker ${shortKey(receipt.provider_pubkey)}`]),
-    ...(result === null ? [] : ["", text]),
   ];
 }
 

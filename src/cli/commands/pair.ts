@@ -1,12 +1,14 @@
 import { defineCommand } from "citty";
 import { fingerprintOf } from "../../receipt/fingerprint.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { claimPairing, pairedText } from "../claim.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { KEY_ARGS, keyPlace } from "../key-option.ts";
-import { print } from "../print.ts";
+import { print, printJson } from "../print.ts";
 import { asking, SEEKER_ARGS } from "../seeker.ts";
 import { pairCreate } from "./pair-create.ts";
 
@@ -24,11 +26,8 @@ const claim = command({
     if (!reading.ok) throw new CliError(EXIT.key, reading.message);
     const { publicKey } = reading.key;
     const paired = await claimPairing([args.url], reading.key, args.code);
-    print(
-      args.json === true
-        ? JSON.stringify({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: paired.pairedAt })
-        : pairedText("paired", publicKey),
-    );
+    if (args.json === true) return printJson({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: paired.pairedAt });
+    print(pairedText("paired", publicKey));
   },
 });
 
@@ -38,9 +37,10 @@ const list = command({
   args: SEEKER_ARGS,
   run: async (args) => {
     const { providers } = await asking(args, (client) => client.trust.list());
-    if (args.json === true) return print(JSON.stringify(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) }))));
-    if (providers.length === 0) return print("no paired workers; to pair one: compute-router pair create");
-    for (const { provider_pubkey, paired_at } of providers) print(`${fingerprintOf(provider_pubkey)}\n  paired ${paired_at}  key ${provider_pubkey}`);
+    if (args.json === true) return printJson(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) })));
+    if (providers.length === 0) return print(`no paired workers; to pair one: ${ownCommand("pair create")}`);
+    for (const { provider_pubkey, paired_at } of providers)
+      print(`${fingerprintOf(provider_pubkey)}\n  paired ${untrusted(paired_at)}  key ${untrusted(provider_pubkey)}`);
   },
 });
 

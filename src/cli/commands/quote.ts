@@ -1,8 +1,9 @@
 import { JobType } from "../../protocol/job.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
-import { print } from "../print.ts";
+import { print, printJson } from "../print.ts";
 import { POLICY_ARG, readPolicy } from "../run-option.ts";
 import { asking, SEEKER_ARGS } from "../seeker.ts";
 
@@ -27,7 +28,8 @@ export const quote = command({
     const quotes = await asking(anybody, (client) =>
       Promise.all(wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier)) }))),
     );
-    if (args.json === true) return print(JSON.stringify(quotes));
-    for (const { job_type, policy_resolved, price, endpoint } of quotes) print([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint].join("  "));
+    if (args.json === true) return printJson(quotes);
+    for (const { job_type, policy_resolved, price, endpoint } of quotes)
+      print(untrusted([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint].join("  ")));
   },
 });

@@ -1,9 +1,11 @@
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { command } from "../command.ts";
-import { printFacts, printResult } from "../result-print.ts";
+import { printFacts, runJob } from "../result-print.ts";
 import { readCount, readRunOptions, RUN_ARGS } from "../run-option.ts";
 import { asking } from "../seeker.ts";
 import { printStream } from "../stream-print.ts";
 import { standardInput } from "../standard-input.ts";
+import { waitFor } from "../waiting.ts";
 
 /** `compute-router run`. */
 export const run = command({
@@ -22,10 +24,13 @@ export const run = command({
   run: async (args) => {
     const options = readRunOptions(args);
     const maxTokens = readCount("max-tokens", args["max-tokens"], 1, 32_768);
-    const prompt = args.prompt === "-" ? await standardInput('echo "…" | compute-router run -') : args.prompt;
+    const prompt = args.prompt === "-" ? await standardInput(`echo "…" | ${ownCommand("run -")}`) : args.prompt;
     const job = { job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
-    if (isLive) printFacts(await asking(args, (client) => printStream(client.stream(job, options), process)));
-    else printResult(await asking(args, (client) => client.run(job, options)), args.json === true);
+    if (!isLive) return runJob(args, job, options);
+    const result = await asking(args, (client) =>
+      waitFor(args.url, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
+    );
+    if (result !== undefined) printFacts(result);
   },
 });

@@ -2,10 +2,11 @@ import { defineCommand } from "citty";
 import { tierOf } from "../../protocol/stake-tier.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import { fingerprintOf } from "../../receipt/fingerprint.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
-import { print } from "../print.ts";
+import { print, printJson } from "../print.ts";
 import { PLACE_ARGS, runSql, type StakeRow } from "../stake-table.ts";
 
 const KEY_ARG = { type: "positional", description: "Public key of the worker, 64 hex digits", required: true } as const;
@@ -43,7 +44,10 @@ const list = command({
   run: (args) => {
     const rows = runSql(args, "SELECT provider_pubkey, amount, updated_at FROM stakes ORDER BY amount DESC, provider_pubkey");
     const width = Math.max(...rows.map(({ amount }) => String(amount).length));
-    for (const row of rows) print(args.json === true ? json(row) : `${line(row.provider_pubkey, row.amount, width)}  since ${day(row.updated_at)}`);
+    for (const row of rows) {
+      if (args.json === true) printJson(jsonOf(row));
+      else print(`${line(row.provider_pubkey, row.amount, width)}  since ${day(row.updated_at)}`);
+    }
     if (rows.length === 0) process.stderr.write("no stakes: every worker is Open\n");
   },
 });
@@ -56,7 +60,7 @@ const show = command({
     const key = keyOf(args.key);
     const [row] = runSql(args, `SELECT provider_pubkey, amount, updated_at FROM stakes WHERE provider_pubkey = '${key}'`);
     const amount = row?.amount ?? 0;
-    if (args.json === true) return print(json(row ?? { provider_pubkey: key, amount, updated_at: null }));
+    if (args.json === true) return printJson(jsonOf(row ?? { provider_pubkey: key, amount, updated_at: null }));
     const tier = tierOf(amount);
     print(`key    ${key}`);
     print(`words  ${fingerprintOf(key)}`);
@@ -83,11 +87,11 @@ function amountOf(text: string): number {
 }
 
 function line(key: string, amount: number, width = 0): string {
-  return `${key}  ${tierOf(amount).padEnd("Sentinel".length)}  ${String(amount).padStart(width)}`;
+  return `${untrusted(key)}  ${tierOf(amount).padEnd("Sentinel".length)}  ${String(amount).padStart(width)}`;
 }
 
-function json({ provider_pubkey, amount, updated_at }: Omit<StakeRow, "updated_at"> & { updated_at: number | null }): string {
-  return JSON.stringify({ provider_pubkey, amount, tier: tierOf(amount), updated_at: updated_at === null ? null : new Date(updated_at).toISOString() });
+function jsonOf({ provider_pubkey, amount, updated_at }: Omit<StakeRow, "updated_at"> & { updated_at: number | null }): Record<string, unknown> {
+  return { provider_pubkey, amount, tier: tierOf(amount), updated_at: updated_at === null ? null : new Date(updated_at).toISOString() };
 }
 
 function day(ms: number): string {

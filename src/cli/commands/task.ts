@@ -1,10 +1,10 @@
 import { TaskType } from "../../protocol/job.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
-import { printResult } from "../result-print.ts";
+import { runJob } from "../result-print.ts";
 import { readRunOptions, RUN_ARGS } from "../run-option.ts";
-import { asking } from "../seeker.ts";
 import { standardInput } from "../standard-input.ts";
 
 /** `compute-router task`. */
@@ -17,9 +17,10 @@ export const task = command({
   },
   run: async (args) => {
     const type = TaskType.safeParse(args.type);
-    if (!type.success) throw new CliError(EXIT.usage, `there is no task "${args.type}", but ${TaskType.options.join(", ")}`);
+    if (!type.success)
+      throw new CliError(EXIT.usage, `there is no task "${args.type}"; one of ${TaskType.options.join(", ")}; see: ${ownCommand("task --help")}`);
     const options = readRunOptions(args);
-    const input = await standardInput(`compute-router task ${type.data} < FILE`);
-    printResult(await asking(args, (client) => client.run({ job_type: "TASK", task_type: type.data, input }, options)), args.json === true);
+    const input = await standardInput(`${ownCommand(`task ${type.data}`)} < FILE`);
+    await runJob(args, { job_type: "TASK", task_type: type.data, input }, options);
   },
 });

@@ -5,6 +5,7 @@ import { toHex } from "../../receipt/bytes.ts";
 import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import { placeOnce, readKeyFile } from "../../worker/node/key-file.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { rotateKeyFile } from "../../worker/node/key-rotation.ts";
 import { runningWorkers } from "../../worker/node/status-file.ts";
 import { shortKey } from "../../worker/node/status-line.ts";
@@ -13,8 +14,8 @@ import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { KEY_ARGS } from "../key-option.ts";
-import { print } from "../print.ts";
-import { isInteractive, prompting } from "../prompt.ts";
+import { print, printJson, printUntrusted } from "../print.ts";
+import { isInteractive, withPrompt } from "../prompt.ts";
 import { type WorkerPlan, workerPlan } from "../worker-plan.ts";
 
 const JSON_ARG = { type: "boolean", description: "Print JSON" } as const;
@@ -23,7 +24,7 @@ const path = command({
   name: "worker key path",
   description: "Print where the worker's key file is",
   args: KEY_ARGS,
-  run: (args) => print(workerPlan(args, []).keyFile),
+  run: (args) => printUntrusted(`${workerPlan(args, []).keyFile}\n`),
 });
 
 const show = command({
@@ -33,7 +34,7 @@ const show = command({
   run: (args) => {
     const { keyFile } = workerPlan(args, []);
     const { publicKey } = keyIn(keyFile);
-    if (args.json === true) return print(JSON.stringify({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), key_file: keyFile }));
+    if (args.json === true) return printJson({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), key_file: keyFile });
     // Alone on standard output, so that a script can take it.
     print(publicKey);
     process.stderr.write(`${fingerprintOf(publicKey)}\n`);
@@ -49,7 +50,8 @@ const exportKey = command({
     const text = toHex(key.secret);
     if (args.file === "-") return print(text);
     if (!placed(args.file, `${text}\n`)) throw new CliError(EXIT.usage, `${args.file} is there already; a key never replaces a file`);
-    print(`${shortKey(key.publicKey)} copied to ${args.file}, readable by you alone; to use it there: --key ${args.file}`);
+    const file = untrusted(args.file);
+    print(`${shortKey(key.publicKey)} copied to ${file}, readable by you alone; to use it there: --key ${file}`);
   },
 });
 
@@ -71,17 +73,15 @@ const rotate = command({
       throw new CliError(EXIT.key, "finished results are still to be handed in with this key: start the worker once more, or give them up with --force");
     if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");
     const { key, oldFile } = rotateKeyFile(plan.keyFile, old);
-    if (args.json === true)
-      return print(JSON.stringify({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile }));
-    print(
-      `new key ${shortKey(key.publicKey)} in ${plan.keyFile}\nold key ${shortKey(old.publicKey)} in ${oldFile}\nUsers who were paired with the old key have to pair again.`,
-    );
+    if (args.json === true) return printJson({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile });
+    print(`new key ${shortKey(key.publicKey)} in ${untrusted(plan.keyFile)}\nold key ${shortKey(old.publicKey)} in ${untrusted(oldFile)}`);
+    print("Users who were paired with the old key have to pair again.");
   },
 });
 
 async function agreed({ publicKey }: KeyPair): Promise<boolean> {
   if (!isInteractive()) throw new CliError(EXIT.usage, "a new key ends all pairings and the stake of the old one; to do it without being asked, say --yes");
-  return prompting(({ confirm }) => confirm(`The new key starts without the pairings and the stake of ${shortKey(publicKey)}. Go on?`, false));
+  return withPrompt(({ confirm }) => confirm(`The new key starts without the pairings and the stake of ${shortKey(publicKey)}. Go on?`, false));
 }
 
 function hasResults({ coordinators, folder }: WorkerPlan, { publicKey }: KeyPair): boolean {

@@ -1,12 +1,14 @@
 import { fingerprintOf } from "../../receipt/fingerprint.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { configFolder } from "../../worker/node/config-folder.ts";
+import { untrusted } from "../../worker/node/printable.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
 import { shortKey } from "../../worker/node/status-line.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { KEY_ARGS } from "../key-option.ts";
-import { print } from "../print.ts";
+import { print, printJson } from "../print.ts";
 
 /** A worker writes its status every 10 s at least. */
 const STALE_MS = 30_000;
@@ -14,14 +16,14 @@ const STALE_MS = 30_000;
 /** `compute-router worker status`. */
 export const workerStatus = command({
   name: "worker status",
-  description: "Say what the running workers of this configuration folder do; exit 0: all online, 6: some are not, 9: none runs",
+  description: "Say what the running workers of this configuration folder do; exit code 0: all are online, 6: some are not, 9: none runs",
   args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
   run: (args) => {
     const configDir = args["config-dir"];
     const folder = configFolder(configDir === undefined ? {} : { configDir });
     const reports = runningWorkers(folder);
-    if (args.json === true) print(JSON.stringify(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) }))));
-    if (reports.length === 0) throw new CliError(EXIT.notRunning, "no worker runs here; start one: compute-router worker start");
+    if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
+    if (reports.length === 0) throw new CliError(EXIT.notRunning, `no worker runs here; to start one: ${ownCommand("worker start")}`);
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
     if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
@@ -40,15 +42,17 @@ function reportText(report: StatusReport, now: number): string {
     ...(draining ? ["finishing"] : []),
     ...(now - Date.parse(report.updated_at) > STALE_MS ? [`stands still: it last said something ${duration(now - Date.parse(report.updated_at))} ago`] : []),
   ];
-  return [about.join("  "), `  ${fingerprintOf(provider_pubkey)}`, ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`)].join(
-    "\n",
-  );
+  return [
+    untrusted(about.join("  ")),
+    `  ${fingerprintOf(provider_pubkey)}`,
+    ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`),
+  ].join("\n");
 }
 
 function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, tokens }: StatusReport["coordinators"][number], now: number): string {
   const done = jobs.LLM_INFER.completed + jobs.TASK.completed;
   const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
-  return [
+  const parts = [
     `${state === "online" ? "●" : "○"} ${state}`,
     coordinator,
     ...(network === null ? [] : [network]),
@@ -57,7 +61,8 @@ function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, 
     ...(tokens > 0 ? [`${tokens} tokens`] : []),
     ...(job === null ? [] : [`working on ${job.job_type} for ${duration(now - Date.parse(job.started_at))}`]),
     ...(cause === null ? [] : [`(${cause})`]),
-  ].join("  ");
+  ];
+  return untrusted(parts.join("  "));
 }
 
 /** Milliseconds as the two largest units that matter. */

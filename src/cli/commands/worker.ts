@@ -1,4 +1,5 @@
 import { defineCommand } from "citty";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT } from "../exit-code.ts";
 import { WORKER_ARGS } from "../worker-args.ts";
@@ -25,7 +26,7 @@ export const worker = defineCommand({
     const at = rawArgs.findIndex((arg) => Object.hasOwn(subCommands, arg));
     const before = rawArgs[at - 1] ?? "";
     const isValue = before.startsWith("--") && !before.includes("=") && before !== "--tasks-only" && before !== "--json";
-    if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: compute-router worker ${rawArgs[at]} …`);
+    if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: ${ownCommand(`worker ${rawArgs[at]}`)} …`);
   },
   subCommands,
 });

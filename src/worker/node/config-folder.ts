@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 
 /** What decides where the configuration lives. */
 export type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
@@ -19,7 +19,29 @@ export function configFolder({ configDir, env = process.env, platform = process.
   return join(home, ".config", "compute-router");
 }
 
-/** Makes the folder, for its owner only, if it is not there. */
+/** Makes the folder and those above it, for their owner only, if they are not there. Throws the system's error. */
 export function makeFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Not `recursive: true`: where the parent is there but takes no folder and says ENOENT, as /proc does, Node tries again for ever.
+  const missing: string[] = [];
+  for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
+  for (const at of missing) {
+    try {
+      mkdirSync(at, { mode: 0o700 });
+    } catch (error) {
+      // Another process was faster.
+      if (!existsSync(at)) throw error;
+    }
+  }
+}
+
+/** Writes a file of one owner in one step: it has the old content or the new one, and a write that fails leaves nothing behind. Throws the system's error. */
+export function replaceFile(file: string, content: string): void {
+  const draft = `${file}.new`;
+  try {
+    writeFileSync(draft, content, { mode: 0o600 });
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }

@@ -3,6 +3,7 @@ import type { KeyPair } from "../../receipt/ed25519.ts";
 import type { Found } from "../runtimes/probe.ts";
 import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
 import { ENGINE } from "../tasks/engine.ts";
+import { ReasonedSocket } from "./connect-reason.ts";
 import { ResultFile } from "./result-file.ts";
 import { RuntimeShare } from "./runtime-share.ts";
 import { type RuntimeNote, RuntimeWatch } from "./runtime-watch.ts";
@@ -103,7 +104,7 @@ export class DesktopWorker {
     const execute = createExecutor({ task: tasks.run, llm: () => (watch?.runtime === undefined ? undefined : watch) });
     const session = new WorkerSession({
       url,
-      WebSocket: this.#options.WebSocket ?? globalThis.WebSocket,
+      WebSocket: this.#options.WebSocket ?? ReasonedSocket,
       signer: seedSigner(key),
       profile: this.#profile(),
       shelf: new ResultFile(join(folder, `worker-${workerId(url, key.publicKey)}.results.json`)),

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolder } from "./config-folder.ts";
 import { isRunning, processTag, readProcessTag, thisProcess } from "./process-id.ts";
 
 /** A lock that was taken, or the process that has it (null: it keeps changing hands). */
@@ -17,7 +18,7 @@ const PAUSE_MS = 25;
  * nothing to race for.
  */
 export function takeFileLock(folder: string, name: string): FileLock {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   let holder: number | null = null;
   for (let tries = 0; tries < TRIES; tries++) {
     const claim = `${name}.${processTag(thisProcess())}.${randomBytes(6).toString("hex")}.lock`;

@@ -3,6 +3,7 @@ import { linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs
 import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
 import { type KeyPair, keyPair } from "../../receipt/ed25519.ts";
+import { ownCommand } from "./command-name.ts";
 import { makeFolder } from "./config-folder.ts";
 
 /** A key file, read. `message` says what to do about one that cannot be used. */
@@ -26,7 +27,7 @@ export function readKeyFile(file: string): KeyReading {
     text = readFileSync(file, "utf8");
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; \`compute-router worker\` makes one` };
+    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; to make one: ${ownCommand("worker init")}` };
     return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
   }
   const seed = fromHex(text.trim().toLowerCase());
@@ -51,8 +52,8 @@ export function readOrMakeKeyFile(file: string): KeyReading {
 /** Makes a file of one owner with this content; false if there is one already. It is never there half written. */
 export function placeOnce(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
-  writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
   try {
+    writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
     // Unlike a rename, a link never replaces what is there.
     linkSync(draft, file);
     return true;
@@ -62,6 +63,7 @@ export function placeOnce(file: string, content: string): boolean {
     if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
     return createExclusive(file, content);
   } finally {
+    // After a write that failed too: a disk that is full leaves a file without content.
     rmSync(draft, { force: true });
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { linkSync, renameSync, writeFileSync } from "node:fs";
+import { linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { toHex } from "../../receipt/bytes.ts";
 import { type KeyPair, keyPair } from "../../receipt/ed25519.ts";
 
@@ -11,8 +11,13 @@ export function rotateKeyFile(file: string, old: KeyPair): Rotation {
   const oldFile = `${file}.${old.publicKey.slice(0, 16)}`;
   const seed = new Uint8Array(randomBytes(32));
   const draft = `${file}.${randomUUID()}`;
-  writeFileSync(draft, `${toHex(seed)}\n`, { mode: 0o600, flag: "wx" });
-  linkSync(file, oldFile);
-  renameSync(draft, file);
+  try {
+    writeFileSync(draft, `${toHex(seed)}\n`, { mode: 0o600, flag: "wx" });
+    linkSync(file, oldFile);
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
   return { key: keyPair(seed), oldFile };
 }

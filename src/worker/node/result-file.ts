@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import * as z from "zod";
 import { type KeptResult, type ResultShelf, withinBounds } from "../session/index.ts";
+import { replaceFile } from "./config-folder.ts";
 
 const Content = z.object({
   version: z.literal(1),
@@ -30,8 +31,6 @@ export class ResultFile implements ResultShelf {
   save(results: readonly KeptResult[]): void {
     if (results.length === 0) return rmSync(this.#file, { force: true });
     // One process has the lock, so one name for the draft is enough and nothing piles up.
-    const draft = `${this.#file}.new`;
-    writeFileSync(draft, JSON.stringify({ version: 1, results }), { mode: 0o600 });
-    renameSync(draft, this.#file);
+    replaceFile(this.#file, JSON.stringify({ version: 1, results }));
   }
 }

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
+import { replaceFile } from "./config-folder.ts";
 import { isRunning, processTag, readProcessTag, thisProcess } from "./process-id.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
@@ -21,6 +22,8 @@ export const StatusReport = z.object({
   coordinators: z.array(
     z.object({
       coordinator: z.string(),
+      /** Where its socket is; a worker of an older version does not say. */
+      url: z.string().optional(),
       state: z.enum(["connecting", "online", "offline", "stopped"]),
       cause: z.string().nullable(),
       network: z.string().nullable(),
@@ -37,7 +40,16 @@ export const StatusReport = z.object({
 export type StatusReport = z.infer<typeof StatusReport>;
 
 /** What a report says besides the status. Times are the wall clock in ms since the epoch. */
-export type ReportAbout = { pid: number; startedAt: number; now: number; publicKey: string; name: string | null; metrics: string | null };
+export type ReportAbout = {
+  pid: number;
+  startedAt: number;
+  now: number;
+  publicKey: string;
+  name: string | null;
+  metrics: string | null;
+  /** Socket URLs of the coordinators, in the order of the links. */
+  urls: readonly string[];
+};
 
 /** The status as others read it. */
 export function statusReport({ draining, llm, links }: WorkerStatus, about: ReportAbout): StatusReport {
@@ -51,8 +63,9 @@ export function statusReport({ draining, llm, links }: WorkerStatus, about: Repo
     metrics: about.metrics,
     draining,
     llm,
-    coordinators: links.map(({ coordinator, link, cause, network, tier, authenticated, reconnects, job, jobs, tokens }) => ({
+    coordinators: links.map(({ coordinator, link, cause, network, tier, authenticated, reconnects, job, jobs, tokens }, index) => ({
       coordinator,
+      url: about.urls[index],
       state: link,
       cause,
       network,
@@ -81,8 +94,7 @@ export class StatusFile {
   /** A disk that takes nothing costs the worker its status, not its work. */
   write(report: StatusReport): void {
     try {
-      writeFileSync(`${this.#file}.new`, `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 });
-      renameSync(`${this.#file}.new`, this.#file);
+      replaceFile(this.#file, `${JSON.stringify(report, null, 2)}\n`);
     } catch {
       this.remove();
     }

@@ -1,4 +1,4 @@
-import { printable } from "./printable.ts";
+import { untrusted } from "./printable.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
 
 /** What the lines need besides the status. `now` is the wall clock in ms since the epoch. */
@@ -86,7 +86,7 @@ function marked(link: LinkStatus, status: WorkerStatus, parts: string[], { color
 
 /** The network is in the coordinator's words, the model in the runtime's. */
 function cut(text: string, columns: number): string {
-  const characters = [...printable(text)];
+  const characters = [...untrusted(text)];
   return characters.length > columns ? `${characters.slice(0, Math.max(0, columns - 1)).join("")}…` : characters.join("");
 }
 

@@ -19,7 +19,10 @@ export class ThreadedTasks {
   /** The output of a task. Rejects when the task does, when the thread dies, and when it is aborted. One at a time. */
   readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
     const thread = (this.#thread ??= this.#spawn());
-    const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+    let resolve: (output: Record<string, unknown>) => void = () => {};
+    let reject: (error: unknown) => void = () => {};
+    // Not Promise.withResolvers: `worker doctor` runs on Node 20 too.
+    const promise = new Promise<Record<string, unknown>>((...settle) => ([resolve, reject] = settle));
     const onAnswer = (answer: TaskAnswer) => (answer.ok ? resolve(answer.output) : reject(Object.assign(new Error("the task failed"), { name: answer.name })));
     const onDeath = (cause: unknown) => reject(new Error("the task thread died", { cause }));
     const onAbort = () => {

@@ -1,10 +1,11 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { makeFolder } from "./config-folder.ts";
+import { ownCommand } from "./command-name.ts";
+import { makeFolder, replaceFile } from "./config-folder.ts";
 
-const Url = z.string().refine((text) => /^wss?:$/.test(URL.parse(text)?.protocol ?? ""), "must be a ws: or wss: URL");
+const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 
 /** The settings that `compute-router worker init` writes and `worker start` reads. No secrets: the key is in a file of its own. */
 export const WorkerConfig = z.strictObject({
@@ -47,7 +48,7 @@ export function readConfig(file: string): ConfigReading {
   try {
     json = JSON.parse(text);
   } catch {
-    return { ok: false, message: `${file} is not JSON; mend it, or write it anew with: compute-router worker init` };
+    return { ok: false, message: `${file} is not JSON; correct it, or delete it and run: ${ownCommand("worker init")}` };
   }
   const parsed = WorkerConfig.safeParse(json);
   if (parsed.success) return { ok: true, config: parsed.data };
@@ -55,13 +56,12 @@ export function readConfig(file: string): ConfigReading {
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
   return {
     ok: false,
-    message: `${file} is not understood: ${where}${issue?.message ?? "unknown error"}; mend it, or write it anew with: compute-router worker init`,
+    message: `${file} is not understood: ${where}${issue?.message ?? "unknown error"}; correct it, or delete it and run: ${ownCommand("worker init")}`,
   };
 }
 
 /** Writes it in one step. Throws the system's error. */
 export function writeConfig(file: string, config: WorkerConfig): void {
   makeFolder(dirname(file));
-  writeFileSync(`${file}.new`, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
+  replaceFile(file, `${JSON.stringify(config, null, 2)}\n`);
 }

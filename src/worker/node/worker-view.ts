@@ -1,5 +1,6 @@
 import type { WorkerNote } from "./desktop-worker.ts";
-import { printable } from "./printable.ts";
+import { ownCommand } from "./command-name.ts";
+import { untrusted } from "./printable.ts";
 import { type StatusFrame, statusLines } from "./status-line.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
@@ -40,20 +41,28 @@ export function jsonView(out: Out, time: () => string): WorkerView {
   };
 }
 
-/** Status lines, drawn again in place, and above them what a person should know. */
-export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame): WorkerView {
+/**
+ * Status lines, drawn again in place, and above them what a person should know. `check` is the command that finds out what is wrong with a
+ * coordinator that cannot be reached.
+ */
+export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame, check: string = ownCommand("worker doctor")): WorkerView {
   let status = first;
+  /** Why each coordinator is away; a worker tries again every few seconds, and the same reason is told once. */
+  const causes = new Map<string, string>();
   let drawn = 0;
   const erase = () => `\r${drawn > 1 ? `\u001B[${drawn - 1}A` : ""}\u001B[J`;
   const show = (line: string | null) => {
     const lines = statusLines(status, frame());
-    out.write(`${erase()}${line === null ? "" : `${printable(line)}\n`}${lines.join("\n")}`);
+    out.write(`${erase()}${line === null ? "" : `${untrusted(line)}\n`}${lines.join("\n")}`);
     drawn = lines.length;
   };
   return {
     note: (note, next) => {
       // Every coordinator is left at once: said once is enough.
-      const line = note.type === "draining" && status.draining ? null : sentence(note);
+      const isKnown = (note.type === "draining" && status.draining) || (note.type === "offline" && causes.get(note.coordinator) === note.cause);
+      const line = isKnown ? null : sentence(note, check);
+      if (note.type === "offline") causes.set(note.coordinator, note.cause);
+      if (note.type === "online") causes.delete(note.coordinator);
       status = next;
       const named = "coordinator" in note && note.type !== "draining" && next.links.length > 1;
       show(line !== null && named ? `${note.coordinator}: ${line}` : line);
@@ -67,10 +76,11 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
 }
 
 /** The notes that deserve a line of their own. */
-function sentence(note: WorkerNote): string | null {
+function sentence(note: WorkerNote, check: string): string | null {
   switch (note.type) {
     case "offline":
-      return `offline: ${note.cause}${note.code === null ? "" : ` (${note.code})`}; trying again in ${(note.retry_in_ms / 1000).toFixed(1)} s`;
+      // 1006 stands for a connection that ended without a code [RFC 6455].
+      return `offline: ${note.cause}${note.code === null || note.code === 1006 ? "" : ` (${note.code})`}; trying again. To check: ${check}`;
     case "tier":
       return `tier: ${note.tier}${note.tier === "Open" ? "; FAST jobs go to others" : ""}`;
     case "runtime_ready":
@@ -100,5 +110,5 @@ function sentence(note: WorkerNote): string | null {
 }
 
 function clockHint(error: string | null): string {
-  return error === "invalid_receipt" ? "; is this machine's clock right? `compute-router worker doctor` tells" : "";
+  return error === "invalid_receipt" ? `; is this machine's clock right? To check: ${ownCommand("worker doctor")}` : "";
 }

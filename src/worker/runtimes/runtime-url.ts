@@ -25,7 +25,8 @@ export function baseUrlOfOllamaHost(text: string): string | undefined {
 function parse(text: string): URL | undefined {
   const trimmed = text.trim();
   const withHost = trimmed.startsWith(":") ? `127.0.0.1${trimmed}` : trimmed;
-  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`);
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`;
+  const url = URL.canParse(whole) ? new URL(whole) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return undefined;
   return url;
 }

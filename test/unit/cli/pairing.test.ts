@@ -13,7 +13,7 @@ import { isLocalAddress } from "../../../src/sdk/local-address.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
 import { runCli } from "../worker/support/cli-process.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
-import { hasScript, terminal } from "./support/terminal.ts";
+import { hasScript, Screen, terminal } from "./support/terminal.ts";
 
 const WORDS = fingerprintOf(WORKER.publicKey);
 const ESCAPE = "\u001B";
@@ -33,12 +33,8 @@ function claimedAtOnce(router: RouterServer): Fault {
   };
 }
 
-/** Reads a QR code off a terminal, as a camera would, with a reader that has nothing to do with the writer. */
-function scan(said: string): string | undefined {
-  const rows = said
-    .split(/\r?\n/)
-    .flatMap((line) => line.split("48;5;231m")[1]?.split(`${ESCAPE}[0m`)[0] ?? [])
-    .flatMap((line) => [[...line].map((cell) => "█▀".includes(cell)), [...line].map((cell) => "█▄".includes(cell))]);
+/** Reads a QR code off a screen, as a camera would, with a reader that has nothing to do with the writer. */
+function scan({ pixels: rows }: Screen): string | undefined {
   const scale = 4;
   const [width, height] = [(rows[0]?.length ?? 0) * scale, rows.length * scale];
   const pixels = new Uint8ClampedArray(width * height * 4).fill(255);
@@ -66,7 +62,7 @@ describe("what is shown of a code", () => {
   it.each(["http://127.0.0.1:4010/worker?code=A1B2C3", `https://${"compute-router.".repeat(4)}example/worker?code=000000`])(
     "a QR code of %s that a reader reads",
     (url) => {
-      expect(scan(qrLines(url).join("\n"))).toBe(url);
+      expect(scan(new Screen({ columns: 80, rows: 50 }).write(qrLines(url).join("\r\n")))).toBe(url);
     },
   );
 
@@ -76,7 +72,7 @@ describe("what is shown of a code", () => {
     [64, false, true],
     [20, false, false],
   ])("on a terminal of %i columns nothing is broken into two lines: letters %s, QR code %s", (columns, hasLetters, hasQr) => {
-    const lines = offerLines({ code: "A1B2C3", expiresAt: new Date(0), workerUrl: "https://r.example/worker?code=A1B2C3" }, { color: true, columns });
+    const lines = offerLines({ code: "A1B2C3", expiresAt: new Date(0), workerUrl: "https://r.example/worker?code=A1B2C3" }, { color: true, columns, rows: 60 });
     const drawn = lines.filter((line) => /[█▀▄]/.test(line)).map((line) => stripVTControlCharacters(line));
     for (const line of drawn) expect(line.length).toBeLessThanOrEqual(columns);
     expect([lines.join("\n").includes("████████"), lines.join("\n").includes("48;5;231m")]).toEqual([hasLetters, hasQr]);
@@ -113,7 +109,7 @@ describe("pair create", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(
       new RegExp(
-        `^A00000\nvalid until 20\\S+Z\non the worker's machine: compute-router worker pair A00000\nphone or browser: +${router.url}/worker\\?code=A00000\n`,
+        `^A00000\nvalid until 20\\S+Z\non the worker's machine: npx compute-router worker pair A00000\nphone or browser: +${router.url}/worker\\?code=A00000\n`,
       ),
     );
     expect(stdout).not.toContain(ESCAPE);
@@ -148,15 +144,28 @@ describe("pair create", () => {
       router.fail("GET /v1/trust/list", (...fault) => {
         proceed = () => void claimedAtOnce(router)(...fault);
       });
-      const { says, said, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url]);
+      const { says, said, screen, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url]);
       await says("expires in 60:00");
-      for (const line of bigText("A00000")) expect(said()).toContain(line);
-      expect(scan(said())).toBe(`${router.url}/worker?code=A00000`);
-      expect(said()).toContain("only on this machine");
+      for (const line of bigText("A00000")) expect(screen().text).toContain(line.trimEnd());
+      expect(screen().lines[0]).toBe("");
+      expect(scan(screen())).toBe(`${router.url}/worker?code=A00000`);
+      expect(screen().text).toContain("for this machine only");
       await says("expires in 59:58");
       proceed();
       expect(await exited).toBe(0);
       expect(said()).toContain(`paired with worker ${WORDS} (key ${WORKER.publicKey.slice(0, 4)}…`);
+    });
+
+    it.each([
+      { columns: 80, rows: 24 },
+      { columns: 120, rows: 30 },
+    ])("$columns × $rows: the code and its QR code are on the screen together, whole", async (size) => {
+      const router = await RouterServer.start();
+      const { says, screen } = terminal(["pair", "create", "--user", "u", "--url", router.url], {}, size);
+      await says("expires in");
+      expect(scan(screen())).toBe(`${router.url}/worker?code=A00000`);
+      expect(screen().text).toContain("npx compute-router worker pair A00000");
+      expect(screen().text).toMatch(size.rows === 24 ? /^ {2}A 0 0 0 0 0$/m : /██/);
     });
 
     it("Ctrl-C leaves the code valid, and says so (130)", async () => {

@@ -87,7 +87,7 @@ describe("worker init", () => {
 
   it("options before the command are refused, not dropped", async () => {
     const { code, stderr } = await runCli(["worker", "--url", NOBODY, "start"]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("say options after the command: compute-router worker start") });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("say options after the command: npx compute-router worker start") });
   });
 });
 
@@ -143,7 +143,7 @@ describe("worker doctor", () => {
     const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached\n +→ is the address right/m);
-    expect(stdout).toMatch(/^! key +none at .* yet\n +→ compute-router worker init/m);
+    expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start makes one, or now: npx compute-router worker init\n/m);
     expect(stdout).not.toContain("\u001B");
   });
 });

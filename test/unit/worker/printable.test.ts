@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { print } from "../../../src/cli/print.ts";
+import { print, printJson, printUntrusted } from "../../../src/cli/print.ts";
 import { printStream } from "../../../src/cli/stream-print.ts";
 import type { JobEvent } from "../../../src/sdk/index.ts";
-import { printable } from "../../../src/worker/node/printable.ts";
+import { printable, untrusted } from "../../../src/worker/node/printable.ts";
 import { statusLines } from "../../../src/worker/node/status-line.ts";
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
@@ -29,12 +29,30 @@ describe("text of strangers", () => {
     expect(printable(text)).toBe(text);
   });
 
-  it("is printed so on a terminal, and as it is into a pipe", () => {
+  it("as a part of a line keeps no line end either, and no mark that turns the text around", () => {
+    expect(untrusted("a\r\n✓ all is well\tb")).toBe("a\\u000d\\u000a✓ all is well\\u0009b");
+    for (const mark of "\u2028\u2029\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u0085") {
+      const written = `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
+      expect([untrusted(mark), printable(mark)]).toEqual([written, written]);
+    }
+  });
+
+  it("is printed so on a terminal, and as it is into a pipe; our own text is printed as it is", () => {
+    const [terminal, pipe, own] = [out(true), out(false), out(true)];
+    printUntrusted(HOSTILE, terminal);
+    printUntrusted(HOSTILE, pipe);
+    print("\u001b[32m✓\u001b[39m", own);
+    expect([terminal.text, pipe.text, own.text]).toEqual([printable(HOSTILE), HOSTILE, "\u001b[32m✓\u001b[39m\n"]);
+  });
+
+  it("in JSON on a terminal is still the same JSON", () => {
     const [terminal, pipe] = [out(true), out(false)];
-    print(HOSTILE, terminal);
-    print(HOSTILE, pipe);
-    expect(terminal.text).toBe(`${printable(HOSTILE)}\n`);
-    expect(pipe.text).toBe(`${HOSTILE}\n`);
+    const value = { text: `${HOSTILE}\u2028\u202e\n"\\u001b`, "\u009b": [null, 1] };
+    printJson(value, terminal);
+    printJson(value, pipe);
+    expect(pipe.text).toBe(`${JSON.stringify(value)}\n`);
+    expect(JSON.parse(terminal.text)).toEqual(value);
+    expect(terminal.text.trimEnd()).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);
   });
 
   it("is printed so, too, as it streams in", async () => {

@@ -1,0 +1,68 @@
+// The one place that decides how hints name this program: as the reader of the hint can call it from where they stand.
+import { existsSync, realpathSync } from "node:fs";
+import { delimiter, dirname, join, relative, sep } from "node:path";
+import { packageRoot } from "../runtimes/package-root.ts";
+
+/** What decides it. */
+export type CommandPlace = { cwd?: string; path?: string; platform?: NodeJS.Platform; root?: string; main?: string };
+
+const NAME = "compute-router";
+
+let found: string | undefined;
+
+/** A command line of this program for a hint: `words` after the program's name, as `compute-router worker init`. */
+export function ownCommand(words: string): string {
+  found ??= programName();
+  return `${found} ${words}`;
+}
+
+/**
+ * How this program is called here: `compute-router` if it is installed globally, `npx compute-router` in a clone or in a project that has it,
+ * else `node` and its file. Never an `npx` that would fetch a package of that name from elsewhere.
+ */
+export function programName({
+  cwd = process.cwd(),
+  path = process.env["PATH"] ?? "",
+  platform = process.platform,
+  root = packageRoot(),
+  main = process.argv[1] ?? join(root, "dist", "cli", "main.js"),
+}: CommandPlace = {}): string {
+  const package_ = real(root);
+  const isOurs = (file: string): boolean => {
+    // On Windows npm writes a script instead of a link.
+    if (platform === "win32") return existsSync(`${file}.cmd`);
+    return existsSync(file) && real(file).startsWith(`${package_}${sep}`);
+  };
+  // npm and npx put these folders in front of the PATH of what they start; the reader's shell does not have them.
+  const folders = path.split(delimiter).filter((folder) => folder !== "" && !folder.endsWith(join("node_modules", ".bin")));
+  if (folders.some((folder) => isOurs(join(folder, NAME)))) return NAME;
+  const project = projectOf(cwd);
+  if (project !== null) {
+    const isClone = real(project) === package_ && existsSync(join(package_, "dist", "cli", "main.js"));
+    if (isClone || isOurs(join(project, "node_modules", ".bin", NAME))) return `npx ${NAME}`;
+  }
+  const near = relative(cwd, main);
+  const file = near.startsWith("..") || near === "" ? main : near;
+  return `node ${shellWord(file)}`;
+}
+
+/** A word as a shell takes it, quoted if it has to be. */
+export function shellWord(word: string): string {
+  return /^[\w./\\:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The folder whose programs npx starts: the nearest one upwards with a package.json or node_modules. */
+function projectOf(cwd: string): string | null {
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "package.json")) || existsSync(join(folder, "node_modules"))) return folder;
+    if (folder === dirname(folder)) return null;
+  }
+}
+
+function real(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return file;
+  }
+}

@@ -1,0 +1,97 @@
+// Why a coordinator cannot be reached, in words. Node's WebSocket keeps its cause to itself (the error event of Node 24 has an empty message), but
+// its HTTP client publishes each failed request on a diagnostics channel, with the system's own error.
+import { subscribe } from "node:diagnostics_channel";
+import type { Socket } from "../session/index.ts";
+
+/** What went wrong, and the code of the system or of TLS in brackets. A code that is not known stands for itself. */
+export function reasonOf(error: unknown): string | null {
+  const code = codeIn(error);
+  if (code === null) return null;
+  return `${WORDS[code] ?? (/SSL|TLS|CERT/.test(code) ? "the TLS connection failed" : "the connection failed")} (${code})`;
+}
+
+const UNTRUSTED = "its TLS certificate is not signed by an authority that this machine trusts";
+const NO_ROUTE = "there is no way through the network to it";
+const NO_ANSWER = "it does not answer";
+const CUT = "it ended the connection without an answer";
+const NO_TLS = "it does not speak TLS: ws: or http: instead of wss: or https:?";
+
+const WORDS: Record<string, string> = {
+  ENOTFOUND: "no host has that name",
+  EAI_AGAIN: "the name service does not answer: is this machine online?",
+  ECONNREFUSED: "nothing listens there",
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
+  ETIMEDOUT: NO_ANSWER,
+  UND_ERR_CONNECT_TIMEOUT: NO_ANSWER,
+  UND_ERR_HEADERS_TIMEOUT: NO_ANSWER,
+  ECONNRESET: CUT,
+  UND_ERR_SOCKET: CUT,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  CERT_HAS_EXPIRED: "its TLS certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its TLS certificate is for another host",
+};
+
+/** The code of an error or of what caused it. */
+function codeIn(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  return "code" in error && typeof error.code === "string" ? error.code : codeIn(error.cause);
+}
+
+/** The newest failure of a WebSocket's opening request, by origin. */
+const failures = new Map<string, string>();
+let listening = false;
+
+function listen(): void {
+  if (listening) return;
+  listening = true;
+  subscribe("undici:request:error", (message) => {
+    const { request, error } = message as { request?: { origin?: unknown; upgrade?: unknown }; error?: unknown };
+    const reason = reasonOf(error);
+    if (request?.upgrade === "websocket" && reason !== null) failures.set(String(request.origin), reason);
+  });
+  subscribe("undici:request:headers", (message) => {
+    const { request, response } = message as { request?: { origin?: unknown; upgrade?: unknown }; response?: { statusCode?: unknown } };
+    if (request?.upgrade !== "websocket" || response?.statusCode === 101) return;
+    failures.set(String(request.origin), `it answers HTTP ${String(response?.statusCode)} instead of opening a WebSocket`);
+  });
+}
+
+/** The WebSocket of this Node, whose `close` says why it could not be opened. */
+export class ReasonedSocket implements Socket {
+  readonly #socket: WebSocket;
+  readonly #origin: string;
+  #opened = false;
+
+  constructor(url: string) {
+    listen();
+    const { protocol, host } = new URL(url);
+    this.#origin = `${protocol === "wss:" ? "https" : "http"}://${host}`;
+    failures.delete(this.#origin);
+    this.#socket = new WebSocket(url);
+    this.#socket.addEventListener("open", () => (this.#opened = true));
+  }
+
+  send(text: string): void {
+    this.#socket.send(text);
+  }
+
+  close(code?: number, reason?: string): void {
+    this.#socket.close(code, reason);
+  }
+
+  addEventListener(type: "open" | "message" | "close" | "error", listener: (event: { data?: unknown; code?: number; reason?: string }) => void): void {
+    if (type !== "close") this.#socket.addEventListener(type, listener as (event: unknown) => void);
+    else this.#socket.addEventListener("close", ({ code, reason }) => listener({ code, reason: reason === "" ? this.#why() : reason }));
+  }
+
+  /** Empty for a connection that was open once: then it was lost, and there is nothing to add. */
+  #why(): string {
+    return this.#opened ? "" : `no connection: ${failures.get(this.#origin) ?? "the address does not take WebSockets"}`;
+  }
+}
