@@ -85,6 +85,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const { base } = coordinatorUrls(args.url);
   const because = (exit: CliError["exit"], message: string) => new CliError(exit, message, { cause: error });
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
+  if (error instanceof RouterConnectionError && error.reason === "timeout") return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
     return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or say --url`);
   if (error instanceof NoTrustedWorkerError) {

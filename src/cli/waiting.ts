@@ -33,12 +33,14 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
   let jobId: string | null = null;
   let state = "sending the job";
   let isLive = out.isTTY === true;
+  let hasText = false;
   const draw = () => {
     const seconds = Math.floor((Date.now() - started) / SECOND_MS);
     if (isLive) out.write(`\r\u001B[K${state}${seconds > 0 ? ` … ${seconds} s` : " …"}`);
   };
-  const clear = () => {
+  const hide = () => {
     if (isLive) out.write("\r\u001B[K");
+    isLive = false;
   };
   const ticking = setInterval(draw, SECOND_MS);
   const onSignal = () => ending.abort();
@@ -59,22 +61,23 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
       },
       isIn: (status) => change(STATES[status]),
       begins: () => {
-        clear();
-        isLive = false;
+        hide();
+        hasText = true;
       },
     });
   } catch (error) {
     if (!ending.signal.aborted) throw error;
-    clear();
+    hide();
+    if (hasText) out.write("\n");
     printError(
       jobId === null
-        ? "\nstopped before the coordinator confirmed the job; it may have the job all the same"
-        : `\njob ${jobId} goes on; to see its result: ${ownCommand(`job ${jobId}${urlHint(url)}`)}`,
+        ? "stopped before the coordinator confirmed the job; it may have the job all the same"
+        : `job ${jobId} goes on. To see its result:\n${ownCommand(`job ${jobId}${urlHint(url)}`)}`,
     );
     process.exitCode = 130;
     return undefined;
   } finally {
-    clear();
+    hide();
     clearInterval(ticking);
     process.off("SIGINT", onSignal);
   }

@@ -4,7 +4,7 @@ import { fingerprintOf } from "../receipt/fingerprint.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { configFolder, makeFolder } from "../worker/node/config-folder.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
-import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
+import { codeOf, readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder } from "../worker/node/llm-finder.ts";
 import { type MetricsServer, serveMetrics } from "../worker/node/metrics-server.ts";
 import { metricsText } from "../worker/node/metrics-text.ts";
@@ -33,7 +33,11 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const reading = readOrMakeKeyFile(keyFile);
   if (!reading.ok) throw new CliError(EXIT.key, reading.message);
   const { key } = reading;
-  makeFolder(folder);
+  try {
+    makeFolder(folder);
+  } catch (error) {
+    throw new CliError(EXIT.key, `cannot write to ${folder} (${codeOf(error)}); use --config-dir DIR`, { cause: error });
+  }
   const release = lockAll(plan, key);
   const startedAt = Date.now();
   let status = firstStatus(coordinators.map(({ url }) => coordinatorName(url)));

@@ -1,4 +1,7 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
@@ -78,6 +81,29 @@ describe("npm run dev", () => {
     const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "EVM_PAY_TO=nobody");
     expect(await child.exited).toBe(1);
     expect(child.lines.join("\n")).toContain("EVM_PAY_TO");
+    // Once, however often it is asked before it is given up.
+    expect(child.lines.filter((line) => line.includes("invalid_setting"))).toHaveLength(1);
+  });
+
+  it("warns of a setting that no coordinator knows, and names the one that was meant", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const address = taken.address();
+    const port = address !== null && typeof address === "object" ? address.port : 0;
+    // The port is taken, so nothing starts: the warning comes first.
+    const child = dev("evm", "--port", String(port), "--var", "TESTNET_MOD=true", "--var", "COLOUR=red", "--var", "STAKE_SOURCE=none");
+    expect(await child.exited).toBe(1);
+    expect(child.lines.slice(0, -1)).toEqual([
+      "--var TESTNET_MOD: the coordinator does not know this setting; did you mean TESTNET_MODE?",
+      "--var COLOUR: the coordinator does not know this setting; docs/operations.md lists the settings",
+    ]);
+    taken.close();
+  });
+
+  it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once with one line", async () => {
+    const child = dev("evm", "--port", String(await freePort()), "--state", "/proc/nope");
+    expect(await child.exited).toBe(1);
+    expect(child.lines).toEqual([expect.stringMatching(/^cannot write to \/proc\/nope: ENOENT/)]);
   });
 
   it.each([

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startChild } from "../../scripts/child.ts";
@@ -40,6 +41,14 @@ describe("npm start", () => {
     process.kill(child.pid, "SIGINT");
     expect(await child.exited, text()).toBe(0);
     expect(stillRunning(children)).toEqual([]);
+  });
+
+  it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once, and says so", async () => {
+    const [evm, svm] = [await freePort(), await freePort()];
+    const args = ["--evm-port", String(evm), "--svm-port", String(svm), "--state", "/proc/nope"];
+    const child = startChild([join(ROOT, "scripts", "start.ts"), ...args], { cwd: ROOT });
+    expect(await child.exited).toBe(1);
+    expect(child.lines.filter((line) => line.startsWith("cannot write to /proc/nope"))).toHaveLength(1);
   });
 
   it("says which port is taken, and starts nothing", async () => {

@@ -45,7 +45,7 @@ export function readOrMakeKeyFile(file: string): KeyReading {
     makeFolder(dirname(file));
     return placeOnce(file, `${toHex(seed)}\n`) ? { ok: true, key: keyPair(seed), made: true } : readKeyFile(file);
   } catch (error) {
-    return { ok: false, reason: "unreadable", message: `cannot make the key file ${file} (${codeOf(error)}); say --key FILE or --config-dir DIR` };
+    return { ok: false, reason: "unreadable", message: `cannot make the key file ${file} (${codeOf(error)}); use --key FILE or --config-dir DIR` };
   }
 }
 

@@ -66,6 +66,7 @@ describe("compute-router", () => {
       "stake set",
       "stake list",
       "stake show",
+      "user",
     ];
     const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
     for (const { name, code, stdout } of helps) {

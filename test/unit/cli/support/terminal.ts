@@ -22,15 +22,11 @@ export type Terminal = {
 export type Size = { columns: number; rows: number };
 
 /** Runs `compute-router` on a terminal of its own. */
-export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, size: Size = { columns: 120, rows: 50 }): Terminal {
-  return terminalOf(`exec ${[process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ")}`, env, size);
-}
-
-/** Runs a line of shell on a terminal of its own. `$CLI` is this program. */
-export function terminalOf(line: string, env: NodeJS.ProcessEnv = {}, { columns, rows }: Size = { columns: 120, rows: 50 }): Terminal {
-  const child = spawn("script", ["-qefc", `stty cols ${columns} rows ${rows}; ${line}`, "/dev/null"], {
+export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, { columns, rows }: Size = { columns: 120, rows: 50 }): Terminal {
+  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn("script", ["-qefc", `stty cols ${columns} rows ${rows}; exec ${command}`, "/dev/null"], {
     stdio: ["pipe", "pipe", "inherit"],
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TERM: "xterm", CLI: `${process.execPath} ${MAIN}`, ...env },
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TERM: "xterm", ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   let said = "";
@@ -77,17 +73,21 @@ export class Screen {
 
   /** The lines that can be seen, the last `rows` of all. */
   get lines(): string[] {
-    return this.#visible.map((cells) => Array.from(cells, (cell) => (cell ?? BLANK).text).join("").trimEnd());
+    return this.#visible.map((cells) =>
+      Array.from(cells, (cell) => (cell ?? BLANK).text)
+        .join("")
+        .trimEnd(),
+    );
   }
 
   get text(): string {
-    return this.lines.join("\n");
+    return this.lines.join("\n").trimEnd();
   }
 
   /** The styles of a text where it stands first. */
   styleOf(text: string): string | undefined {
     const row = this.lines.findIndex((line) => line.includes(text));
-    return this.#visible[row]?.[[...(this.lines[row] ?? "").split(text)[0] ?? ""].length]?.style;
+    return this.#visible[row]?.[[...((this.lines[row] ?? "").split(text)[0] ?? "")].length]?.style;
   }
 
   /** The screen as black (true) and white pixels, two of them one above the other in each place; what has no color of its own is a dark terminal. */

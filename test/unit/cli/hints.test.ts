@@ -1,0 +1,95 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
+import { runCli } from "../worker/support/cli-process.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+/** A folder with this program in `root`, built, and an empty folder beside it. */
+function installed(root: string): { folder: string; root: string; main: string } {
+  const folder = temporaryFolder();
+  const whole = join(folder, root);
+  mkdirSync(join(whole, "dist", "cli"), { recursive: true });
+  writeFileSync(join(whole, "package.json"), '{"name":"compute-router"}');
+  const main = join(whole, "dist", "cli", "main.js");
+  writeFileSync(main, "");
+  mkdirSync(join(folder, "elsewhere"));
+  return { folder, root: whole, main };
+}
+
+/** Puts a link to the program into a folder of programs. */
+function linked(folder: string, main: string): string {
+  mkdirSync(folder, { recursive: true });
+  symlinkSync(main, join(folder, "compute-router"));
+  return folder;
+}
+
+describe("a hint names the program as its reader can call it", () => {
+  it("in a clone: npx compute-router, in its subfolders too", () => {
+    const { root, main } = installed("clone");
+    mkdirSync(join(root, "docs"));
+    expect(programName({ cwd: root, path: "/usr/bin", root, main })).toBe("npx compute-router");
+    expect(programName({ cwd: join(root, "docs"), path: "/usr/bin", root, main })).toBe("npx compute-router");
+  });
+
+  it("in a project that has it: npx compute-router, whatever npm puts on the PATH", () => {
+    const { folder, root, main } = installed(join("project", "node_modules", "compute-router"));
+    const project = join(folder, "project");
+    writeFileSync(join(project, "package.json"), "{}");
+    const path = linked(join(project, "node_modules", ".bin"), main);
+    expect(programName({ cwd: project, path: `${path}${delimiter}/usr/bin`, root, main })).toBe("npx compute-router");
+  });
+
+  it("installed globally: compute-router", () => {
+    const { folder, root, main } = installed(join("lib", "node_modules", "compute-router"));
+    const path = linked(join(folder, "bin"), main);
+    expect(programName({ cwd: join(folder, "elsewhere"), path, root, main })).toBe("compute-router");
+  });
+
+  it("elsewhere: node and its file, never an npx that would fetch a stranger's package; nor another program of that name", () => {
+    const { folder, root, main } = installed("clone");
+    const other = installed("other");
+    const path = linked(join(folder, "bin"), other.main);
+    expect(programName({ cwd: join(folder, "elsewhere"), path, root, main })).toBe(`node ${main}`);
+  });
+
+  it("a clone that is not built: node and the source", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "package.json"), '{"name":"compute-router"}');
+    expect(programName({ cwd: folder, path: "", root: folder, main: join(folder, "src", "cli", "main.ts") })).toBe(`node ${join("src", "cli", "main.ts")}`);
+  });
+
+  it("quotes what a shell would take apart", () => {
+    expect([shellWord("http://127.0.0.1:4010"), shellWord("a b"), shellWord("it's")]).toEqual(["http://127.0.0.1:4010", "'a b'", "'it'\\''s'"]);
+  });
+});
+
+describe("what is wrong with a command line points to the help of that command", () => {
+  it.each([
+    [["run"], "Missing required positional argument: PROMPT; see: npx compute-router run --help"],
+    [["task"], "Missing required positional argument: TYPE; see: npx compute-router task --help"],
+    [["job", "--json"], "Missing required positional argument: ID; see: npx compute-router job --help"],
+    [["worker", "pair"], "Missing required positional argument: CODE; see: npx compute-router worker pair --help"],
+    [["pair"], "No command specified; see: npx compute-router pair --help"],
+    [["pair", "crate"], "Unknown command crate; see: npx compute-router pair --help"],
+    [["worker", "key", "shwo"], "Unknown command shwo; see: npx compute-router worker key --help"],
+    [["stake", "set"], "see: npx compute-router stake set --help"],
+    [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
+    [["verify"], "see: npx compute-router verify --help"],
+    [["task", "translate"], "see: npx compute-router task --help"],
+  ])("%j", async (args, message) => {
+    const { code, stderr } = await runCli(args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+    expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+describe("compute-router user", () => {
+  it("prints the id alone on standard output, and with --json where it is kept", async () => {
+    const folder = join(temporaryFolder(), "new");
+    const first = await runCli(["user", "--config-dir", folder]);
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f]{32}\n$/), stderr: expect.stringContaining("a secret") });
+    const { stdout } = await runCli(["user", "--config-dir", folder, "--json"]);
+    expect(JSON.parse(stdout)).toEqual({ user_id: first.stdout.trim(), file: join(folder, "user-id") });
+  });
+});

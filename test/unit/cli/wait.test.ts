@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { type Rules, RouterServer } from "../sdk/support/router-server.ts";
+import { runCli } from "../worker/support/cli-process.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+import { hasScript, terminal } from "./support/terminal.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..", "..");
+const MAIN = join(ROOT, "src", "cli", "main.ts");
+const NEVER: Pick<Rules, "statuses"> = { statuses: Array.from({ length: 1_000 }, () => "pending" as const) };
+
+/** The id of the only job that a router has. */
+function onlyJob(router: RouterServer): string {
+  const [id] = router.jobs.keys();
+  return id ?? "";
+}
+
+describe("the wait for a job", () => {
+  it("that is too long ends with the command that goes on, with its --url (7)", async () => {
+    const router = await RouterServer.start(NEVER);
+    const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
+    expect({ code, stderr }).toEqual({
+      code: 7,
+      stderr: expect.stringContaining(`it goes on: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`),
+    });
+  });
+
+  it.each([
+    ["run", "hi", "--no-stream"],
+    ["run", "hi", "--json"],
+    ["task", "classify"],
+  ])("shows nothing in a pipe: %j", async (...args) => {
+    const router = await RouterServer.start();
+    const { code, stderr } = await runCli([...args, "--user", "u", "--url", router.url], { input: "a text" });
+    expect(code).toBe(0);
+    expect(stderr).not.toMatch(/waiting|sending|\u001B/);
+  });
+
+  it.each(["run hi", "task classify"])("%s --json | verify --job - holds", async (words) => {
+    const router = await RouterServer.start();
+    const cli = `'${process.execPath}' '${MAIN}'`;
+    const pipe = `echo a text | ${cli} ${words} --json --user u --url ${router.url} | ${cli} verify --job -`;
+    const { stdout } = await promisify(execFile)("sh", ["-c", pipe], { cwd: ROOT });
+    expect(stdout).toContain(`the receipt holds\njob        ${onlyJob(router)}`);
+  });
+
+  it("verify --job - refuses what is another job's, and says that there is nothing where a run has failed", async () => {
+    const router = await RouterServer.start();
+    const { stdout } = await runCli(["run", "hi", "--json", "--user", "u", "--url", router.url]);
+    const moved = JSON.stringify({ ...JSON.parse(stdout), job_id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" });
+    expect(await runCli(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("is for job") });
+    expect(await runCli(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
+  });
+});
+
+describe.runIf(hasScript)("on a terminal", () => {
+  it.each([
+    ["run", "hi"],
+    ["run", "hi", "--no-stream"],
+    ["run", "hi", "--json"],
+  ])("%j shows that it waits, and Ctrl-C says how to go on (130)", async (...args) => {
+    const router = await RouterServer.start(NEVER);
+    const run = terminal([...args, "--url", router.url, "--config-dir", temporaryFolder()]);
+    await run.says("waiting for a worker …");
+    await run.says("waiting for a worker … 1 s");
+    run.type("\u0003");
+    expect(await run.exited).toBe(130);
+    expect(run.said()).toMatch(
+      new RegExp(`job ${onlyJob(router)} goes on. To see its result:\\r\\nnpx compute-router job ${onlyJob(router)} --url ${router.url}\\r\\n$`),
+    );
+    expect(run.screen().text).not.toContain("waiting");
+  });
+
+  it("what it shows is gone when the text begins", async () => {
+    const router = await RouterServer.start();
+    const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    expect(await run.exited).toBe(0);
+    expect(run.said()).toContain("sending the job …");
+    expect(run.screen().lines.slice(0, 2)).toEqual(["Echo: hi", expect.stringMatching(/^receipt holds {2}worker /)]);
+  });
+});

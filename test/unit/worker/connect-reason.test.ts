@@ -1,0 +1,100 @@
+import { createServer, type Server } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { createServer as createTlsServer } from "node:https";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { freePort } from "../../../scripts/port.ts";
+import { reasonOf } from "../../../src/worker/node/connect-reason.ts";
+import { firstStatus } from "../../../src/worker/node/worker-status.ts";
+import { lineView } from "../../../src/worker/node/worker-view.ts";
+import { runCli, WorkerProcess } from "./support/cli-process.ts";
+import { temporaryFolder } from "./support/folder.ts";
+
+type Listening = { listen(port: number, host: string, then: () => void): unknown; address(): ReturnType<Server["address"]>; close(): unknown };
+
+async function portOf(server: Listening): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return address !== null && typeof address === "object" ? address.port : 0;
+}
+
+/** What a worker says when it dials this. */
+async function causeAt(url: string): Promise<unknown> {
+  const worker = new WorkerProcess(["--tasks-only", "--url", url, "--config-dir", temporaryFolder()]);
+  return (await worker.says("offline"))["cause"];
+}
+
+function selfSigned(): { key: string; cert: string } {
+  const folder = temporaryFolder();
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const subject = ["-subj", "/CN=localhost", "-days", "1", "-nodes", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+  execFileSync("openssl", ["req", ...subject, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
+}
+
+describe("a worker that cannot connect says why", () => {
+  it("nothing listens", async () => {
+    expect(await causeAt(`ws://127.0.0.1:${await freePort()}/`)).toBe("no connection: nothing listens there (ECONNREFUSED)");
+  });
+
+  it("no such host", async () => {
+    expect(await causeAt("ws://no-such-host.invalid/")).toMatch(/^no connection: .+ \((?:ENOTFOUND|EAI_AGAIN)\)$/);
+  });
+
+  it("no TLS on the other side", async () => {
+    const port = await portOf(createServer());
+    expect(await causeAt(`wss://127.0.0.1:${port}/`)).toBe(
+      "no connection: it does not speak TLS: ws: or http: instead of wss: or https:? (ERR_SSL_WRONG_VERSION_NUMBER)",
+    );
+  });
+
+  it("a certificate that nobody vouches for", async () => {
+    const port = await portOf(createTlsServer(selfSigned()));
+    expect(await causeAt(`wss://127.0.0.1:${port}/`)).toMatch(/^no connection: its TLS certificate is not signed by .+ \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/);
+  });
+
+  it("something else than a coordinator", async () => {
+    const port = await portOf(createServer((_request, response) => response.writeHead(404).end()));
+    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toBe("no connection: it answers HTTP 404 instead of opening a WebSocket");
+  });
+
+  it("a connection that ends without an answer", async () => {
+    const port = await portOf(createTcpServer((socket) => socket.end()));
+    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toMatch(/^no connection: it ended the connection without an answer \(\w+\)$/);
+  });
+});
+
+describe("on the screen", () => {
+  it("each reason stands once, with the command that checks", () => {
+    let said = "";
+    const status = firstStatus(["h"]);
+    const view = lineView({ write: (text) => (said += text) }, status, () => ({ publicKey: "0".repeat(64), color: false, columns: 200, now: 0 }), "the check");
+    const offline = (cause: string) => view.note({ type: "offline", coordinator: "h", code: 1006, cause, retry_in_ms: 500 }, status);
+    for (const cause of ["a", "a", "a", "b", "b", "a"]) offline(cause);
+    view.note({ type: "online", coordinator: "h", worker_id: null, authenticated: true, proof: "signed", tier: null, network: null }, status);
+    offline("a");
+    const told = [...said.matchAll(/offline: (\w); trying again\. To check: the check/g)].map(([, cause]) => cause);
+    expect(told).toEqual(["a", "b", "a", "a"]);
+  });
+});
+
+describe("commands that ask a coordinator", () => {
+  it("say why it cannot be reached, doctor too", async () => {
+    const port = await freePort();
+    const quote = await runCli(["quote", "--url", `http://127.0.0.1:${port}`]);
+    expect(quote).toMatchObject({
+      code: 6,
+      stderr: expect.stringContaining(`no coordinator at http://127.0.0.1:${port}: nothing listens there (ECONNREFUSED)`),
+    });
+    const doctor = await runCli(["worker", "doctor", "--tasks-only", "--url", `ws://127.0.0.1:${port}/`, "--config-dir", temporaryFolder()]);
+    expect(doctor.stdout).toContain("cannot be reached: nothing listens there (ECONNREFUSED)");
+  });
+
+  it("a code that is not known stands for itself", () => {
+    expect(reasonOf(new Error("x", { cause: Object.assign(new Error("y"), { code: "EWHATEVER" }) }))).toBe("the connection failed (EWHATEVER)");
+    expect(reasonOf(new Error("x"))).toBeNull();
+  });
+});

@@ -1,0 +1,68 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { makeFolder, replaceFile } from "../../../src/worker/node/config-folder.ts";
+import { placeOnce } from "../../../src/worker/node/key-file.ts";
+import { rotateKeyFile } from "../../../src/worker/node/key-rotation.ts";
+import { runCli } from "./support/cli-process.ts";
+import { temporaryFolder } from "./support/folder.ts";
+
+const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "key-file.ts");
+const hasProc = existsSync("/proc/self");
+
+describe("a write that fails leaves nothing behind", () => {
+  it("a key file that a full disk cuts short", () => {
+    const folder = temporaryFolder();
+    // A process that may write no byte to a file meets EFBIG as one on a full disk meets ENOSPC.
+    const script = `const { placeOnce } = await import(${JSON.stringify(MODULE)}); try { placeOnce(${JSON.stringify(join(folder, "worker.key"))}, "00"); } catch (error) { console.log(error.code); }`;
+    const run = spawnSync("sh", ["-c", `trap '' XFSZ; ulimit -f 0; exec "$0" --input-type=module -e "$1" | cat`, process.execPath, script], {
+      encoding: "utf8",
+    });
+    expect(run.stdout).toBe("EFBIG\n");
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("a key file where its place is a folder", () => {
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, "worker.key"));
+    expect(placeOnce(join(folder, "worker.key"), "00")).toBe(false);
+    expect(() => replaceFile(join(folder, "worker.key"), "00")).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
+  });
+
+  it("a rotation whose old key has no place", () => {
+    const folder = temporaryFolder();
+    const old = keyPair(new Uint8Array(32).fill(9));
+    writeFileSync(join(folder, "worker.key"), "old", { mode: 0o600 });
+    writeFileSync(join(folder, `worker.key.${old.publicKey.slice(0, 16)}`), "taken");
+    expect(() => rotateKeyFile(join(folder, "worker.key"), old)).toThrow("EEXIST");
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
+});
+
+describe("a folder", () => {
+  it("is made with those above it, for its owner only", () => {
+    const folder = join(temporaryFolder(), "a", "b");
+    makeFolder(folder);
+    makeFolder(folder);
+    chmodSync(folder, 0o700);
+    expect(existsSync(folder)).toBe(true);
+  });
+
+  it.runIf(hasProc)("that cannot be made is an error at once, not an endless loop", () => {
+    expect(() => makeFolder("/proc/nope/deeper")).toThrow("ENOENT");
+  });
+
+  it.runIf(hasProc)("of a worker that cannot be made ends it with one line", async () => {
+    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--config-dir", "/proc/nope"]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot make the key file /proc/nope/worker.key (ENOENT); use --key FILE or --config-dir DIR\n" });
+  });
+
+  it.runIf(hasProc)("of a worker with its key elsewhere, too", async () => {
+    const key = join(temporaryFolder(), "worker.key");
+    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/nope"]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot write to /proc/nope (ENOENT); use --config-dir DIR\n" });
+  });
+});
