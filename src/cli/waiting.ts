@@ -30,7 +30,8 @@ export type Wait = {
 export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => Promise<T>, out: Out = process.stderr): Promise<T | undefined> {
   const ending = new AbortController();
   const started = Date.now();
-  let jobId: string | null = null;
+  // A member, because it is set from within the run.
+  const known: { jobId: string | null } = { jobId: null };
   let state = "sending the job";
   let isLive = out.isTTY === true;
   let hasText = false;
@@ -56,7 +57,7 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     return await run({
       signal: ending.signal,
       hasJob: (id) => {
-        jobId = id;
+        known.jobId = id;
         change(STATES["pending"]);
       },
       isIn: (status) => change(STATES[status]),
@@ -69,6 +70,7 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     if (!ending.signal.aborted) throw error;
     hide();
     if (hasText) out.write("\n");
+    const { jobId } = known;
     printError(
       jobId === null
         ? "stopped before the coordinator confirmed the job; it may have the job all the same"

@@ -1,6 +1,7 @@
 // Why a coordinator cannot be reached, in words. Node's WebSocket keeps its cause to itself (the error event of Node 24 has an empty message), but
 // its HTTP client publishes each failed request on a diagnostics channel, with the system's own error.
 import { subscribe } from "node:diagnostics_channel";
+import * as z from "zod";
 import type { Socket } from "../session/index.ts";
 
 /** What went wrong, and the code of the system or of TLS in brackets. A code that is not known stands for itself. */
@@ -43,6 +44,10 @@ function codeIn(error: unknown): string | null {
   return "code" in error && typeof error.code === "string" ? error.code : codeIn(error.cause);
 }
 
+const OpeningRequest = z.object({ origin: z.string(), upgrade: z.literal("websocket") });
+const Failed = z.object({ request: OpeningRequest, error: z.instanceof(Error) });
+const Answered = z.object({ request: OpeningRequest, response: z.object({ statusCode: z.number() }) });
+
 /** The newest failure of a WebSocket's opening request, by origin. */
 const failures = new Map<string, string>();
 let listening = false;
@@ -51,14 +56,14 @@ function listen(): void {
   if (listening) return;
   listening = true;
   subscribe("undici:request:error", (message) => {
-    const { request, error } = message as { request?: { origin?: unknown; upgrade?: unknown }; error?: unknown };
-    const reason = reasonOf(error);
-    if (request?.upgrade === "websocket" && reason !== null) failures.set(String(request.origin), reason);
+    const failed = Failed.safeParse(message).data;
+    const reason = reasonOf(failed?.error);
+    if (failed !== undefined && reason !== null) failures.set(failed.request.origin, reason);
   });
   subscribe("undici:request:headers", (message) => {
-    const { request, response } = message as { request?: { origin?: unknown; upgrade?: unknown }; response?: { statusCode?: unknown } };
-    if (request?.upgrade !== "websocket" || response?.statusCode === 101) return;
-    failures.set(String(request.origin), `it answers HTTP ${String(response?.statusCode)} instead of opening a WebSocket`);
+    const answered = Answered.safeParse(message).data;
+    if (answered === undefined || answered.response.statusCode === 101) return;
+    failures.set(answered.request.origin, `it answers HTTP ${answered.response.statusCode} instead of opening a WebSocket`);
   });
 }
 
@@ -86,7 +91,8 @@ export class ReasonedSocket implements Socket {
   }
 
   addEventListener(type: "open" | "message" | "close" | "error", listener: (event: { data?: unknown; code?: number; reason?: string }) => void): void {
-    if (type !== "close") this.#socket.addEventListener(type, listener as (event: unknown) => void);
+    if (type === "message") this.#socket.addEventListener(type, ({ data }) => listener({ data }));
+    else if (type !== "close") this.#socket.addEventListener(type, () => listener({}));
     else this.#socket.addEventListener("close", ({ code, reason }) => listener({ code, reason: reason === "" ? this.#why() : reason }));
   }
 

@@ -49,6 +49,9 @@ export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, {
 /** One place of a screen. `style` is the SGR that it was written with, empty for the terminal's own colors. */
 type Cell = { text: string; style: string };
 
+/** An escape sequence with its parameters and its command, or one character. */
+const SEQUENCE = new RegExp(`${String.fromCharCode(27)}\\[([\\d;]*)([A-Za-z])|[^]`, "gu");
+
 const BLANK: Cell = { text: " ", style: "" };
 
 /** What stands on a terminal: knows the few commands that this program and Node's line editor give, and throws at any other. */
@@ -64,7 +67,7 @@ export class Screen {
   }
 
   write(text: string): this {
-    for (const [part, parameters = "", command] of text.matchAll(/\u001B\[([\d;]*)([A-Za-z])|[\s\S]/gu)) {
+    for (const [part, parameters = "", command] of text.matchAll(SEQUENCE)) {
       if (command !== undefined) this.#obey(command, parameters);
       else this.#put(part);
     }
