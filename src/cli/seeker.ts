@@ -16,6 +16,7 @@ import {
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { configFolder } from "../worker/node/config-folder.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
+import { untrusted } from "../worker/node/printable.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-code.ts";
 import { payerOptions } from "./payer.ts";
@@ -95,7 +96,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return because(EXIT.job, `no_eligible_worker: no worker could take the job; to start one: ${ownCommand(`worker start${urlHint(args.url)}`)}`);
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
-    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; the worker says: ${error.workerMessage}`);
+    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; the worker says: ${untrusted(error.workerMessage)}`);
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));

@@ -46,12 +46,15 @@ describe("the wait for a job", () => {
     expect(stdout).toContain(`the receipt holds\njob        ${onlyJob(router)}`);
   });
 
-  it("verify --job - refuses what is another job's, and says that there is nothing where a run has failed", async () => {
+  it("verify --job - says that there is nothing, where a run has failed", async () => {
+    expect(await runCli(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
+  });
+
+  it("verify --job - refuses the receipt of another job", async () => {
     const router = await RouterServer.start();
     const { stdout } = await runCli(["run", "hi", "--json", "--user", "u", "--url", router.url]);
     const moved = JSON.stringify({ ...JSON.parse(stdout), job_id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" });
     expect(await runCli(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("is for job") });
-    expect(await runCli(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
   });
 });
 
