@@ -29,7 +29,17 @@ export function fail(state: SessionState, failure: Failure, turn: Turn): void {
 }
 
 function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, turn: Turn): boolean {
-  return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message, retryable }, turn);
+  return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message: withoutPlaces(message), retryable }, turn);
+}
+
+/**
+ * A failure in words for the seeker: without the addresses of the owner's network and the paths of this machine, which runtimes put into their
+ * errors. Of a path the last part stays. The owner is told the whole.
+ */
+function withoutPlaces(message: string): string {
+  return message
+    .replaceAll(/\b(?:https?|wss?|file):\/\/[^\s"')]+/gi, "its address")
+    .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]|~?\/|\\\\)(?:[^\s"'()\\/]+[\\/])+([^\s"'()\\/]*)/g, "$1");
 }
 
 /** After a registration: all that could not be sent, or may have been lost with the last socket. */

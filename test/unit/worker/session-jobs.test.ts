@@ -275,6 +275,20 @@ describe("delivering", () => {
     expect(sent(bench.goOnline())).toEqual([]);
   });
 
+  it.each([
+    ["no answer from the runtime at http://192.168.1.7:11434/v1", "no answer from the runtime at its address"],
+    ['unable to load "/home/anna/.ollama/models/blobs/sha256-12ab": no memory', 'unable to load "sha256-12ab": no memory'],
+    ["cannot open C:\\Users\\Anna\\models\\phi-4.gguf", "cannot open phi-4.gguf"],
+    ["there is no chat completion at /v1/chat/completions (HTTP 404)", "there is no chat completion at completions (HTTP 404)"],
+    ["3 of 4 and/or 12 tokens/s fit", "3 of 4 and/or 12 tokens/s fit"],
+  ])("[JB5] what reaches the seeker has no address and no path: %s", (message, said) => {
+    const bench = online();
+    bench.assign();
+    const effects = bench.apply({ type: "failed", jobId: "job-1", attempt: 1, error: "runtime_error", message, retryable: true });
+    expect(sent(effects)).toEqual([expect.objectContaining({ type: "job_failed", message: said })]);
+    expect(notes(effects)).toContainEqual(expect.objectContaining({ type: "job_failed", message }));
+  });
+
   it("[RC3] a result is dropped when its receipt is too old to be valid", () => {
     const bench = online();
     bench.assign();
