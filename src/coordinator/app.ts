@@ -10,6 +10,7 @@ import { everyAnswer } from "./routes/every-answer.ts";
 import { events } from "./routes/events.ts";
 import { health } from "./routes/health.ts";
 import { job } from "./routes/job.ts";
+import { models } from "./routes/models.ts";
 import { favicon, home, page, pageFile } from "./routes/page.ts";
 import { quote } from "./routes/quote.ts";
 import { rated } from "./routes/rate.ts";
@@ -23,6 +24,7 @@ app.onError(answerError);
 
 app.get("/v1/health", health);
 app.get("/v1/quote", quote);
+app.get("/v1/models", models);
 app.post("/v1/jobs/commit/fast", rated("commits"), gate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", rated("commits"), gate("CHEAP"), commit("CHEAP"));
 app.get("/v1/jobs/:id", rated("polls"), job);

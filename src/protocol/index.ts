@@ -2,6 +2,7 @@ export * from "./errors.ts";
 export * from "./health.ts";
 export * from "./job.ts";
 export * from "./limits.ts";
+export * from "./models.ts";
 export * from "./payment.ts";
 export * from "./quote.ts";
 export * from "./receipt.ts";

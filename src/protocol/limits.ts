@@ -28,6 +28,12 @@ export const LIMITS = {
   paymentHeaderBytes: 16 * KiB,
   /** Characters of an `Idempotency-Key`. */
   idempotencyKeyChars: 255,
+  /** Characters of a model's name, names of models that are kept of one worker, and their bytes: they stand in the socket's attachment, which may have 16 KiB in all [JB10]. */
+  modelNameChars: 200,
+  modelsPerWorker: 100,
+  modelBytesPerWorker: 8 * KiB,
+  /** Models that `GET /v1/models` lists [JB10]. */
+  modelsListed: 1_000,
   /** Largest `max_tokens`. */
   maxTokens: 32_768,
   /** Tokens of an LLM answer when the job names no `max_tokens`. */
@@ -235,6 +241,8 @@ export const TUNING = {
   batchBytes: 768 * KiB,
   /** Rows that travel to D1 in one statement. */
   batchRows: 500,
+  /** How long a router answers `GET /v1/models` from memory [JB10]. */
+  modelsFresh: 1 * SECOND,
   /** Longest pause before the hub is asked a second time. */
   hubRetryPause: 100,
   /** How long the facilitator's list of fee payers counts as fresh. */

@@ -18,6 +18,7 @@ const CURLS = [...README.matchAll(/^curl (?:.*\\\n)*.*$/gm)].map(([command]) => 
 const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/health", { status: "ok", workers_online: 1 }],
   ["/v1/quote", { price: "$0.010", policy_resolved: "FAST", expires_at: null }],
+  ["/v1/models", { object: "list", workers_online: 1 }],
   ["/v1/jobs/commit/fast", { job: expect.objectContaining({ status: "completed" }) }],
   ["/v1/jobs/commit/cheap", { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }],
   ["/v1/jobs/$JOB_ID", { status: "completed", receipt: expect.objectContaining({ payment_ref: null }) }],

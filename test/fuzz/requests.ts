@@ -82,7 +82,7 @@ export const anyRequest: fc.Arbitrary<Ask> = fc.oneof(
       fc.constant(null),
     ),
   },
-  { weight: 2, arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health"), fc.constant(null)) },
+  { weight: 2, arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health", "/v1/models"), fc.constant(null)) },
   {
     weight: 3,
     arbitrary: to(

@@ -62,6 +62,15 @@ const quote: Operation = {
   },
 };
 
+const models: Operation = {
+  operationId: "listModels",
+  tags: ["Service"],
+  summary: "The models that connected workers answer with",
+  description:
+    "Free. OpenAI's list, and `workers_online` beside it. The names are what workers say of themselves: nobody checks which model really answers. May be a second old.",
+  responses: { "200": json("The models; empty while no worker announces one.", "ModelList", { list: EXAMPLES.models }), ...faults },
+};
+
 const commit = (policy: ResolvedPolicy): Operation => ({
   operationId: policy === "FAST" ? "commitFast" : "commitCheap",
   tags: ["Jobs"],
@@ -367,6 +376,7 @@ const pairFile = pageFile("Pair", "Script and style. Those with a hash in their 
 export const PATHS: OpenApiDocument["paths"] = {
   "/v1/health": { get: health },
   "/v1/quote": { get: quote },
+  "/v1/models": { get: models },
   "/v1/jobs/commit/fast": { post: commit("FAST") },
   "/v1/jobs/commit/cheap": { post: commit("CHEAP") },
   "/v1/jobs/{id}": { get: job },

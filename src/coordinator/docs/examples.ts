@@ -1,6 +1,7 @@
 import type { NoTrustedWorker } from "../../protocol/errors.ts";
 import type { Health } from "../../protocol/health.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
+import type { ModelList } from "../../protocol/models.ts";
 import type { Quote } from "../../protocol/quote.ts";
 import type { Paired, PairingClaim, PairingCode, PairingCreate, TrustList } from "../../protocol/trust.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
@@ -42,6 +43,14 @@ const waited: CommitResponse = { job_id: ID, job: completed };
 const refused: NoTrustedWorker = { error: "no_trusted_worker", job_id: ID };
 const health: Health = { status: "ok", workers_online: 3, network, timestamp: CREATED };
 const quote: Quote = { price: quotePrice("FAST", "LLM_INFER"), endpoint: endpointOf("FAST"), policy_resolved: "FAST", network, expires_at: null };
+const models: ModelList = {
+  object: "list",
+  data: [
+    { id: "llama3.2:latest", object: "model", created: Date.parse(CREATED) / 1_000, owned_by: "workers", workers: 2 },
+    { id: "Qwen3-8B", object: "model", created: Date.parse(CREATED) / 1_000, owned_by: "workers", workers: 1 },
+  ],
+  workers_online: 3,
+};
 const create: PairingCreate = { user_id: USER };
 const code: PairingCode = { pairing_code: "A1B2C3", expires_at: "2026-10-01T13:00:00.000Z" };
 const claim: PairingClaim = { pairing_code: code.pairing_code, provider_pubkey: worker.publicKey };
@@ -78,6 +87,7 @@ export const EXAMPLES = {
   refused,
   health,
   quote,
+  models,
   create,
   code,
   claim,

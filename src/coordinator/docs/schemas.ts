@@ -2,6 +2,7 @@ import * as z from "zod";
 import { ErrorBody, NoTrustedWorker } from "../../protocol/errors.ts";
 import { Health } from "../../protocol/health.ts";
 import { CommitRequest, CommitResponse, Job, LlmPayload, TaskPayload, UserId } from "../../protocol/job.ts";
+import { ModelList } from "../../protocol/models.ts";
 import { PaymentRequired, PaymentRequirement } from "../../protocol/payment.ts";
 import { Quote } from "../../protocol/quote.ts";
 import { Receipt } from "../../protocol/receipt.ts";
@@ -19,6 +20,7 @@ export const NAMED = {
   Receipt,
   Quote,
   Health,
+  ModelList,
   PairingCreate,
   PairingCode,
   PairingClaim,

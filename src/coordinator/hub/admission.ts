@@ -1,5 +1,6 @@
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
+import { keptModels } from "../../protocol/models.ts";
 import { CLOSE, type Register, registerText, type RegisterRefusal } from "../../protocol/worker-messages.ts";
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
@@ -64,6 +65,7 @@ export class Admission {
       // Kept by key, or a worker that comes and goes would always be the least recently used.
       lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
       draining: false,
+      models: modelsOf(frame),
     };
     this.#journal.keySeen(key, authenticated, registered.lastUsedAt, this.#clock());
     this.#sockets.identify(conn, registered);
@@ -109,7 +111,8 @@ export class Admission {
       return;
     }
     const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
-    const updated = { ...worker, capabilities, acks: frame.features?.includes("ack") ?? worker.acks, context: contextOf(frame) };
+    const acks = frame.features?.includes("ack") ?? worker.acks;
+    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame) };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
     this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks, context: updated.context });
@@ -144,6 +147,11 @@ function contextOf({ context, models }: Register): number {
   const told = Object.entries(context ?? {});
   const first = told.find(([model]) => model === models?.[0]);
   return first?.[1] ?? Math.max(0, ...told.map(([, tokens]) => tokens));
+}
+
+/** The names of its models as the attachment keeps them [JB10]. */
+function modelsOf(frame: Register): string {
+  return keptModels(frame.models ?? []).join("\n");
 }
 
 /** What a worker may be given: known capabilities only, and TASK alone for a mobile one [WS3]. */

@@ -1,4 +1,5 @@
 import type { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import type { ModelList } from "../../protocol/models.ts";
 
 /** A validated commit, as the router hands it to the hub. */
 export type CommitInput = {
@@ -87,6 +88,8 @@ export interface HubRpc {
   job(id: string, wait: number): Promise<string | null>;
   /** Registered workers with a live socket. */
   workersOnline(): Promise<number>;
+  /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */
+  models(): Promise<ModelList>;
   /** A user paired with one more worker; PRIVATE jobs that wait may go to it. */
   paired(userId: string, key: string): Promise<void>;
   /** Counts a claim of a pairing code, `id` chosen by the router (version 2.0.0 chose none), as failed until it has won. False: over the rate of this client, or of failed claims in all [TR3]. */

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
+import type { Announcing } from "../../protocol/models.ts";
 import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import type { Flow } from "../rates/index.ts";
 
@@ -29,6 +30,8 @@ const Attachment = z.object({
       context: z.number().default(0),
       lastUsedAt: z.number(),
       draining: z.boolean().default(false),
+      /** Names of its models, one a line: the attachment is written at every claim, and one text costs no more the more names are in it [JB10]. */
+      models: z.string().default(""),
     })
     .nullable(),
 });
@@ -147,6 +150,14 @@ export class Sockets {
       if (worker !== null && !conn.leaving) found.push({ conn, worker });
     }
     return found;
+  }
+
+  /** The workers that take LLM jobs, with the models that they announced [JB10]. */
+  *llmWorkers(): Generator<Announcing, void, undefined> {
+    for (const { conn, worker } of this.registered()) {
+      if (worker.draining || !worker.capabilities.includes("LLM_INFER")) continue;
+      yield { models: worker.models === "" ? [] : worker.models.split("\n"), connectedAt: conn.attachment.openedAt };
+    }
   }
 
   /** Keeps who registered on the socket. */

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
+import { type ModelList, modelList } from "../../protocol/models.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFrame } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
@@ -158,6 +159,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async workersOnline(): Promise<number> {
     return this.#dispatcher.state.workers.size;
+  }
+
+  async models(): Promise<ModelList> {
+    return modelList(this.#sockets.llmWorkers());
   }
 
   async paired(userId: string, key: string): Promise<void> {

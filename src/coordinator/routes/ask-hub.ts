@@ -8,7 +8,10 @@ export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
 /** The one hub of an instance. */
 const HUB_NAME = "hub";
 
-/** The hub is overloaded or cannot be reached. */
+/** What workerd says where the object's class lacks the method: during a deploy a new router may talk to the hub of an older version. */
+const UNKNOWN_METHOD = /^The RPC receiver does not implement the method /;
+
+/** The hub is overloaded, of an older version than the question, or cannot be reached. */
 export class HubUnavailable extends Error {
   override readonly name = "HubUnavailable";
 }
@@ -17,7 +20,7 @@ export class HubUnavailable extends Error {
  * Asks the hub, a second time (`again`) where the first try was lost on the way: what it did is unknown then. Every question is safe to ask
  * twice: a commit carries the id that the router chose for its job, so the hub knows the second delivery of one for what it is.
  * A stub that has failed stays broken, so each try takes a fresh one.
- * @throws {HubUnavailable} when the hub is overloaded (which a retry would make worse) or lost twice; what the hub's own code throws passes through
+ * @throws {HubUnavailable} when the hub is overloaded (which a retry would make worse), older than the question or lost twice; what the hub's own code throws passes through
  */
 export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {
@@ -34,8 +37,9 @@ export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Pro
 }
 
 /** What the platform's marks on the error of a call say. */
-function faultOf(error: unknown): "overloaded" | "lost" | "thrown" {
+function faultOf(error: unknown): "overloaded" | "older" | "lost" | "thrown" {
   if (typeof error !== "object" || error === null) return "thrown";
+  if (error instanceof TypeError && UNKNOWN_METHOD.test(error.message)) return "older";
   const is = (mark: string) => Reflect.get(error, mark) === true;
   if (is("overloaded")) return "overloaded";
   // An object that was reset (a deploy, an abort) is marked so, and `remote` perhaps too.

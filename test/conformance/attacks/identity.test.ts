@@ -188,7 +188,7 @@ describe("what a worker says of itself", () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     const many = { name, engine: name, version: name, models: Array.from({ length: 256 }, (_, index) => `${name}${index}`.padEnd(256, "m")) };
     expect(await worker.registerSigned(many)).toMatchObject({ status: "ok" });
-    for (const path of ["/v1/health", `/v1/trust/list?user_id=${newUser()}`]) expect((await evm.api.get(path)).text).not.toContain("owned");
+    for (const path of ["/v1/health", "/v1/models", `/v1/trust/list?user_id=${newUser()}`]) expect((await evm.api.get(path)).text).not.toContain("owned");
     await works(evm, worker);
     for (const more of [
       { models: Array.from({ length: 5_000 }, (_, index) => `m${index}`) },

@@ -35,6 +35,7 @@ const asks: [name: string, method: string, path: string, body: unknown, status: 
   ["health", "GET", "/v1/health", undefined, 200],
   ["quote", "GET", "/v1/quote?job_type=TASK", undefined, 200],
   ["bad quote", "GET", "/v1/quote", undefined, 400],
+  ["models", "GET", "/v1/models", undefined, 200],
   ["commit", "POST", "/v1/jobs/commit/cheap", task("answers"), 201],
   ["bad commit", "POST", "/v1/jobs/commit/fast", {}, 400],
   ["refused commit", "POST", "/v1/jobs/commit/fast", task("answers", "x", { privacy_class: "PRIVATE" }), 422],
@@ -120,6 +121,7 @@ describe("unknown things", () => {
     ["POST", "/v1/health"],
     ["PUT", "/v1/health"],
     ["POST", "/v1/quote"],
+    ["POST", "/v1/models"],
     ["GET", "/v1/jobs/commit/fast"],
     ["PUT", "/v1/jobs/commit/cheap"],
     ["DELETE", `/v1/jobs/${UNKNOWN}`],
@@ -145,6 +147,7 @@ describe("documents", () => {
       expect.arrayContaining([
         "/v1/health",
         "/v1/quote",
+        "/v1/models",
         "/v1/jobs/commit/fast",
         "/v1/jobs/commit/cheap",
         "/v1/jobs/{id}",

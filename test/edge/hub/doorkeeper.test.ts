@@ -26,6 +26,7 @@ const REGISTERED: Registered = {
   context: 0,
   lastUsedAt: 0,
   draining: false,
+  models: "",
 };
 
 /** The platform keeps sockets for hours; here nobody does. */

@@ -44,6 +44,7 @@ class Crowd {
       registeredAt: 0,
       lastUsedAt: 0,
       draining: false,
+      models: "",
     };
     const standing = await this.tiers.first(key);
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };

@@ -1,0 +1,134 @@
+import { describe, expect, test, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { ModelList } from "../../../src/protocol/models.ts";
+import { refusal, rest } from "../rest/rest.ts";
+import { muteErrors } from "../support/errors.ts";
+import { TestHub } from "../support/worker-hub.ts";
+import { newKey } from "../support/worker.ts";
+
+/** What `GET /v1/models` says, asked when the answer of before is no longer fresh. */
+async function list(hub: TestHub): Promise<ModelList> {
+  hub.skip(1_000);
+  const { status, body } = await hub.request("/v1/models");
+  expect(status).toBe(200);
+  return ModelList.strict().parse(body);
+}
+
+const counts = ({ data }: ModelList) => data.map(({ id, workers }) => `${id} ${workers}`);
+
+describe("GET /v1/models", () => {
+  test("[JB10] is OpenAI's list, and has the number of workers that take LLM jobs", async () => {
+    const hub = new TestHub();
+    expect(await list(hub)).toEqual({ object: "list", data: [], workers_online: 0 });
+    const now = Math.floor(Date.now() / 1_000);
+    await hub.worker({ models: ["llama3.2:latest"] });
+    expect(await list(hub)).toEqual({
+      object: "list",
+      data: [{ id: "llama3.2:latest", object: "model", created: now, owned_by: "workers", workers: 1 }],
+      workers_online: 1,
+    });
+  });
+
+  test("[JB10] counts the workers of a model, whatever the case of its name, the most first", async () => {
+    const hub = new TestHub();
+    await hub.worker({ models: ["Qwen3-8B", "gemma"] });
+    hub.skip(5_000);
+    await hub.worker({ models: ["qwen3-8b", "QWEN3-8B"] });
+    await hub.worker({ models: ["zephyr", "qwen3-8b"] });
+    const answer = await list(hub);
+    expect(counts(answer)).toEqual(["Qwen3-8B 3", "gemma 1", "zephyr 1"]);
+    expect(answer.workers_online).toBe(3);
+  });
+
+  test("[JB10] a worker without a model counts as a worker; one that takes no LLM jobs does not, whatever it announces", async () => {
+    const hub = new TestHub();
+    await hub.worker();
+    await hub.worker({ capabilities: ["TASK"], models: ["idle"] });
+    await hub.worker({ provider_type: "MOBILE", models: ["pocket"] });
+    expect(await list(hub)).toEqual({ object: "list", data: [], workers_online: 1 });
+  });
+
+  test("[JB10] [WS3] a second register of the socket replaces the models", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ models: ["old", "same"] });
+    await worker.register({ models: ["new", "same"] });
+    expect(counts(await list(hub))).toEqual(["new 1", "same 1"]);
+    await worker.register({ capabilities: ["TASK"], models: [] });
+    expect(await list(hub)).toMatchObject({ data: [], workers_online: 0 });
+  });
+
+  test("[JB10] [WS7] [WS11] one that left, was replaced or drains is not counted", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const gone = await hub.worker({ models: ["m"] });
+    await hub.worker({ key, models: ["m"] });
+    const newer = await hub.worker({ key, signed: true, models: ["m"] });
+    expect(await list(hub)).toMatchObject({ data: [{ id: "m", workers: 2 }], workers_online: 2 });
+    gone.close();
+    await hub.online(1);
+    expect(await list(hub)).toMatchObject({ data: [{ id: "m", workers: 1 }], workers_online: 1 });
+    const job = await hub.commit("fast", { job_type: "LLM_INFER" });
+    expect((await newer.assigned()).job_id).toBe(job);
+    newer.send({ type: "drain" });
+    await newer.quiet();
+    expect(await list(hub)).toEqual({ object: "list", data: [], workers_online: 0 });
+  });
+
+  test("[JB10] names that do not fit are left out", async () => {
+    const hub = new TestHub();
+    const bad = ["", "a b", "ü", "\u001b[31m", "<b>", "x".repeat(201), "line\nbreak", "\u202e"];
+    await hub.worker({ models: [...bad, "x".repeat(200), "org/Model.v1:8b@q4+x_-"] });
+    expect(counts(await list(hub))).toEqual(["org/Model.v1:8b@q4+x_- 1", `${"x".repeat(200)} 1`]);
+  });
+
+  test("[JB10] of one worker at most 100 names and 8 KiB are kept", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ models: Array.from({ length: 256 }, (_, index) => `m${index}`) });
+    expect((await list(hub)).data).toHaveLength(100);
+    await worker.register({ models: Array.from({ length: 100 }, (_, index) => String(index).padEnd(200, "m")) });
+    expect((await list(hub)).data).toHaveLength(Math.floor(LIMITS.modelBytesPerWorker / 200));
+  });
+
+  test("[JB10] the models outlive the hub's memory, as many as a worker may have", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ models: Array.from({ length: 100 }, (_, index) => String(index).padStart(81, "m")) });
+    const before = await list(hub);
+    expect(before.data).toHaveLength(100);
+    // The attachment is written again at a claim.
+    const job = await hub.commit("fast", { job_type: "LLM_INFER" });
+    expect((await worker.assigned()).job_id).toBe(job);
+    await hub.evict();
+    expect(await list(hub)).toEqual(before);
+    expect(await hub.inside((_, state) => state.getWebSockets().map((ws) => JSON.stringify(ws.deserializeAttachment()).length))).toEqual([
+      expect.toSatisfy((bytes: number) => bytes > LIMITS.modelBytesPerWorker && bytes < 10 * 1024),
+    ]);
+  });
+
+  test("[JB10] a router answers from memory for a second, and asks again when its clock was put back", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const workers = async () => (await hub.request("/v1/models")).body.workers_online;
+    expect(await workers()).toBe(0);
+    await hub.worker();
+    hub.skip(999);
+    expect(await workers()).toBe(0);
+    hub.skip(1);
+    expect(await workers()).toBe(1);
+    await hub.worker();
+    vi.setSystemTime(Date.now() - 60_000);
+    expect(await workers()).toBe(2);
+  });
+
+  test("[JB10] [API1] a hub of an older version, which does not know the question, is 503 and is asked once", async () => {
+    const errors = muteErrors();
+    let calls = 0;
+    const models = async () => {
+      calls++;
+      // As workerd words it; the test pool words it differently.
+      throw Object.assign(new TypeError('The RPC receiver does not implement the method "models".'), { remote: true });
+    };
+    const response = await rest("/v1/models", {}, { HUB: { getByName: () => ({ models }) } });
+    expect(await refusal(response, 503)).toBe("overloaded");
+    expect([calls, response.headers.get("retry-after"), errors.events()]).toEqual([1, "2", ["overloaded"]]);
+  });
+});
