@@ -28,7 +28,7 @@ const UNKNOWN_WIDTH = 80;
 
 /** Works until a signal or the coordinators end it, then ends the process. */
 export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
-  const { coordinators, folder, keyFile, name, wish } = plan;
+  const { coordinators, folder, keyFile, name, wish, standby } = plan;
   if (!hasWebSocket()) throw new CliError(EXIT.error, NO_WEBSOCKET);
   const reading = readOrMakeKeyFile(keyFile);
   if (!reading.ok) throw new CliError(EXIT.key, reading.message);
@@ -68,6 +68,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     key,
     folder,
     version: packageVersion(),
+    standby,
     onNote: (note: WorkerNote) => {
       status = nextStatus(status, note, Date.now());
       view.note(note, status);

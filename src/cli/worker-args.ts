@@ -28,3 +28,10 @@ export const WORKER_ARGS = {
   network: { type: "string", valueHint: "id", description: "Work for this network (CAIP-2) only, and sign for no other" },
   metrics: { type: "string", valueHint: "address", description: "Serve Prometheus metrics, as 127.0.0.1:9464; a port alone means this machine only" },
 } as const;
+
+/** What `worker start` takes besides: how to run this once. */
+export const WORKER_START_ARGS = {
+  ...WORKER_ARGS,
+  standby: { type: "boolean", description: "Take LLM_INFER jobs only while no other worker of the coordinator does" },
+  json: { type: "boolean", description: "One JSON object a line, as without a terminal" },
+} as const;

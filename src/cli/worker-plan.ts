@@ -20,6 +20,7 @@ export type WorkerOptions = {
   runtime?: string | undefined;
   "model-file"?: string | undefined;
   "tasks-only"?: boolean | undefined;
+  standby?: boolean | undefined;
   name?: string | undefined;
   network?: string | undefined;
   metrics?: string | undefined;
@@ -32,6 +33,8 @@ export type WorkerPlan = {
   coordinators: readonly CoordinatorPlace[];
   /** Null: no LLM. */
   wish: LlmWish | null;
+  /** LLM jobs only while no other worker takes them. */
+  standby: boolean;
   name: string | undefined;
   folder: string;
   keyFile: string;
@@ -52,9 +55,13 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   const key = args.key ?? config?.key;
   const metrics = args.metrics ?? config?.metrics;
   const name = args.name ?? config?.name;
+  const wish = withMaxTokens(wishOf(args, config), args["max-tokens"], config);
+  const standby = args.standby === true;
+  if (standby && wish === null) throw new CliError(EXIT.usage, "--standby is about LLM jobs, and this worker takes tasks only");
   return {
     coordinators: coordinatorPlaces(urls, args.network, config),
-    wish: withMaxTokens(wishOf(args, config), args["max-tokens"], config),
+    wish,
+    standby,
     name,
     folder,
     keyFile: key === undefined ? defaultKeyFile(folder) : resolve(key),

@@ -2,7 +2,7 @@ import { defineCommand } from "citty";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT } from "../exit-code.ts";
-import { WORKER_ARGS } from "../worker-args.ts";
+import { WORKER_START_ARGS } from "../worker-args.ts";
 import { workerKey } from "./worker-key.ts";
 import { workerStart } from "./worker-start.ts";
 
@@ -19,13 +19,13 @@ const subCommands = {
 export const worker = defineCommand({
   meta: { name: "compute-router worker", description: "Work for one coordinator or several; without a command: start" },
   // citty has to know which options take a value to find the sub-command.
-  args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object a line, as without a terminal" } },
+  args: WORKER_START_ARGS,
   default: "start",
   setup: ({ rawArgs }) => {
     // citty would drop what comes before the sub-command, and the worker would start elsewhere than it was told to.
     const at = rawArgs.findIndex((arg) => Object.hasOwn(subCommands, arg));
     const before = rawArgs[at - 1] ?? "";
-    const isValue = before.startsWith("--") && !before.includes("=") && before !== "--tasks-only" && before !== "--json";
+    const isValue = before.startsWith("--") && !before.includes("=") && !["--tasks-only", "--standby", "--json"].includes(before);
     if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: ${ownCommand(`worker ${rawArgs[at]}`)} …`);
   },
   subCommands,

@@ -7,11 +7,15 @@ import { ReasonedSocket } from "./connect-reason.ts";
 import { ResultFile } from "./result-file.ts";
 import { RuntimeShare } from "./runtime-share.ts";
 import { type RuntimeNote, RuntimeWatch } from "./runtime-watch.ts";
+import { Standby } from "./standby.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 import { workerId } from "./worker-lock.ts";
 
 /** Everything that a desktop worker tells; what a session tells carries the name of its coordinator. */
-export type WorkerNote = (SessionNote & { coordinator: string }) | RuntimeNote;
+export type WorkerNote = ((SessionNote | StandbyNote) & { coordinator: string }) | RuntimeNote;
+
+/** What a standby worker does about LLM jobs: leaves them to the other workers that take them, or takes them itself. */
+export type StandbyNote = { type: "standby"; llm: "left" | "taken" };
 
 /** Who to work for. */
 export type CoordinatorPlace = {
@@ -30,6 +34,8 @@ export type DesktopOptions = {
   folder: string;
   /** Looks for an LLM; left out: TASK only. */
   findRuntime?: (signal: AbortSignal) => Promise<Found>;
+  /** Take LLM jobs only while no other worker of the coordinator does. */
+  standby?: boolean;
   name?: string;
   version?: string;
   onNote: (note: WorkerNote) => void;
@@ -37,7 +43,7 @@ export type DesktopOptions = {
   WebSocket?: new (url: string) => Socket;
 };
 
-type Link = { session: WorkerSession; tasks: ThreadedTasks };
+type Link = { session: WorkerSession; tasks: ThreadedTasks; standby: Standby | undefined };
 
 /** The name of a coordinator in notes and on the screen: its host, and its path if it has one. */
 export function coordinatorName(url: string): string {
@@ -101,15 +107,17 @@ export class DesktopWorker {
     const watch = this.#watch;
     const coordinator = coordinatorName(url);
     const tasks = new ThreadedTasks();
+    const standby = this.#options.standby === true ? this.#standby(url, () => session) : undefined;
     const execute = createExecutor({ task: tasks.run, llm: () => (watch?.runtime === undefined ? undefined : watch) });
-    const session = new WorkerSession({
+    const session: WorkerSession = new WorkerSession({
       url,
       WebSocket: this.#options.WebSocket ?? ReasonedSocket,
       signer: seedSigner(key),
-      profile: this.#profile(),
+      profile: this.#profile(standby),
       shelf: new ResultFile(join(folder, `worker-${workerId(url, key.publicKey)}.results.json`)),
       onNote: (note) => {
         if (note.type === "job_started" && note.job_type === "LLM_INFER") this.#share.taken(session);
+        if (note.type === "online" || note.type === "offline" || note.type === "stopped") standby?.connected(note.type === "online");
         this.#options.onNote({ ...note, coordinator });
       },
       onRunEnd: () => this.#share.freed(session),
@@ -125,23 +133,41 @@ export class DesktopWorker {
         }
       },
     });
-    return { session, tasks };
+    return { session, tasks, standby };
+  }
+
+  #standby(url: string, session: () => WorkerSession): Standby {
+    const coordinator = coordinatorName(url);
+    const standby: Standby = new Standby({
+      url: `${new URL(url).protocol === "wss:" ? "https" : "http"}://${coordinator}/v1/models`,
+      isCounted: () => this.#offersLlm(standby),
+      onChange: (standsBack) => {
+        // A job that runs is finished: this changes only what comes next [WS3].
+        session().announce(this.#profile(standby));
+        this.#options.onNote({ type: "standby", llm: standsBack ? "left" : "taken", coordinator });
+      },
+    });
+    return standby;
   }
 
   #runtimeChanged(note: RuntimeNote): void {
     this.#options.onNote(note);
     if (note.type === "runtime_missing") return;
-    for (const { session } of this.#links) session.announce(this.#profile());
+    for (const { session, standby } of this.#links) session.announce(this.#profile(standby));
   }
 
-  #profile(): Profile {
-    const runtime = this.#watch?.runtime;
+  #offersLlm(standby: Standby | undefined): boolean {
+    return this.#watch?.runtime !== undefined && standby?.standsBack !== true;
+  }
+
+  #profile(standby: Standby | undefined): Profile {
+    const runtime = this.#offersLlm(standby) ? this.#watch?.runtime : undefined;
     const { name, version } = this.#options;
     return {
       providerType: "DESKTOP",
       capabilities: runtime === undefined ? ["TASK"] : ["LLM_INFER", "TASK"],
-      // The one that answers comes first.
-      models: runtime === undefined ? [] : [runtime.model, ...runtime.models.filter((model) => model !== runtime.model)],
+      // Only the one that answers: whoever asks for a model by its name must get that one [JB10].
+      models: runtime === undefined ? [] : [runtime.model],
       ...(runtime?.contextTokens !== undefined && { context: runtime.contextTokens }),
       engine: runtime === undefined ? ENGINE : `${runtime.name}, ${ENGINE}`,
       ...(name !== undefined && { name }),

@@ -71,6 +71,7 @@ export function nextStatus(status: WorkerStatus, note: WorkerNote, now: number):
     case "runtime_lost":
       return { ...status, llm: null };
     case "runtime_missing":
+    case "standby":
       return status;
     default: {
       const links = status.links.map((link) => (link.coordinator === note.coordinator ? nextLink(link, note, now) : link));

@@ -89,6 +89,8 @@ function sentence(note: WorkerNote, check: string): string | null {
       return `LLM: ${note.runtime} is gone; working on tasks only until it is back`;
     case "runtime_missing":
       return `no LLM: working on tasks only; to get one, ${note.hint}`;
+    case "standby":
+      return note.llm === "left" ? "LLM jobs: another worker takes them; standing by" : "LLM jobs: no other worker takes them; taking them";
     case "job_failed":
       return `job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message})`;
     case "job_acknowledged":

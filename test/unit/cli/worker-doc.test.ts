@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EXIT } from "../../../src/cli/exit-code.ts";
-import { WORKER_ARGS } from "../../../src/cli/worker-args.ts";
+import { WORKER_START_ARGS } from "../../../src/cli/worker-args.ts";
 import { metricsText } from "../../../src/worker/node/metrics-text.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
@@ -11,7 +11,7 @@ const DOC = readFileSync(join(import.meta.dirname, "..", "..", "..", "docs", "wo
 
 describe("docs/worker.md", () => {
   it("names every option of a worker", () => {
-    for (const option of Object.keys(WORKER_ARGS)) expect(DOC).toContain(`--${option}`);
+    for (const option of Object.keys(WORKER_START_ARGS)) expect(DOC).toContain(`--${option}`);
   });
 
   it("names every exit code that a worker has", () => {

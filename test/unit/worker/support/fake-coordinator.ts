@@ -18,6 +18,9 @@ export class FakeCoordinator {
 
   /** What its clock shows more than this machine's, in ms. */
   clockAhead = 0;
+
+  /** Workers that take LLM jobs, as it tells them at `/v1/models`; null: it is of a version without that. */
+  llmWorkers: number | null = null;
   readonly #port: number;
   #server: Server;
   #sockets: WebSocketServer;
@@ -34,6 +37,8 @@ export class FakeCoordinator {
   #answerAt(server: Server): WebSocketServer {
     server.on("request", (request, response) => {
       const isHealth = request.url === "/v1/health";
+      if (request.url === "/v1/models" && this.llmWorkers !== null)
+        return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ object: "list", data: [], workers_online: this.llmWorkers }));
       const health = { status: "ok", workers_online: 0, network: this.network, timestamp: new Date(Date.now() + this.clockAhead).toISOString() };
       response.writeHead(isHealth ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(isHealth ? health : { error: "not_found" }));
     });
