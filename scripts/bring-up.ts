@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/embedded-install.ts";
 import { assertPortFree, type Coordinator, StartFailure, startCoordinator } from "./coordinator-process.ts";
 import { startDemoWorker } from "./demo-worker.ts";
 import { type Instance, INSTANCES } from "./instance.ts";
+import { chooseLlm, type LocalLlm } from "./local-llm.ts";
 import type { Session } from "./session.ts";
 
 /** What both instances start with. */
@@ -22,10 +22,14 @@ export async function assertPortsFree({ command, ports }: Pick<BringUp, "command
   for (const instance of INSTANCES) await assertPortFree(ports[instance], `choose another: ${command} -- --${instance}-port N`);
 }
 
-/** Both instances with a desktop worker each, ready for jobs; the embedded runtime is installed first if need be. @throws {StartFailure} */
-export async function bringUp(session: Session, options: BringUp): Promise<Coordinator[]> {
-  const installed = install(session);
-  return await Promise.all(INSTANCES.map((instance) => bringUpOne(session, options, instance, installed)));
+/** What is up: the coordinators, and what their workers answer prompts with. */
+export type Up = { coordinators: Coordinator[]; llm: LocalLlm };
+
+/** Both instances with a desktop worker each, ready for jobs. @throws {StartFailure} */
+export async function bringUp(session: Session, options: BringUp): Promise<Up> {
+  const choice = chooseLlm(session);
+  const coordinators = await Promise.all(INSTANCES.map((instance) => bringUpOne(session, options, instance, choice)));
+  return { coordinators, llm: await choice };
 }
 
 /** Rejects when one of them ends without being told to. */
@@ -33,13 +37,7 @@ export async function whileUp(coordinators: readonly Coordinator[]): Promise<nev
   throw new StartFailure(await Promise.race(coordinators.map(async ({ instance, failed }) => `${instance}: ${await failed}`)));
 }
 
-async function install({ say, signal }: Session): Promise<void> {
-  if (isEmbeddedInstalled()) return;
-  const installed = await installEmbedded((line) => say("", line), { signal });
-  if (!installed.ok) throw new StartFailure(installed.message);
-}
-
-async function bringUpOne(session: Session, { ports, stateDir, settings }: BringUp, instance: Instance, runtimeInstalled: Promise<void>): Promise<Coordinator> {
+async function bringUpOne(session: Session, { ports, stateDir, settings }: BringUp, instance: Instance, choice: Promise<LocalLlm>): Promise<Coordinator> {
   const coordinator = await startCoordinator({
     instance,
     port: ports[instance],
@@ -50,8 +48,11 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
   });
   session.keep(coordinator);
   session.say(instance, `coordinator at ${coordinator.url}`);
-  await runtimeInstalled;
-  const worker = await startDemoWorker(coordinator, join(stateDir, `worker-${instance}`), session.keep);
-  session.say(instance, `worker ${worker.publicKey.slice(0, 8)}… online with ${worker.model}`);
+  const llm = await choice;
+  const worker = await startDemoWorker({
+    ...{ coordinator, llm, folder: join(stateDir, `worker-${instance}`), onStart: session.keep },
+    onLine: (line) => session.say(instance, line),
+  });
+  session.say(instance, `worker ${worker.publicKey.slice(0, 8)}… online with ${worker.model}${llm.kind === "toy" ? ", a toy" : ""}`);
   return coordinator;
 }

@@ -1,5 +1,6 @@
 import { untrusted } from "../src/worker/node/printable.ts";
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
+import { TOY } from "./local-llm.ts";
 
 const PROSE = `The lighthouse at Skarvet was built in 1871, after three ships were lost on the same reef in a single winter. For ninety years a keeper and
 his family lived on the rock, trimming the lamp, winding the clockwork that turned it, and rowing to the mainland for flour and paraffin whenever the sea
@@ -40,12 +41,18 @@ export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJo
     const result = await router.run(job, { signal });
     const seconds = `${((performance.now() - started) / 1000).toFixed(1)} s`;
     const receipt = result.verified ? `verified, signed by ${result.receipt?.provider_pubkey.slice(0, 8)}…` : `NOT verified (${refusal(result)})`;
-    const facts = [receipt, result.price, seconds].filter((fact) => fact !== null);
+    const facts = [receipt, result.price, seconds, answeredBy(result)].filter((fact) => fact !== null);
     return { ok: result.verified, lines: [`${name} ${untrusted(facts.join("   "))}`, `${" ".repeat(13)}${untrusted(shortened(result.output, width - 13))}`] };
   } catch (error) {
     if (signal.aborted) throw error;
     return { ok: false, lines: [`${name} FAILED   ${untrusted(error instanceof Error ? error.message : String(error))}`] };
   }
+}
+
+/** Which model answered an LLM job: whoever reads a toy's answer must know that it is one. */
+export function answeredBy({ result }: Pick<RunResult, "result">): string | null {
+  const model = result === null ? undefined : Reflect.get(result, "model");
+  return typeof model === "string" ? `by ${model}${model === TOY.model ? ", a toy" : ""}` : null;
 }
 
 function refusal({ verification }: RunResult): string {

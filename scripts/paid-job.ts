@@ -1,7 +1,7 @@
 import { untrusted } from "../src/worker/node/printable.ts";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
 import type { Coordinator } from "./coordinator-process.ts";
-import { type FirstJob, shortened } from "./first-jobs.ts";
+import { answeredBy, type FirstJob, shortened } from "./first-jobs.ts";
 import type { LabProcess } from "./lab-process.ts";
 
 const DOLLAR = 1_000_000n;
@@ -35,7 +35,9 @@ export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { ti
   });
   try {
     const result = await router.run(job, { signal });
-    tell("result", shortened(result.output, width - LABEL));
+    const by = answeredBy(result);
+    const model = by === null ? "" : `   (${by})`;
+    tell("result", `${shortened(result.output, width - LABEL - model.length)}${model}`);
     tell("receipt", result.verified ? `verified, signed by ${result.receipt?.provider_pubkey.slice(0, 8)}…` : "NOT verified");
     const transaction = result.receipt?.payment_ref ?? null;
     tell("settled", transaction === null ? "NOT settled" : `by transaction ${transaction}`);

@@ -25,7 +25,7 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   say("", `chains and facilitator at ${lab.facilitator}`);
   // Nothing lax: signed workers and strict receipts are the default where jobs are paid.
   const settings = { evm: { TESTNET_MODE: "false", ...lab.settings.evm }, svm: { TESTNET_MODE: "false", ...lab.settings.svm } };
-  const coordinators = await bringUp(session, { ...place, settings });
+  const { coordinators, llm } = await bringUp(session, { ...place, settings });
   const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
   let good = 0;
   for (const [index, coordinator] of coordinators.entries()) {
@@ -36,7 +36,7 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   }
   console.log(`\n${good} of ${coordinators.length} jobs paid, done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start`);
   if (once) return good === coordinators.length ? 0 : 1;
-  console.log(paidBanner(coordinators, lab));
+  console.log(paidBanner(coordinators, llm, lab));
   session.isUp();
   return await Promise.race([
     whileUp(coordinators),

@@ -35,10 +35,10 @@ async function runJobs(coordinators: readonly Coordinator[], { signal, elapsed }
 async function run({ once, ports, state }: StartOptions, session: Session): Promise<number> {
   const place = { command: "npm start", ports, stateDir: resolve(ROOT, state ?? ".state") };
   await assertPortsFree(place);
-  const coordinators = await bringUp(session, { ...place, settings: { evm: SETTINGS, svm: SETTINGS } });
+  const { coordinators, llm } = await bringUp(session, { ...place, settings: { evm: SETTINGS, svm: SETTINGS } });
   const good = await runJobs(coordinators, session);
   if (once) return good ? 0 : 1;
-  console.log(banner(coordinators));
+  console.log(banner(coordinators, llm));
   session.isUp();
   return await whileUp(coordinators);
 }

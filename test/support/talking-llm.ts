@@ -3,9 +3,15 @@ import { json } from "node:stream/consumers";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
 
-/** A server with the OpenAI API whose one model says what the test tells it to, when it tells it to. */
+/** A server with the APIs of Ollama that a worker uses, whose one model says what the test tells it to, when it tells it to. */
 export class TalkingLlm {
   readonly url: string;
+  /** Says this to every prompt, at once; null: it waits for the test. */
+  says: string | null = null;
+  /** Every prompt fails, as with a model that does not fit. */
+  fails = false;
+  /** How many prompts it got, first ones to load the model left out. */
+  prompts = 0;
   #answer: ServerResponse | null = null;
 
   private constructor(url: string) {
@@ -43,13 +49,24 @@ export class TalkingLlm {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.url?.endsWith("/models") === true) {
-      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ object: "list", data: [{ id: "talker", object: "model" }] }));
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ object: "list", data: [{ id: "talker", object: "model", owned_by: "library" }] }));
+    } else if (request.url === "/api/version") {
+      response.writeHead(200, { "content-type": "application/json" }).end('{"version":"0.12.3"}');
+    } else if (request.url?.endsWith("/chat/completions") === true && this.fails) {
+      const error = { message: "model requires more system memory: out of memory", type: "api_error", param: null, code: null };
+      response.writeHead(500, { "content-type": "application/json" }).end(JSON.stringify({ error }));
     } else if (request.url?.endsWith("/chat/completions") === true) {
       const body = JSON.stringify(await json(request));
       response.writeHead(200, { "content-type": "text/event-stream" });
       // The worker warms a model up before it is of use.
-      if (body.includes('"max_tokens":1,')) response.end(`${chunk("Hi", "stop")}data: [DONE]\n\n`);
-      else this.#answer = response;
+      if (body.includes('"max_tokens":1,')) return void response.end(`${chunk("Hi", "stop")}data: [DONE]\n\n`);
+      this.prompts++;
+      this.#answer = response;
+      if (this.says === null) return;
+      this.say(this.says);
+      this.finish();
     } else response.writeHead(404).end();
   }
 }

@@ -11,6 +11,8 @@ const LIST_TIMEOUT_MS = 500;
 /** A URL that somebody chose may be another machine. */
 const CHOSEN_TIMEOUT_MS = 5000;
 const EXAMPLE_MODEL = "llama3.2";
+/** What a runtime at a chosen URL is called until it says what it is. */
+const CHOSEN_NAME = "openai-compatible";
 
 /** Where to look for a runtime. */
 export type FindOptions = {
@@ -56,7 +58,7 @@ export async function findRuntime(options: FindOptions): Promise<Found> {
   } finally {
     stop.abort();
   }
-  return { ok: false, tried, hint: hintFor(tried, chosen, options.model) };
+  return { ok: false, tried, hint: hintFor(tried, options.model) };
 }
 
 type Running = { candidate: Candidate; probed: Promise<Probed> };
@@ -74,7 +76,7 @@ function probeList(options: FindOptions, stop: AbortSignal): Running[] {
 
 function probeChosen(text: string, options: FindOptions, stop: AbortSignal): Running[] {
   const baseUrl = baseUrlOf(text);
-  const name = "openai-compatible";
+  const name = CHOSEN_NAME;
   // The text may hold a password: it is not repeated.
   if (baseUrl === undefined)
     return [
@@ -148,11 +150,24 @@ function listed(ids: readonly string[]): string {
   return names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ");
 }
 
-function hintFor(tried: readonly Attempt[], chosen: string | undefined, model = EXAMPLE_MODEL): string {
+/** What to do to have an LLM here, in words that need none of the worker's options. */
+export function cureFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
+  return remedy(tried, model).cure;
+}
+
+/** What to do, and the options of a worker that may help instead. */
+function remedy(tried: readonly Attempt[], model: string): { cure: string; options: string } {
   const lacking = tried.find(({ why }) => why.startsWith("has no model"));
-  if (lacking?.name === "ollama") return `run: ollama pull ${model}`;
-  if (lacking !== undefined) return `load a chat model in ${lacking.name}, or say --model <name>`;
-  if (tried.some(({ why }) => why === "is loading its model")) return "wait until the model is loaded";
-  if (chosen !== undefined) return "start the runtime at that URL, or leave --llm-url out to search this machine";
-  return `install Ollama (https://ollama.com) and run: ollama pull ${model} — or say --llm-url <url> or --runtime embedded`;
+  if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, options: "" };
+  if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, options: ", or say --model <name>" };
+  if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", options: "" };
+  if (tried.some(({ name }) => name === CHOSEN_NAME))
+    return { cure: "start the runtime at that URL", options: ", or leave --llm-url out to search this machine" };
+  const cure = `install Ollama (https://ollama.com) and run: ollama pull ${model}`;
+  return { cure, options: " — or say --llm-url <url> or --runtime embedded" };
+}
+
+function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
+  const { cure, options } = remedy(tried, model);
+  return `${cure}${options}`;
 }

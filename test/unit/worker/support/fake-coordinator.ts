@@ -38,7 +38,9 @@ export class FakeCoordinator {
     server.on("request", (request, response) => {
       const isHealth = request.url === "/v1/health";
       if (request.url === "/v1/models" && this.llmWorkers !== null)
-        return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ object: "list", data: [], workers_online: this.llmWorkers }));
+        return response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(JSON.stringify({ object: "list", data: [], workers_online: this.llmWorkers }));
       const health = { status: "ok", workers_online: 0, network: this.network, timestamp: new Date(Date.now() + this.clockAhead).toISOString() };
       response.writeHead(isHealth ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(isHealth ? health : { error: "not_found" }));
     });
