@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { assertPortFree, type Coordinator, StartFailure, startCoordinator } from "./coordinator-process.ts";
 import { startDemoWorker } from "./demo-worker.ts";
 import { type Instance, INSTANCES } from "./instance.ts";
-import { chooseLlm, type LocalLlm } from "./local-llm.ts";
+import { type LocalLlm, lookForLlm, readyLlm } from "./local-llm.ts";
 import type { Session } from "./session.ts";
 
 /** What both instances start with. */
@@ -27,7 +27,9 @@ export type Up = { coordinators: Coordinator[]; llm: LocalLlm };
 
 /** Both instances with a desktop worker each, ready for jobs. @throws {StartFailure} */
 export async function bringUp(session: Session, options: BringUp): Promise<Up> {
-  const choice = chooseLlm(session);
+  // Before anything else: what keeps this process busy would make an answer late.
+  const look = await lookForLlm(session.signal);
+  const choice = readyLlm(look, session);
   const coordinators = await Promise.all(INSTANCES.map((instance) => bringUpOne(session, options, instance, choice)));
   return { coordinators, llm: await choice };
 }

@@ -6,7 +6,8 @@ import { type Coordinator, StartFailure } from "./coordinator-process.ts";
 import { ROOT } from "./instance.ts";
 import { type LocalLlm, TOY } from "./local-llm.ts";
 
-const READY_TIMEOUT_MS = 60_000;
+/** Long enough for a second look of the worker, 30 s after the first. */
+const READY_TIMEOUT_MS = 90_000;
 const MODEL = join("runtimes", "llama", "models", `${TOY.model}.gguf`);
 
 const Note = z.discriminatedUnion("type", [
@@ -49,7 +50,9 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
       if (note?.type === "starting") publicKey = note.provider_pubkey;
       else if (note?.type === "online") online = true;
       else if (note?.type === "runtime_ready") model = note.model;
-      else if (note?.type === "runtime_missing") refuse(new StartFailure(`the worker of ${coordinator.instance} has no LLM: ${note.hint}`));
+      // A real one has just answered: on a busy machine the worker may miss it once.
+      else if (note?.type === "runtime_missing" && llm.kind === "toy")
+        refuse(new StartFailure(`the worker of ${coordinator.instance} has no LLM: ${note.hint}`));
       else if (note?.type === "standby" && (note.llm === "left") !== leaves) {
         leaves = note.llm === "left";
         onLine(leaves ? "another worker takes LLM jobs: the toy leaves them to it" : "no other worker takes LLM jobs: the toy takes them again");

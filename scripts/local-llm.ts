@@ -8,6 +8,9 @@ import type { Session } from "./session.ts";
 /** A model that has to be loaded from a slow disk may take this long for its first answer. */
 const LOAD_TIMEOUT_MS = 180_000;
 
+/** How long each known runtime has to answer: this is the only look, and a busy machine must not lose its LLM by it. One that is not there refuses at once. */
+const LOOK_TIMEOUT_MS = 3_000;
+
 /** The model of this repository: it shows that everything works, and knows next to nothing. */
 export const TOY = {
   model: "tiny-chat-q8_0",
@@ -17,18 +20,24 @@ export const TOY = {
 /** The LLM of the workers. `cure` says how to get a real one. */
 export type LocalLlm = { kind: "real"; runtime: string; model: string } | { kind: "toy"; cure: string };
 
+/** What a look for the LLM of this machine gave: one that has yet to answer, or what is missing. */
+export type LlmLook = { ok: true; runtime: Runtime } | ({ ok: false } & Missing);
+
+/** Looks for the LLM of this machine where a worker does: LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, the usual ports. */
+export async function lookForLlm(signal: AbortSignal): Promise<LlmLook> {
+  const found = await findRuntime({ env: process.env, signal, timeoutMs: LOOK_TIMEOUT_MS });
+  return found.ok ? found : { ok: false, ...whatIsMissing(found.tried) };
+}
+
 /**
- * Finds the LLM of this machine as a worker does (LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, the usual ports) and has it answer once. Without one the toy is
- * made ready: then, and only then, the embedded runtime is installed if need be.
+ * Has the LLM that was found answer once. Where there is none the toy is made ready: then, and only then, the embedded runtime is installed if need be.
  *
  * @throws {StartFailure} when the embedded runtime cannot be installed
  */
-export async function chooseLlm(session: Session): Promise<LocalLlm> {
-  const { say, signal } = session;
-  const found = await findRuntime({ env: process.env, signal });
-  const missing = found.ok ? await warmUp(found.runtime, session) : whatIsMissing(found.tried);
-  if (found.ok && missing === null) return { kind: "real", runtime: found.runtime.name, model: found.runtime.model };
-  say("", `${missing?.what}: the toy model answers`);
+export async function readyLlm(look: LlmLook, session: Session): Promise<LocalLlm> {
+  const missing = look.ok ? await warmUp(look.runtime, session) : look;
+  if (look.ok && missing === null) return { kind: "real", runtime: look.runtime.name, model: look.runtime.model };
+  session.say("", `${missing?.what}: the toy model answers`);
   await install(session);
   return { kind: "toy", cure: missing?.cure ?? "" };
 }

@@ -8,7 +8,7 @@ export type Session = {
   readonly signal: AbortSignal;
   /** Milliseconds since it began. */
   readonly elapsed: () => number;
-  /** Prints a line with its time; `who` is an instance, or empty. */
+  /** Prints a line with its time, until Ctrl-C; `who` is an instance, or empty. */
   readonly say: (who: string, line: string) => void;
   /** Has this ended when the session ends, however that comes. */
   readonly keep: (child: { stop(): Promise<unknown> }) => void;
@@ -25,7 +25,11 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
   const session: Session = {
     signal: aborting.signal,
     elapsed: () => performance.now() - began,
-    say: (who, line) => console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`),
+    say: (who, line) => {
+      // What a child says while it is being ended is no news: a compiler that loses its input calls that a deadlock.
+      if (aborting.signal.aborted) return;
+      console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`);
+    },
     keep: (child) => void children.push(child),
     isUp: () => void (up = true),
   };

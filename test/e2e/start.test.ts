@@ -17,9 +17,9 @@ const stateDir = temporaryFolder("start");
 /** A machine without an LLM, whatever the present one has: the server that is chosen is the only one that is asked, and this one is not there. */
 const NO_LLM = { LLM_BASE_URL: "http://127.0.0.1:9", OPENAI_BASE_URL: "", OLLAMA_HOST: "" };
 
-async function start(args: string[], { env = NO_LLM, root = ROOT }: { env?: Record<string, string>; root?: string } = {}) {
+async function start(args: string[], { env = NO_LLM, root = ROOT, state = stateDir }: { env?: Record<string, string>; root?: string; state?: string } = {}) {
   const [evm, svm] = [await freePort(), await freePort()];
-  const child = startChild([join(root, "scripts", "start.ts"), "--evm-port", String(evm), "--svm-port", String(svm), "--state", stateDir, ...args], {
+  const child = startChild([join(root, "scripts", "start.ts"), "--evm-port", String(evm), "--svm-port", String(svm), "--state", state, ...args], {
     cwd: root,
     env,
   });
@@ -54,7 +54,8 @@ function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: num
   };
 }
 
-describe("npm start", () => {
+// Each start is several builds and a dozen processes.
+describe("npm start", { timeout: 120_000 }, () => {
   it("--once brings up both instances with a worker each, runs a verified job of every kind on both, and exits 0", async () => {
     const { child, text } = await start(["--once"]);
     expect(await child.exited, text()).toBe(0);
@@ -99,8 +100,8 @@ describe("npm start", () => {
   });
 
   it("stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
-    const { child, evm, svm, text } = await start([]);
-    await until("banner", () => (text().includes("up until Ctrl-C") && text().includes("curl") ? true : undefined), text);
+    const { child, evm, svm, text } = await start([], { state: temporaryFolder("start-fresh") });
+    await until("banner", () => (text().includes("up until Ctrl-C") && text().includes("curl") ? true : undefined), text, 100_000);
     expect(text()).toContain(`npm run worker -- --url ws://127.0.0.1:${evm}/`);
     expect(
       child.lines.filter((line) => line.includes("are a toy's") && line.includes(`For real ones: start the runtime at http://127.0.0.1:9/v1, then`)),
@@ -115,6 +116,8 @@ describe("npm start", () => {
     process.kill(child.pid, "SIGINT");
     expect(await child.exited, text()).toBe(0);
     expect(stillRunning(children)).toEqual([]);
+    // What the children say while they are being ended is no news.
+    expect(child.lines.at(-1)).toBe("stopping");
   });
 
   it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once, and says so", async () => {

@@ -8,7 +8,8 @@ import { until } from "../support/until.ts";
 
 async function startPaid(...args: string[]) {
   const ports = ["--evm-port", String(await freePort()), "--svm-port", String(await freePort())];
-  const child = startChild([join(ROOT, "scripts", "start-paid.ts"), ...ports, ...args], { cwd: ROOT });
+  // A machine without an LLM, whatever the present one has.
+  const child = startChild([join(ROOT, "scripts", "start-paid.ts"), ...ports, ...args], { cwd: ROOT, env: { LLM_BASE_URL: "http://127.0.0.1:9" } });
   return { child, text: () => child.lines.join("\n") };
 }
 
@@ -33,6 +34,8 @@ it("[PY1] [PY7] [PY10] start:paid --once shows a settled job on each instance an
   };
   expect(shown("evm"), text()).toEqual(PAID("$0.010", "$99.990000", "$0.010000"));
   expect(shown("svm"), text()).toEqual(PAID("$0.001", "$99.999000", "$0.001000"));
+  // Whoever reads a toy's answer is told that it is one.
+  expect(shown("evm")[3]).toMatch(/ \(by tiny-chat-q8_0, a toy\)$/);
   expect(text()).toContain("2 of 2 jobs paid, done and verified");
 });
 

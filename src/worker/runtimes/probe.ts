@@ -26,6 +26,8 @@ export type FindOptions = {
   env: Readonly<Record<string, string | undefined>>;
   fetch?: typeof fetch;
   signal: AbortSignal;
+  /** How long each of the known runtimes has to answer, in ms; default 500, for those who look again and again. */
+  timeoutMs?: number;
   /** What to try when nothing is chosen; default KNOWN_RUNTIMES. */
   candidates?: readonly Candidate[];
 };
@@ -66,7 +68,7 @@ type Running = { candidate: Candidate; probed: Promise<Probed> };
 function probeList(options: FindOptions, stop: AbortSignal): Running[] {
   const ollamaHost = options.env["OLLAMA_HOST"]?.trim();
   return (options.candidates ?? KNOWN_RUNTIMES).map((known) => {
-    if (known.name !== "ollama" || !ollamaHost) return { candidate: known, probed: probe(known, options, stop, LIST_TIMEOUT_MS) };
+    if (known.name !== "ollama" || !ollamaHost) return { candidate: known, probed: probe(known, options, stop, options.timeoutMs ?? LIST_TIMEOUT_MS) };
     const baseUrl = baseUrlOfOllamaHost(ollamaHost);
     if (baseUrl === undefined) return { candidate: { ...known, baseUrl: "OLLAMA_HOST" }, probed: Promise.resolve({ ok: false, why: "is no address" }) };
     const candidate = { ...known, baseUrl };
