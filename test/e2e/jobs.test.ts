@@ -50,6 +50,7 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
     const result = await client().run({ job_type: "LLM_INFER", prompt: "What is the capital of France?", max_tokens: 64 });
     expect(result).toMatchObject({ source: "router", output: "The capital of France is Paris.", verified: true, price: "$0.010", status: "completed" });
     expect(result.result).toEqual({
+      finish_reason: "stop",
       model: "tiny-chat-q8_0",
       output: "The capital of France is Paris.",
       usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },

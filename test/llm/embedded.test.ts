@@ -45,10 +45,10 @@ describe("the embedded runtime", () => {
     expect((await load()).generated_tokens - before).toBeLessThan((10 * whole) / 2);
   });
 
-  it("[LLM6] a prompt longer than the context is refused for this worker only", async () => {
+  it("[LLM6, WS9] a prompt longer than the context is refused for this worker only", async () => {
     const generation = runtime.generate("fox ".repeat(600), { signal });
     await expect(generation).rejects.toMatchObject({
-      code: "runtime_error",
+      code: "context_length_exceeded",
       retryable: true,
       message: expect.stringMatching(/the context of this model has 512/),
     });
