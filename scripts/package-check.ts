@@ -2,10 +2,10 @@
  * Installs what `npm pack` makes into an empty folder, as a user gets it, and uses it: imports each entry, runs the program. Offline: the package's
  * own dependencies are linked from here. Exits non-zero with what is wrong.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import * as z from "zod";
 import { ROOT } from "./instance.ts";
 
@@ -81,6 +81,7 @@ try {
     const said = run(process.execPath, [program, "--version"], folder).trim();
     if (!said.includes(version)) throw new Error(`${command} --version says ${said}, not ${version}`);
     console.log(`${command} --help, --version: ${said}`);
+    checkOnNode20(program, join(folder, "configuration"));
   }
   for (const file of ["package.json", "package-lock.json", "server.mjs", "models/tiny-chat-q8_0.gguf"]) {
     if (!existsSync(join(installed, "runtimes", "llama", file))) throw new Error(`runtimes/llama/${file} is missing in the package`);
@@ -88,4 +89,32 @@ try {
   console.log(`${packed.filename}: ${packed.entryCount} files, ${Math.round(packed.size / 1024)} kB`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** All commands but `worker start` run on Node 20 (README, Install). */
+function checkOnNode20(program: string, configDir: string): void {
+  const paths = (process.env["PATH"] ?? "").split(delimiter).map((path) => join(path, "node"));
+  const node = paths.find((path) => existsSync(path) && spawnSync(path, ["--version"], { encoding: "utf8" }).stdout?.startsWith("v20."));
+  if (node === undefined) return console.log("no Node 20 on the PATH: not checked on it");
+  const nobody = ["--url", "ws://127.0.0.1:1/"];
+  const place = ["--config-dir", configDir];
+  const commands: [words: string[], exit: number, says: RegExp][] = [
+    [["user", ...place], 0, /^[0-9a-f]{32}\n/],
+    [["worker", "init", "--yes", "--tasks-only", ...nobody, ...place], 0, /worker doctor/],
+    [["worker", "key", "show", ...place], 0, /^[0-9a-f]{64}\n/],
+    [["worker", "status", ...place], 9, /no worker runs here/],
+    [["worker", "doctor", ...place], 1, /✓ task /],
+    [["worker", "start", ...place], 1, /^a worker needs Node 22 or newer, for its WebSocket; this is Node 20[^\n]*\n$/],
+    [["worker", "pair", "A00000", ...place], 6, /no coordinator/],
+    [["quote", ...nobody], 6, /no coordinator/],
+    [["run", "hi", ...nobody, ...place], 6, /no coordinator/],
+    [["pair", "list", ...nobody, ...place], 6, /no coordinator/],
+    [["job", "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11", ...nobody], 6, /no coordinator/],
+    [["verify", "--job", "-"], 2, /standard input is empty/],
+  ];
+  for (const [words, exit, says] of commands) {
+    const { status, stdout, stderr } = spawnSync(node, [program, ...words], { encoding: "utf8", input: "" });
+    if (status !== exit || !says.test(stdout + stderr)) throw new Error(`on Node 20, ${words.join(" ")} ends with ${status} and says ${stdout}${stderr}`);
+  }
+  console.log(`${commands.length} commands on Node 20`);
 }

@@ -10,6 +10,8 @@ import { toHex } from "../../../src/receipt/bytes.ts";
 import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
 import { countdown } from "../../../src/sdk/countdown.ts";
 import { isLocalAddress } from "../../../src/sdk/local-address.ts";
+import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
+import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
 import { runCli } from "../worker/support/cli-process.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -186,6 +188,23 @@ describe("pair create", () => {
       expect(said()).toContain(`paired with worker ${WORDS}`);
       expect(said()).not.toContain(ESCAPE);
     });
+  });
+});
+
+describe("worker pair without --url", () => {
+  it("asks the coordinators of the running worker, and names those that it asked where none knows the code", async () => {
+    const [router, other] = [await RouterServer.start(), await RouterServer.start()];
+    await router.client({ userId: "u" }).trust.create();
+    const folder = withKey();
+    const urls = [other, router].map(({ url }) => `${url.replace("http", "ws")}/`);
+    const status = firstStatus(urls.map((url) => new URL(url).host));
+    const about = { pid: process.pid, startedAt: 0, now: 0, publicKey: WORKER.publicKey, name: null, metrics: null, urls };
+    // This process stands for the worker: its report says where it works.
+    new StatusFile(folder).write(statusReport(status, about));
+    const pair = (code: string) => runCli(["worker", "pair", code, "--config-dir", folder]);
+    expect(await pair("A00000")).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(router.url).host}: worker ${WORDS}`) });
+    const { code, stderr } = await pair("BBBBBB");
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining(`\nasked: ${new URL(other.url).host}, ${new URL(router.url).host}\n`) });
   });
 });
 
