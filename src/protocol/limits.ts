@@ -141,6 +141,8 @@ export const TIMING = {
   /** How long a first parking lasts; it doubles up to `parkMax` [WS4]. */
   park: 60 * SECOND,
   parkMax: 1 * HOUR,
+  /** The doubling is halved for each of these since a key was last parked [RC4]. */
+  day: 1 * DAY,
   /** How long a key that has authenticated is remembered after it was last seen [WS5]. */
   authenticatedKey: 30 * DAY,
   /** How long a payment is reserved while it is verified [PY5]. */

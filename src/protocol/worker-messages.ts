@@ -151,6 +151,7 @@ export const RegisterAck = z
       authenticated: z.boolean(),
       tier: Tier,
       heartbeat_interval_ms: z.number(),
+      time: z.string(),
     }),
     z.object({ type: z.literal("register_ack"), status: z.literal("error"), error: z.string(), retry_after_s: z.number().optional() }),
   ])
@@ -176,12 +177,15 @@ export const JobCompleteAck = z
     job_id: z.string(),
     status: z.enum(["accepted", "duplicate", "rejected"]),
     error: z.string().optional(),
+    message: z.string().optional(),
   })
   .meta({ id: "job_complete_ack" });
 export const TierChange = z.object({ type: z.literal("tier"), tier: Tier }).meta({ id: "tier" });
 export const JobCancel = z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() }).meta({ id: "job_cancel" });
 export const Drained = z.object({ type: z.literal("drained") }).meta({ id: "drained" });
-export const ErrorFrame = z.object({ type: z.literal("error"), code: z.string(), message: z.string() }).meta({ id: "error" });
+export const ErrorFrame = z
+  .object({ type: z.literal("error"), code: z.string(), message: z.string(), retry_after_s: z.number().optional() })
+  .meta({ id: "error" });
 
 /** Every frame the coordinator may send, for the documentation. */
 export const COORDINATOR_FRAMES = { Challenge, RegisterAck, HeartbeatAck, JobAssign, JobCompleteAck, JobCancel, TierChange, Drained, ErrorFrame } as const;

@@ -21,7 +21,7 @@ const ARRIVAL = 2_000;
  * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
  * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
  * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers are the registered live sockets
- * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · WS6 · WS7 · WS10 · WS11 · WS12
+ * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · RC4 · WS4 · WS6 · WS7 · WS10 · WS11 · WS12
  */
 export class Checks {
   readonly #world: World;
@@ -30,6 +30,10 @@ export class Checks {
   readonly #triedBefore = new Map<string, ReadonlySet<string>>();
   /** Failures in a row, of every worker that has not rested since. */
   readonly #failures = new Map<string, number>();
+  /** Every job and key of which a result was a strike [RC4]. */
+  readonly #struck = new Set<string>();
+  /** Strikes of the worker of this event before it; parks count for as many as make one. */
+  #strikesBefore = 0;
   #tickWasDue = false;
   #sweepWasDue = false;
   #wasKnown = true;
@@ -63,6 +67,7 @@ export class Checks {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
     }
+    if (event.type === "complete") this.#strikesBefore = strikesOf(state, event.conn);
     this.#other = null;
     if (event.type === "complete" && this.#wasKnown) {
       const phase = state.jobs.get(event.jobId)?.phase;
@@ -117,6 +122,7 @@ export class Checks {
       this.#checkClaim(state, event, job, worker, effects, now);
     }
     this.#checkOther(state, effects);
+    if (event.type === "complete") this.#checkStrikes(event, effects);
     if (event.type === "submit") this.#checkTrusted(state, event.job, effects);
     if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
     this.#checkFailures(state, event, effects);
@@ -289,6 +295,23 @@ export class Checks {
     if (!told) broken("JB6", `${other.jobId} ended and its present holder was not told`);
   }
 
+  /** RC4: one job costs a key one strike at most, a verified result takes one off, and who is parked is told for how long. */
+  #checkStrikes(event: Extract<DispatchEvent, { type: "complete" }>, effects: readonly Effect[]): void {
+    const told = effects.find((effect) => effect.type === "record");
+    const closed = effects.findIndex((effect) => effect.type === "close" && effect.code === 4003);
+    if (closed >= 0 && effects[closed - 1]?.type !== "parked") broken("WS4", `${event.conn} is parked and not told for how long`);
+    const accepted = effects.some((effect) => effect.type === "completion_ack" && effect.answer.status === "accepted");
+    const after = told === undefined ? this.#strikesBefore : told.record.strikes + LIMITS.strikes * told.record.parks;
+    if (event.verdict === "valid" && accepted) {
+      if (this.#strikesBefore % LIMITS.strikes > 0 && after !== this.#strikesBefore - 1) broken("RC4", `${event.conn} keeps its strikes after a good result`);
+      return;
+    }
+    if (told === undefined) return;
+    const name = `${event.jobId} ${told.key}`;
+    if (this.#struck.has(name)) broken("RC4", `${event.jobId} is a second strike for ${told.key}`);
+    this.#struck.add(name);
+  }
+
   #hasUntried(state: DispatchState, job: LiveJob): boolean {
     for (const worker of state.workers.values()) if (!worker.silent && !job.tried.has(worker.key) && suits(state, job, worker)) return true;
     return false;
@@ -403,6 +426,11 @@ export class Checks {
       if (over > (phase.kind === "orphaned" ? TIMING.grace : 0)) broken("I13", `${job.id} is held by ${phase.lease.key} ${over} ms too long (${phase.kind})`);
     }
   }
+}
+
+function strikesOf(state: DispatchState, conn: string): number {
+  const record = state.workers.get(state.keyByConn.get(conn) ?? "")?.record;
+  return record === undefined ? 0 : record.strikes + LIMITS.strikes * record.parks;
 }
 
 function isNoTrusted({ outcome }: Ended): boolean {

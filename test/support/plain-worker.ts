@@ -26,6 +26,13 @@ export const foreignDialect: ReceiptDialect = ({ job_id, provider_pubkey, output
   return { receipt: { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null, signature } };
 };
 
+/** An answer to each task, of the shape that SPEC.md shows. */
+const TASK_OUTPUTS: Record<string, Record<string, unknown>> = {
+  summarize: { summary: "short", word_count: 1 },
+  classify: { sentiment: "neutral", confidence: 0.5 },
+  extract_json: { extracted: [{}], count: 1 },
+};
+
 /**
  * A worker written from SPEC.md alone, on the global WebSocket and node:crypto: register, heartbeat, job_assign, job_complete, and none of our own
  * additions unless it is told to acknowledge. It shares no code with the product.
@@ -135,6 +142,7 @@ export class PlainWorker {
 
   #work(frame: Frame): void {
     if (this.#dialect === null || frame.type !== "job_assign") return;
-    this.complete(String(frame.job_id), frame.job_type === "LLM_INFER" ? "an answer" : { summary: "short", word_count: 1 }, this.#dialect);
+    const { task_type } = frame.payload as { task_type?: string };
+    this.complete(String(frame.job_id), task_type === undefined ? "an answer" : (TASK_OUTPUTS[task_type] ?? {}), this.#dialect);
   }
 }

@@ -1,6 +1,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { DispatchEvent, Turn } from "./events.ts";
+import { save } from "./lease.ts";
 import { closeWorker, failure, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
@@ -18,7 +19,7 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
   }
   if (!job.holders.some((held) => held.key === worker.key)) {
     answer(event, { status: "rejected", error: "not_assigned" }, turn);
-    return strike(state, worker, turn);
+    return strike(state, worker, job, turn);
   }
   // A repeated bad result of an earlier attempt must not end the present one.
   const isPresent = isPresentAttempt(job, worker, event.attempt);
@@ -35,7 +36,7 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
       if (state.rules.receiptPolicy === "strict") {
         answer(event, { status: "rejected", error: "invalid_receipt" }, turn);
         // The strike first: a worker that it parks must not be offered another job in between.
-        strike(state, worker, turn, isPresent ? job : undefined);
+        strike(state, worker, job, turn, isPresent);
         if (isPresent) requeue(state, job, "invalid_receipt", null, turn);
         return;
       }
@@ -46,6 +47,7 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
       return event.verdict satisfies never;
   }
   worker.failuresInARow = 0;
+  if (event.verdict === "valid") forgive(worker, turn);
   answer(event, { status: "accepted" }, turn);
   const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
   // Whoever works on it now, this very worker's later attempt included, may stop.
@@ -62,22 +64,34 @@ function answer(event: Completion, answer: Extract<Turn["effects"][number], { ty
 }
 
 /**
- * An invalid or foreign result counts against the key; too many park it, each time for twice as long [RC4, WS4].
- * A parked worker's job waits again, unless it is `spared`: then the caller sees to it.
+ * An invalid or foreign result counts against the key, once for each job; too many park it, each time for twice as long as the last, and half as
+ * long for each day since that was over [RC4, WS4]. A parked worker's job waits again, unless it is `spared`: then the caller sees to it.
  */
-function strike(state: DispatchState, worker: Worker, turn: Turn, spared?: LiveJob): void {
-  if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker) return;
+function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Turn, spared = false): void {
+  if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
+  job.struck.add(worker.key);
+  save(job, turn);
   const { record } = worker;
   record.strikes++;
   const parked = record.strikes >= LIMITS.strikes;
   if (parked) {
+    const days = record.parks === 0 ? 0 : Math.max(0, Math.floor((turn.now - record.parkedUntil) / TIMING.day));
+    record.parks = Math.floor(record.parks / 2 ** days);
     record.parkedUntil = turn.now + Math.min(TIMING.park * 2 ** record.parks, TIMING.parkMax);
     record.parks++;
     record.strikes = 0;
   }
   turn.effects.push({ type: "record", key: worker.key, record: { ...record } });
   if (!parked) return;
+  turn.effects.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - turn.now });
   closeWorker(state, worker, CLOSE.parked, "parked", turn);
-  const job = state.jobs.get(worker.jobId ?? "");
-  if (job !== undefined && job !== spared) requeue(state, job, "worker_lost", null, turn);
+  const own = state.jobs.get(worker.jobId ?? "");
+  if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, turn);
+}
+
+/** A verified result takes a strike off. */
+function forgive({ key, record }: Worker, turn: Turn): void {
+  if (record.strikes === 0) return;
+  record.strikes--;
+  turn.effects.push({ type: "record", key, record: { ...record } });
 }

@@ -70,6 +70,8 @@ export type Effect =
   /** The job is not live: the shell looks at the record of what has ended and answers. */
   | { type: "completion_of_unknown"; conn: string; key: string; jobId: string }
   | { type: "drained"; conn: string }
+  /** Tell a worker that its socket is about to be closed because its key is parked, and for how many ms [WS4]. */
+  | { type: "parked"; conn: string; ms: number }
   | { type: "close"; conn: string; code: number; reason: string }
   | { type: "save_payment"; payment: Payment }
   /** Delete this payment's row: as if it had never come. */

@@ -122,6 +122,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
     attempts: 0,
     holders: [],
     tried: new Set(),
+    struck: new Set(),
     payment: null,
     cause: null,
     message: null,

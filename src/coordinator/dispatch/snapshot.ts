@@ -16,6 +16,7 @@ export const Snapshot = z.object({
   attempts: z.int().min(0),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
+  struck: z.array(z.string()).default([]),
   // A cause of a newer hub than this one says at least that an attempt failed.
   cause: FailureCause.nullable().catch("worker_error"),
   message: z.string().nullable().default(null),
@@ -37,11 +38,12 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * anew at each wake-up, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, holders, tried, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, holders, tried, struck, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
+    struck: [...struck],
     payment,
     cause,
     message,
@@ -88,6 +90,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       ...facts,
       ...{ rev, attempts, holders, payment, cause, message, outgrown, trustedKeys, totalDue },
       tried: new Set(snapshot.tried),
+      struck: new Set(snapshot.struck),
       seq: state.nextSeq++,
       windowDue: claimDue,
       savedExecuteDue: snapshot.phase.kind === "leased" ? (snapshot.phase.executeDue ?? 0) : 0,

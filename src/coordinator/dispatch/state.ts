@@ -1,4 +1,4 @@
-import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { OrderedPool } from "./ordered-pool.ts";
 import type { Ledger } from "./payment.ts";
@@ -15,6 +15,8 @@ export type Rules = {
 export type JobFacts = {
   id: string;
   jobType: JobType;
+  /** Of a TASK: what its output is measured by, and nothing to dispatch [RC6]. */
+  taskType?: TaskType;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;
@@ -48,6 +50,8 @@ export type LiveJob = JobFacts & {
   holders: Lease[];
   /** Workers that lost, failed or rejected it [JB4]. */
   tried: Set<string>;
+  /** Keys whose results for it have been a strike already [RC4]. */
+  struck: Set<string>;
   /** Key of the payment that pays for it; null for a free one. */
   payment: string | null;
   /** Why the last attempt ended, and what its worker said about it; null before one has. */

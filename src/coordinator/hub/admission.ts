@@ -1,13 +1,14 @@
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { keptModels } from "../../protocol/models.ts";
+import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type Register, registerText, type RegisterRefusal } from "../../protocol/worker-messages.ts";
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
-import { verifySync } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
+import { verifySync } from "./receipt-check.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 
@@ -126,6 +127,7 @@ export class Admission {
       authenticated: worker.authenticated,
       tier: worker.tier,
       heartbeat_interval_ms: TIMING.heartbeat,
+      time: isoTime(this.#clock()),
     });
   }
 }

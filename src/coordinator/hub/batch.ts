@@ -1,6 +1,7 @@
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Effect, JobFacts, KeyRecord, Payment } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
+import type { ExplainedRefusal } from "./ended.ts";
 import type { StoredEnd } from "./journal.ts";
 import type { PaymentCargo } from "./ledger-store.ts";
 
@@ -8,7 +9,8 @@ import type { PaymentCargo } from "./ledger-store.ts";
 export type Cargo = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
 /** What is to be sent or closed. */
 export type Post =
-  | Extract<Effect, { type: "assign" | "cancel_attempt" | "completion_ack" | "drained" | "close" }>
+  | Extract<Effect, { type: "assign" | "cancel_attempt" | "drained" | "parked" | "close" }>
+  | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
   | { type: "frame"; conn: string; frame: CoordinatorFrame };
 /** An idempotency key with the job that it stands for [API5]. */
 export type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };

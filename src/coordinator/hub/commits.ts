@@ -50,7 +50,7 @@ export class Commits {
     if (known === "no_trusted_worker") return { ok: false, reason: known, jobId: input.id };
     if (known !== null) return this.#accepted(known.jobId, input.wait);
     const { id, userId, idempotency } = input;
-    for (const effect of dispatcher.apply({ type: "submit", job: this.#facts(input) }, { payload: input.payload })) {
+    for (const effect of dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload })) {
       if (effect.type === "refused") return { ok: false, reason: "queue_full" };
       if (effect.type === "ended" && effect.jobId === id) {
         const stored = await this.#accepted(id, 0);
@@ -98,8 +98,10 @@ export class Commits {
     }
     return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
   }
+}
 
-  #facts({ id, jobType, policy, privacyClass, userId, trustedKeys, payload }: CommitInput): JobFacts {
-    return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt: this.#parts.clock() };
-  }
+/** What dispatch is told of a commit. */
+export function factsOf(input: CommitInput, createdAt: number): JobFacts {
+  const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload } = input;
+  return { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
 }

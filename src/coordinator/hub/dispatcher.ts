@@ -17,6 +17,7 @@ import {
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { Batch, type Cargo, type Idempotent, idempotencyId, type Post } from "./batch.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
+import { explained, parkedFrame } from "./ended.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
@@ -296,10 +297,15 @@ export class Dispatcher {
         return;
       case "assign":
       case "cancel_attempt":
-      case "completion_ack":
       case "drained":
+      case "parked":
         batch.posts.push(effect);
         return;
+      case "completion_ack": {
+        const { answer } = effect;
+        batch.posts.push({ ...effect, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer });
+        return;
+      }
       case "close":
         this.#sockets.leave(effect.conn);
         batch.posts.push(effect);
@@ -358,6 +364,9 @@ export class Dispatcher {
         return true;
       case "drained":
         this.#sockets.send(post.conn, { type: "drained" });
+        return true;
+      case "parked":
+        this.#sockets.send(post.conn, parkedFrame(post.ms));
         return true;
       case "close":
         this.#sockets.close(post.conn, post.code, post.reason);

@@ -1,6 +1,7 @@
 import type { JobStatus } from "../../protocol/job.ts";
-import { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS, TUNING } from "../../protocol/limits.ts";
+import { isJsonObject, readJson } from "../../protocol/text.ts";
 import * as z from "zod";
 import type { JournalRow, StoredReceipt } from "../store/journal-row.ts";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
@@ -59,6 +60,7 @@ CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
 CREATE TABLE IF NOT EXISTS code_claims (id TEXT PRIMARY KEY, client TEXT NOT NULL, began_at INTEGER NOT NULL, failed INTEGER NOT NULL) WITHOUT ROWID;
 DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
 `,
+  "ALTER TABLE jobs ADD COLUMN task_type TEXT",
 ];
 
 /** Ends that could neither be told nor brought to D1. */
@@ -279,10 +281,11 @@ export class Journal {
 
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {
     this.#sql.exec(
-      `INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO jobs (id, job_type, task_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       job.id,
       job.jobType,
+      job.taskType ?? null,
       job.policy,
       job.privacyClass,
       job.userId,
@@ -304,6 +307,16 @@ const count = z.number().catch(0);
 /** A worker's key as it is stored. What cannot be read counts for nothing, but one that may have authenticated has to do so again [WS5]. */
 const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
 
+/** The type of a TASK. A row of before it was written down has it in its payload only; it is read once, when the hub starts. */
+function taskTypeOf(jobType: JobType, { task_type, payload }: Pick<JournalRow, "task_type" | "payload">): Pick<JobFacts, "taskType"> {
+  if (jobType !== "TASK") return {};
+  const written = TaskType.safeParse(task_type);
+  if (written.success) return { taskType: written.data };
+  const json = readJson(payload);
+  const read = TaskType.safeParse(json.ok && isJsonObject(json.value) ? json.value.task_type : undefined);
+  return read.success ? { taskType: read.data } : {};
+}
+
 function readSaved(row: JournalRow): SavedJob | null {
   try {
     const facts = Facts.parse({
@@ -315,7 +328,7 @@ function readSaved(row: JournalRow): SavedJob | null {
     });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
     return {
-      facts: { ...facts, id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
+      facts: { ...facts, ...taskTypeOf(facts.jobType, row), id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
       rev: row.rev,
       snapshot,
     };

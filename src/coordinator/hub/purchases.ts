@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
-import { utf8Length } from "../../protocol/text.ts";
-import type { JobFacts, Settlement } from "../dispatch/index.ts";
+import type { Settlement } from "../dispatch/index.ts";
 import { codeWord, errorFacts, logError, logWarning } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
+import { factsOf } from "./commits.ts";
 import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
@@ -235,11 +235,6 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-function factsOf(input: CommitInput, createdAt: number): JobFacts {
-  const { id, jobType, policy, privacyClass, userId, trustedKeys, payload } = input;
-  return { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
 }
 
 const Terms = z.object({ network: z.string(), asset: z.string() });

@@ -1,4 +1,4 @@
-import type { JobType, PrivacyClass, ResolvedPolicy } from "../../protocol/job.ts";
+import type { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 
 /** A validated commit, as the router hands it to the hub. */
@@ -6,6 +6,8 @@ export type CommitInput = {
   /** The job's id, chosen by the router: a second delivery of one commit has the same id and gets the same answer. */
   id: string;
   jobType: JobType;
+  /** Of a TASK; left out by routers of version 2.0.0: then only the shape that all outputs share is looked at. */
+  taskType?: TaskType;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;

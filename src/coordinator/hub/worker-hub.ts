@@ -22,6 +22,7 @@ import { LedgerStore } from "./ledger-store.ts";
 import { liveJob } from "./live.ts";
 import { Lookups } from "./lookups.ts";
 import { Outbox } from "./outbox.ts";
+import type { ExpectedOutput } from "./output-shape.ts";
 import { Purchases } from "./purchases.ts";
 import { Recent } from "./recent.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
@@ -290,7 +291,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         return void this.#dispatcher.apply({ type: "drain", conn: id });
       case "job_complete": {
         const key = conn.attachment.worker?.key ?? "";
-        const completion = checkCompletion(frame, key, this.#clock.now());
+        const completion = checkCompletion(frame, key, this.#clock.now(), this.#expectedOf(frame.job_id));
         const { verdict, message } = completion;
         const said = message === undefined ? {} : { message };
         return void this.#dispatcher.apply(
@@ -301,6 +302,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       default:
         return frame satisfies never;
     }
+  }
+
+  /** What the output of a job has to look like: looked at under `strict` only, and not of a job that is not live [RC6]. */
+  #expectedOf(jobId: string): ExpectedOutput | null {
+    return this.#settings.receiptPolicy === "strict" ? (this.#dispatcher.state.jobs.get(jobId) ?? null) : null;
   }
 
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {

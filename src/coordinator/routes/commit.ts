@@ -40,6 +40,7 @@ export const commit =
     const input = {
       id: crypto.randomUUID(),
       jobType: request.job_type,
+      ...(request.job_type === "TASK" && { taskType: request.payload.task_type }),
       policy,
       privacyClass: request.privacy_class,
       userId: request.user_id,

@@ -7,6 +7,8 @@ import { readJson } from "../../protocol/text.ts";
 export type JournalRow = {
   id: string;
   job_type: string;
+  /** Null for an LLM_INFER, and in rows of before it was written down. */
+  task_type: string | null;
   policy: string;
   privacy_class: string;
   user_id: string;

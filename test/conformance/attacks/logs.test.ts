@@ -84,7 +84,7 @@ describe("logs", () => {
       await run((id) =>
         worker.send(worker.completion(id, { text: secret("result") }, { receipt: { note: secret("receipt") }, receipt_signature: secret("sig") })),
       );
-      await run((id) => worker.send(worker.completion(id, { text: secret("output") })));
+      await run((id) => worker.send(worker.completion(id, { sentiment: secret("output"), confidence: 0 })));
       // Frames of every kind of wrong.
       for (const frame of [
         secret("text"),

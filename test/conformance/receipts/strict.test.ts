@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type Fields, newUser, task } from "../support/api.ts";
+import { type Fields, llm, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { malleable, newIdentity, outputHash, receiptFor, sha256, signText } from "../support/identity.ts";
 import { fullWorker, WorkerSocket } from "../support/worker.ts";
@@ -15,11 +15,11 @@ beforeAll(async () => {
 type Made = { receipt?: Fields; receipt_signature?: string; output_hash?: string };
 
 /** A worker with a job of its own. */
-async function holder() {
+async function holder(job: typeof task = task) {
   const worker = await fullWorker(strict.socketUrl);
   const user = newUser();
   await strict.api.pair(user, worker);
-  const id = await strict.api.commit(task(user, "x", PRIVATE));
+  const id = await strict.api.commit(job(user, "x", PRIVATE));
   worker.ack(await worker.assigned(id));
   return { worker, user, id };
 }
@@ -90,13 +90,13 @@ describe("RECEIPT_POLICY=strict takes", () => {
 
   test("[RC2] outputs of integer-like keys, odd numbers, escapes and every plane, hashed as parsed", async () => {
     for (const raw of [
-      '{"b":1,"a":2,"10":"x","9":"y"}',
-      '{"n":[1.0,1e2,-0,1e21,1e-7]}',
-      '{"t":"\\u00e9\\ud83e\\udd8a\\u2028\\/","ж":"\\udbff\\udffd"}',
+      '{"b":1,"a":2,"10":"x","9":"y","output":"o"}',
+      '{"output":"o","n":[1.0,1e2,-0,1e21,1e-7]}',
+      '{"output":"o","t":"\\u00e9\\ud83e\\udd8a\\u2028\\/","ж":"\\udbff\\udffd"}',
       '"plain \\u0041"',
-      '{"a":1,"a":{"z":0,"y":0}}',
+      '{"a":1,"output":"","a":{"z":0,"y":0}}',
     ]) {
-      const { worker, id } = await holder();
+      const { worker, id } = await holder(llm);
       const { receipt, receipt_signature } = receiptFor(worker.identity, id, JSON.parse(raw));
       const text = `{"type":"job_complete","job_id":"${id}","output":${raw},"receipt":${JSON.stringify(receipt)},"receipt_signature":"${receipt_signature}"}`;
       expect(await worker.ask(text, "job_complete_ack"), raw).toMatchObject({ status: "accepted" });
@@ -169,13 +169,25 @@ describe("RECEIPT_POLICY=strict refuses", () => {
     const { worker, user, id } = await holder();
     const other = await fullWorker(strict.socketUrl);
     await strict.api.pair(user, other);
-    expect(await send(worker, id, made(worker, id))).toMatchObject({ job_id: id, status: "rejected", error: "invalid_receipt" });
+    const message = expect.stringMatching(/^(?:signature|key|job_id|hash|time|missing): .+/);
+    expect(await send(worker, id, made(worker, id))).toMatchObject({ job_id: id, status: "rejected", error: "invalid_receipt", message });
     const assign = await other.assigned(id, 4_000);
     expect(assign.attempt).toBe(2);
     expect(await strict.api.job(id)).toMatchObject({ result: null, receipt: null });
     other.ack(assign);
     expect(await send(other, id, receiptFor(other.identity, id, OUTPUT))).toMatchObject({ status: "accepted" });
     expect((await strict.api.job(id)).receipt).toMatchObject({ provider_pubkey: other.pubkey });
+  });
+
+  test("[RC6, WS10] an output of another shape: rejected invalid_receipt shape, and the job goes to another worker", async () => {
+    const { worker, user, id } = await holder();
+    const other = await fullWorker(strict.socketUrl);
+    await strict.api.pair(user, other);
+    const wrong = { output: "positive" };
+    const message = "shape: expected an object with a string sentiment and a number confidence from 0 to 1";
+    expect(await send(worker, id, receiptFor(worker.identity, id, wrong), wrong)).toMatchObject({ status: "rejected", error: "invalid_receipt", message });
+    other.ack(await other.assigned(id, 4_000));
+    expect(await send(other, id, receiptFor(other.identity, id, OUTPUT))).toMatchObject({ status: "accepted" });
   });
 
   test("[RC4, WS4] three strikes park the worker: closed 4003, and the next register is parked with retry_after_s", { timeout: 40_000 }, async () => {
@@ -192,6 +204,7 @@ describe("RECEIPT_POLICY=strict refuses", () => {
       expect(await send(worker, String(assign.job_id), {})).toMatchObject({ status: "rejected", error: "invalid_receipt" });
     }
     expect((await worker.ended()).code).toBe(4003);
+    expect(worker.frames.at(-1)).toMatchObject({ type: "error", code: "parked", message: expect.any(String), retry_after_s: 60 });
     const back = await WorkerSocket.open(strict.socketUrl, worker.identity);
     const ack = await back.registerSigned();
     expect(ack).toMatchObject({ type: "register_ack", status: "error", error: "parked", retry_after_s: expect.any(Number) });

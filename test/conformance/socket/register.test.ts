@@ -55,6 +55,7 @@ describe("register", () => {
       authenticated: false,
       tier: expect.stringMatching(/^(Open|Verified|Sentinel)$/),
       heartbeat_interval_ms: 10_000,
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });
   });
 

@@ -316,7 +316,7 @@ describe("job_complete", () => {
     const job = await worker.assigned();
     await worker.complete(job, OUTPUT);
     const before = (await hub.request(`/v1/jobs/${id}`)).text;
-    const rejected = { type: "job_complete_ack", job_id: id, status: "rejected", error: "already_terminal" };
+    const rejected = { type: "job_complete_ack", job_id: id, status: "rejected", error: "already_terminal", message: "the job has ended" };
     expect(await worker.complete(job, { summary: "other" })).toEqual(rejected);
     await hub.recorded(id, "completed");
     expect(await worker.complete(job, { summary: "third" })).toEqual(rejected);
@@ -339,14 +339,20 @@ describe("job_complete", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = crypto.randomUUID();
-    expect(await worker.complete({ job_id: id, attempt: 1 })).toEqual({ type: "job_complete_ack", job_id: id, status: "rejected", error: "unknown_job" });
+    expect(await worker.complete({ job_id: id, attempt: 1 })).toEqual({
+      type: "job_complete_ack",
+      job_id: id,
+      status: "rejected",
+      error: "unknown_job",
+      message: "no job has this id",
+    });
   });
 
   test("[WS12] a stranger's result is not_assigned: while the job waits, while another holds it, when it has ended", async () => {
     const hub = new TestHub();
     const stranger = await hub.worker({ capabilities: [] });
     const id = await hub.commit();
-    const refused = { type: "job_complete_ack", job_id: id, status: "rejected", error: "not_assigned" };
+    const refused = { type: "job_complete_ack", job_id: id, status: "rejected", error: "not_assigned", message: "this key never held the job" };
     expect(await stranger.complete({ job_id: id, attempt: 1 })).toEqual(refused);
     const holder = await hub.worker();
     const job = await holder.assigned();

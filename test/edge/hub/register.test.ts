@@ -18,7 +18,9 @@ describe("register", () => {
       authenticated: false,
       tier: "Open",
       heartbeat_interval_ms: 10_000,
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });
+    expect(Math.abs(Date.parse(ack.time) - Date.now())).toBeLessThan(5_000);
     expect(await hub.workersOnline()).toBe(1);
   });
 

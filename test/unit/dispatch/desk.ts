@@ -206,6 +206,8 @@ function word(effect: Effect): string[] {
       return ["not live"];
     case "drained":
       return [`drained ${effect.conn}`];
+    case "parked":
+      return [`tell ${effect.conn} parked for ${effect.ms / 1_000} s`];
     case "close":
       return [`close ${effect.conn} ${effect.code}`];
     case "refused":

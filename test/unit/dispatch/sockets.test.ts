@@ -74,7 +74,7 @@ describe("strikes [RC4]", () => {
     desk.submit("j");
     desk.submit("next");
     const effects = bad(desk, "j");
-    expect(words(effects)).toBe("rejected: invalid_receipt, close w#1 4003");
+    expect(words(effects)).toBe("rejected: invalid_receipt, tell w#1 parked for 60 s, close w#1 4003");
     expect(effects).toContainEqual({ type: "record", key: "w", record: { strikes: 0, parks: 1, parkedUntil: desk.now + 60_000 } });
     expect([desk.where("j"), desk.where("next")]).toEqual(["pending", "pending"]);
     expect(desk.state.jobs.get("j")?.cause).toBe("invalid_receipt");
@@ -86,8 +86,34 @@ describe("strikes [RC4]", () => {
     desk.submit("foreign");
     desk.register("w", { strikes: 2 });
     desk.submit("own");
-    expect(words(bad(desk, "foreign"))).toBe("rejected: not_assigned, close w#1 4003");
+    expect(words(bad(desk, "foreign"))).toBe("rejected: not_assigned, tell w#1 parked for 60 s, close w#1 4003");
     expect([desk.where("foreign"), desk.where("own")]).toEqual(["assigned v 1", "pending"]);
+  });
+
+  test("[RC4] one job is one strike, and a verified result takes one off", () => {
+    const desk = new Desk();
+    desk.register("w", { strikes: 1 });
+    desk.submit("j");
+    bad(desk, "j");
+    for (let times = 0; times < 3; times++) expect(words(bad(desk, "j"))).toBe("rejected: invalid_receipt");
+    expect(desk.state.workers.get("w")?.record).toEqual({ strikes: 2, parks: 0, parkedUntil: 0 });
+    const effects = desk.tell({ type: "complete", conn: "w#1", jobId: "j", attempt: undefined, verdict: "valid" });
+    expect(effects).toContainEqual({ type: "record", key: "w", record: { strikes: 1, parks: 0, parkedUntil: 0 } });
+  });
+
+  test("[RC4] the time of a park halves for each day since the last was over", () => {
+    const day = 86_400_000;
+    const parkedFor = (parks: number, since: number): number => {
+      const desk = new Desk();
+      desk.register("w");
+      desk.submit("j");
+      Object.assign(desk.state.workers.get("w")?.record ?? {}, { strikes: 2, parks, parkedUntil: desk.now - since });
+      const told = bad(desk, "j").find((effect) => effect.type === "record");
+      return (told?.record.parkedUntil ?? 0) - desk.now;
+    };
+    expect([parkedFor(4, 0), parkedFor(4, day - 1), parkedFor(4, day), parkedFor(4, 2 * day), parkedFor(4, 30 * day)]).toEqual([
+      960_000, 960_000, 240_000, 120_000, 60_000,
+    ]);
   });
 
   test("[RC4] under `record` an invalid receipt completes the job, unverified, and nobody is struck", () => {
