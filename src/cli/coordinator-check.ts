@@ -1,16 +1,14 @@
 import * as z from "zod";
 import { Health } from "../protocol/health.ts";
-import { TIMING } from "../protocol/limits.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { type CoordinatorPlace, coordinatorName } from "../worker/node/desktop-worker.ts";
+import { SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
 import type { Check } from "./check.ts";
 import { EXIT } from "./exit-code.ts";
 import { coordinatorUrls } from "./url-option.ts";
 import { hasWebSocket } from "./version.ts";
 
 const TIMEOUT_MS = 5_000;
-/** A clock that is off by more will sooner or later be off by too much. */
-const DOUBTFUL_SKEW_MS = 30_000;
 
 const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), host: z.string() });
 
@@ -75,9 +73,10 @@ function readJson(text: string): unknown {
 function clock(skewMs: number): Check {
   const off = Math.abs(skewMs);
   const side = `${off < 1_000 ? `${Math.round(off)} ms` : `${Math.round(off / 1000)} s`} ${skewMs < 0 ? "behind" : "ahead of"} the coordinator's`;
-  if (off < DOUBTFUL_SKEW_MS) return { name: "clock", state: "ok", message: side };
+  const verdict = verdictOf(off, SESSION_TIMING);
+  if (verdict === "right") return { name: "clock", state: "ok", message: side };
   const fix = "set this machine's clock, best by NTP (timedatectl set-ntp true)";
-  if (off < TIMING.receiptSkew) return { name: "clock", state: "warn", message: side, fix };
+  if (verdict === "doubtful") return { name: "clock", state: "warn", message: side, fix };
   return { name: "clock", state: "fail", message: `${side}: its receipts are not valid`, fix, exit: EXIT.refused };
 }
 

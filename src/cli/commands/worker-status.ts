@@ -3,6 +3,7 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 import { configFolder } from "../../worker/node/config-folder.ts";
 import { untrusted } from "../../worker/node/printable.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
+import { offText } from "../../worker/session/index.ts";
 import { shortKey } from "../../worker/node/status-line.ts";
 import { CliError } from "../cli-error.ts";
 import { command } from "../command.ts";
@@ -49,7 +50,8 @@ function reportText(report: StatusReport, now: number): string {
   ].join("\n");
 }
 
-function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, tokens }: StatusReport["coordinators"][number], now: number): string {
+function coordinatorText(report: StatusReport["coordinators"][number], now: number): string {
+  const { state, coordinator, cause, network, tier, jobs, job, tokens, rejected, last_rejection, clock_off_ms } = report;
   const done = jobs.LLM_INFER.completed + jobs.TASK.completed;
   const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
   const parts = [
@@ -57,7 +59,8 @@ function coordinatorText({ state, coordinator, cause, network, tier, jobs, job, 
     coordinator,
     ...(network === null ? [] : [network]),
     ...(tier === null ? [] : [tier]),
-    `jobs ${done} done, ${failed} failed`,
+    `jobs ${done} done, ${failed} failed${rejected > 0 ? `, ${rejected} rejected${last_rejection === null ? "" : ` (${last_rejection})`}` : ""}`,
+    ...(clock_off_ms === null ? [] : [`WARNING: the clock is ${offText(clock_off_ms)} the coordinator's`]),
     ...(tokens > 0 ? [`${tokens} tokens`] : []),
     ...(job === null ? [] : [`working on ${job.job_type} for ${duration(now - Date.parse(job.started_at))}`]),
     ...(cause === null ? [] : [`(${cause})`]),

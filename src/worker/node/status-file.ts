@@ -33,6 +33,11 @@ export const StatusReport = z.object({
       job: z.object({ job_id: z.string(), job_type: z.enum(["LLM_INFER", "TASK"]), started_at: z.string() }).nullable(),
       jobs: z.object({ LLM_INFER: JobCounts, TASK: JobCounts }),
       tokens: Count,
+      /** Results that the coordinator rejected or that came too late; left out by workers of before. */
+      rejected: Count.default(0),
+      last_rejection: z.string().nullable().default(null),
+      /** How far the machine's clock is off, positive when it is ahead; null while it agrees. */
+      clock_off_ms: z.int().nullable().default(null),
     }),
   ),
 });
@@ -63,19 +68,24 @@ export function statusReport({ draining, llm, links }: WorkerStatus, about: Repo
     metrics: about.metrics,
     draining,
     llm,
-    coordinators: links.map(({ coordinator, link, cause, network, tier, authenticated, reconnects, job, jobs, tokens }, index) => ({
-      coordinator,
-      url: about.urls[index],
-      state: link,
-      cause,
-      network,
-      tier,
-      authenticated,
-      reconnects,
-      job: job === null ? null : { job_id: job.id, job_type: job.type, started_at: iso(job.since) },
-      jobs: { LLM_INFER: outcomes(jobs.LLM_INFER), TASK: outcomes(jobs.TASK) },
-      tokens,
-    })),
+    coordinators: links.map(
+      ({ coordinator, link, cause, network, tier, authenticated, reconnects, job, jobs, tokens, results, lastRejection, clockOff }, index) => ({
+        coordinator,
+        url: about.urls[index],
+        state: link,
+        cause,
+        network,
+        tier,
+        authenticated,
+        reconnects,
+        job: job === null ? null : { job_id: job.id, job_type: job.type, started_at: iso(job.since) },
+        jobs: { LLM_INFER: outcomes(jobs.LLM_INFER), TASK: outcomes(jobs.TASK) },
+        tokens,
+        rejected: (results.rejected ?? 0) + (results.dropped ?? 0),
+        last_rejection: lastRejection,
+        clock_off_ms: clockOff,
+      }),
+    ),
   };
 }
 

@@ -1,3 +1,4 @@
+import { offText } from "../session/index.ts";
 import { untrusted } from "./printable.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
 
@@ -15,7 +16,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
       marked(
         only,
         status,
-        [stateOf(only, status), nameOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)],
+        [stateOf(only, status), nameOf(only), ...clockOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)],
         frame,
       ),
     ];
@@ -26,7 +27,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
     marked(
       link,
       status,
-      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
+      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...clockOf(link), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
       frame,
     ),
   );
@@ -59,11 +60,23 @@ function tierOf({ link, authenticated, tier }: LinkStatus): string[] {
   return [authenticated ? (tier ?? "signed") : "not signed"];
 }
 
-function countsOf({ jobs }: LinkStatus): string[] {
-  const completed = jobs.LLM_INFER.completed + jobs.TASK.completed;
-  const all = completed + jobs.LLM_INFER.failed + jobs.TASK.failed;
-  // Never rounded up to 100%.
-  return [`jobs ${all}`, ...(all > 0 ? [`ok ${Math.floor((100 * completed) / all)}%`] : [])];
+/** A job is ok once the coordinator has accepted its result: a result that was only sent may still be rejected. */
+function countsOf({ jobs, results, lastRejection }: LinkStatus): string[] {
+  const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
+  const all = jobs.LLM_INFER.completed + jobs.TASK.completed + failed;
+  const ok = (results.accepted ?? 0) + (results.duplicate ?? 0);
+  const rejected = (results.rejected ?? 0) + (results.dropped ?? 0);
+  const told = ok + rejected + failed;
+  return [
+    `jobs ${all}`,
+    // Never rounded up to 100%.
+    ...(told > 0 ? [`ok ${Math.floor((100 * ok) / told)}%`] : []),
+    ...(rejected > 0 ? [`rejected ${rejected}${lastRejection === null ? "" : ` (${lastRejection})`}`] : []),
+  ];
+}
+
+function clockOf({ clockOff }: LinkStatus): string[] {
+  return clockOff === null ? [] : [`clock ${offText(clockOff)} the coordinator's`];
 }
 
 function speedOf(links: readonly LinkStatus[]): string[] {

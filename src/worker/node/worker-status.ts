@@ -27,6 +27,10 @@ export type LinkStatus = {
   rejections: Record<string, number>;
   /** Answers to finished results: `accepted`, `duplicate`, `rejected`, and `dropped` ones. */
   results: Record<string, number>;
+  /** Why a result was last rejected or dropped. */
+  lastRejection: string | null;
+  /** How far this machine's clock is off, ms, positive when it is ahead; null while it agrees or nobody knows. */
+  clockOff: number | null;
   /** Tokens and milliseconds of all LLM answers. */
   tokens: number;
   tokenMs: number;
@@ -57,6 +61,8 @@ export function firstStatus(coordinators: readonly string[]): WorkerStatus {
     jobs: { LLM_INFER: NO_JOBS, TASK: NO_JOBS },
     rejections: {},
     results: {},
+    lastRejection: null,
+    clockOff: null,
     tokens: 0,
     tokenMs: 0,
   }));
@@ -113,9 +119,11 @@ function nextLink(link: LinkStatus, note: SessionNote, now: number): LinkStatus 
     case "job_rejected":
       return { ...link, waits: false, rejections: counted(link.rejections, note.reason) };
     case "job_acknowledged":
-      return { ...link, results: counted(link.results, note.status) };
+      return { ...link, results: counted(link.results, note.status), ...(note.status === "rejected" && { lastRejection: rejectionOf(note) }) };
     case "result_dropped":
-      return { ...link, results: counted(link.results, "dropped") };
+      return { ...link, results: counted(link.results, "dropped"), lastRejection: note.reason };
+    case "clock":
+      return { ...link, clockOff: note.verdict === "right" ? null : note.off_ms };
     case "draining":
     case "woke":
     case "warning":
@@ -130,6 +138,12 @@ function ended(link: LinkStatus, outcome: "completed" | "failed" | "cancelled", 
   const { type } = link.job;
   const counts = link.jobs[type];
   return { ...link, job: null, jobs: { ...link.jobs, [type]: { ...counts, [outcome]: counts[outcome] + 1, ms: counts.ms + Math.max(0, ms) } } };
+}
+
+/** The check that a rejected result failed, or its error. */
+function rejectionOf({ error, message }: Extract<SessionNote, { type: "job_acknowledged" }>): string {
+  const [check] = error === "invalid_receipt" && message !== null ? message.split(":") : [];
+  return check ?? error ?? "no reason given";
 }
 
 function counted(counts: Record<string, number>, name: string): Record<string, number> {

@@ -1,3 +1,4 @@
+import { clockSentence } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import { ownCommand } from "./command-name.ts";
 import { untrusted } from "./printable.ts";
@@ -95,7 +96,7 @@ function sentence(note: WorkerNote, check: string): string | null {
       return `job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message})`;
     case "job_acknowledged":
       return note.status === "rejected"
-        ? `result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}${clockHint(note.error)}`
+        ? `result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}${note.message === null ? clockHint(note.error) : ` (${note.message})`}`
         : null;
     case "result_dropped":
       return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
@@ -103,6 +104,8 @@ function sentence(note: WorkerNote, check: string): string | null {
       return "no more jobs: leaving when the present one is done; once more to leave at once";
     case "woke":
       return `the machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
+    case "clock":
+      return clockSentence(note.verdict, note.off_ms);
     case "warning":
     case "stopped":
       return note.message;

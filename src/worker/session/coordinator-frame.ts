@@ -28,6 +28,7 @@ const RegisterAck = z.object({
   authenticated: z.boolean().nullish(),
   tier: Tier.nullish().catch(null),
   heartbeat_interval_ms: z.number().nullish().catch(null),
+  time: z.string().nullish().catch(null),
   error: z.string().nullish(),
   retry_after_s: z.number().nullish().catch(null),
 });
@@ -39,11 +40,17 @@ const Frame = z.discriminatedUnion("type", [
   RegisterAck,
   z.object({ type: z.literal("heartbeat_ack") }),
   Assign,
-  z.object({ type: z.literal("job_complete_ack"), job_id: z.string(), status: z.string(), error: z.string().nullish() }),
+  z.object({
+    type: z.literal("job_complete_ack"),
+    job_id: z.string(),
+    status: z.string(),
+    error: z.string().nullish(),
+    message: z.string().nullish().catch(null),
+  }),
   z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int().nullish(), reason: z.string().nullish() }),
   z.object({ type: z.literal("tier"), tier: Tier }),
   z.object({ type: z.literal("drained") }),
-  z.object({ type: z.literal("error"), code: z.string(), message: z.string().nullish() }),
+  z.object({ type: z.literal("error"), code: z.string(), message: z.string().nullish(), retry_after_s: z.number().nullish().catch(null) }),
 ]);
 /** A frame from a coordinator that this worker understands. */
 export type CoordinatorFrame = z.infer<typeof Frame>;

@@ -1,7 +1,13 @@
+import type { CoordinatorFrame } from "./coordinator-frame.ts";
 import { type KeptResult, withinBounds } from "./kept-result.ts";
 import { sendFrame, tell } from "./outgoing.ts";
 import type { SessionNote, Turn } from "./session-event.ts";
 import type { Failure, HeldResult, SessionState } from "./state.ts";
+
+type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
+
+/** As much of a coordinator's words as is told. */
+const LOGGED_CHARS = 1_000;
 
 /** All that this worker still has: running, finished but not acknowledged, failed but not said [WS10]. */
 export function resumeList(state: SessionState): { job_id: string; attempt: number }[] {
@@ -53,11 +59,11 @@ export function resendAll(state: SessionState, turn: Turn): void {
 }
 
 /** Any acknowledgement ends the resending [WS10]. */
-export function acknowledged(state: SessionState, jobId: string, status: string, error: string | null, turn: Turn): void {
+export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, turn: Turn): void {
   if (!state.held.some((held) => held.jobId === jobId)) return;
   state.held = state.held.filter((held) => held.jobId !== jobId);
   keep(state, turn);
-  tell({ type: "job_acknowledged", job_id: jobId, status, error }, turn);
+  tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, turn);
 }
 
 /** Forgets results of a job up to an attempt; says whether there was one. */

@@ -1,3 +1,4 @@
+export { clockSentence, offText, verdictOf } from "./clock.ts";
 export { type KeptResult, type ResultShelf, withinBounds } from "./kept-result.ts";
 export type { Profile } from "./profile.ts";
 export { createExecutor } from "./runner.ts";
@@ -6,4 +7,4 @@ export { type Socket, WorkerSession } from "./session.ts";
 export type { SessionNote } from "./session-event.ts";
 export { seedSigner } from "./signer.ts";
 export type { Stop } from "./state.ts";
-export type { SessionTiming } from "./timing.ts";
+export { SESSION_TIMING, type SessionTiming } from "./timing.ts";

@@ -1,5 +1,6 @@
 import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
 import { parkDelay, reconnectDelay } from "./backoff.ts";
+import { learnTime } from "./clock.ts";
 import type { RegisterAck } from "./coordinator-frame.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { leaveIfDone } from "./leaving.ts";
@@ -13,6 +14,7 @@ export function dial(state: SessionState, turn: Turn): void {
   const conn = state.nextConn++;
   state.link = { kind: "dialling", conn, due: turn.now + state.timing.connect };
   state.challenged = null;
+  state.parkedFor = null;
   turn.effects.push({ type: "dial", conn });
   tell({ type: "connecting", try: state.tries + 1 }, turn);
 }
@@ -56,6 +58,8 @@ export function register(state: SessionState, proof: Proof, signature: string | 
 /** The registration was answered. */
 export function registered(state: SessionState, ack: RegisterAck, turn: Turn): void {
   const { link } = state;
+  // The answer to an announcement on a registered socket: only its time is news.
+  if (link.kind === "online" && ack.status === "ok") return learnTime(state, ack.time, turn);
   if (link.kind !== "registering") return;
   if (ack.status !== "ok") return refused(state, link.proof, ack, turn);
   const { timing } = state;
@@ -75,6 +79,7 @@ export function registered(state: SessionState, ack: RegisterAck, turn: Turn): v
   const network = state.challenged?.network ?? null;
   const authenticated = ack.authenticated ?? false;
   tell({ type: "online", worker_id: ack.worker_id ?? null, authenticated, proof: link.proof, tier: ack.tier ?? null, network }, turn);
+  learnTime(state, ack.time, turn);
   if (state.profile !== link.profile) announce(state, turn);
   resendAll(state, turn);
   leaveIfDone(state, turn);
@@ -139,7 +144,7 @@ export function closed(state: SessionState, code: number, reason: string, turn: 
     case CLOSE.unauthorized:
       return unauthorized(state, link.kind === "registering" ? link.proof : link.kind === "greeting" ? "no_challenge" : "signed", turn);
     case CLOSE.parked:
-      return backOff(state, parkDelay(null, state.timing, turn.random()), { code, cause: "parked" }, turn);
+      return backOff(state, parkDelay(state.parkedFor, state.timing, turn.random()), { code, cause: "parked" }, turn);
     default:
       return reconnect(state, { code, cause: reason === "" ? "connection lost" : reason }, turn);
   }
@@ -184,9 +189,13 @@ export function woken(state: SessionState, slept: number, turn: Turn): void {
   tell({ type: "woke", slept_ms: Math.round(slept) }, turn);
   // A parking is the coordinator's to end.
   if (link.kind === "waiting" && !link.parked) link.due = turn.now;
+  // A sleep, or a clock that was set: which of the two, only the coordinator's time can tell.
+  const knewTime = state.coordinatorOffset !== null;
+  state.coordinatorOffset = null;
   if (link.kind !== "online") return;
   link.heartbeatDue = turn.now;
   if (Number.isFinite(link.silentDue)) link.silentDue = Math.min(link.silentDue, turn.now + state.timing.wake);
+  if (knewTime) announce(state, turn);
 }
 
 /** Any frame is a sign of life of the coordinator. */

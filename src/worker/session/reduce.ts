@@ -1,4 +1,5 @@
 import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
+import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
@@ -57,11 +58,12 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
   }
 }
 
-/** The session's clock stands still while the machine sleeps, the wall clock does not. One that was set by hand looks the same and does no harm. */
+/** The session's clock stands still while the machine sleeps, the wall clock does not. One that was set forward by hand looks the same and does no harm. */
 function noticeSleep(state: SessionState, turn: Turn): void {
   const slept = turn.wall - state.clocks.wall - (turn.now - state.clocks.now);
   state.clocks = { now: turn.now, wall: turn.wall };
   if (slept >= state.timing.asleep) woken(state, slept, turn);
+  judgeClock(state, turn);
 }
 
 function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): void {
@@ -75,7 +77,7 @@ function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): v
     case "job_assign":
       return state.link.kind === "online" ? assigned(state, frame, turn) : undefined;
     case "job_complete_ack":
-      acknowledged(state, frame.job_id, frame.status, frame.error ?? null, turn);
+      acknowledged(state, frame, turn);
       return leaveIfDone(state, turn);
     case "job_cancel":
       return cancelled(state, frame.job_id, frame.attempt ?? null, frame.reason ?? "no reason given", turn);
@@ -85,6 +87,7 @@ function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): v
       if (state.link.kind === "online") state.link.drained = true;
       return leaveIfDone(state, turn);
     case "error":
+      if (frame.code === "parked") state.parkedFor = frame.retry_after_s ?? null;
       return tell({ type: "warning", code: frame.code, message: `the coordinator reports: ${frame.message ?? frame.code}` }, turn);
     default:
       return frame satisfies never;

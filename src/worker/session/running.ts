@@ -1,4 +1,5 @@
 import { parseIsoTime } from "../../protocol/text.ts";
+import { coordinatorTime } from "./clock.ts";
 import type { Assign } from "./coordinator-frame.ts";
 import { deliver, fail, forget } from "./delivery.ts";
 import { leaveIfDone } from "./leaving.ts";
@@ -18,7 +19,7 @@ export function assigned(state: SessionState, assign: Assign, turn: Turn): void 
     if (attempt === job.attempt) sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
     return;
   }
-  const reason = rejection(state, assign);
+  const reason = rejection(state, assign, turn);
   if (reason !== null) return reject(state, jobId, reason, turn);
   // A newer attempt of the job that runs: the older one counts no more.
   if (job !== null) abandonRun(state, job, turn);
@@ -41,7 +42,7 @@ export function runtimeChanged(state: SessionState, taken: boolean, turn: Turn):
   const { waiting } = state;
   if (taken || waiting === null || state.job !== null) return;
   state.waiting = null;
-  const reason = rejection(state, waiting.assign);
+  const reason = rejection(state, waiting.assign, turn);
   if (reason === null) begin(state, waiting.assign, turn);
   else reject(state, waiting.assign.job_id, reason, turn);
 }
@@ -55,7 +56,7 @@ function begin(state: SessionState, assign: Assign, turn: Turn): void {
     jobType,
     startedAt: turn.now,
     executeDue: turn.now + executionTime(state, jobType),
-    totalDue: turn.now + remaining(state, assign.deadline, turn.wall),
+    totalDue: turn.now + remaining(state, assign.deadline, coordinatorTime(state, turn) ?? turn.wall),
     lastFrameAt: turn.now,
     progress: emptyProgress(),
     chars: 0,
@@ -72,9 +73,11 @@ function reject(state: SessionState, jobId: string, reason: string, turn: Turn):
 }
 
 /** Why this job cannot be taken, or null. */
-function rejection(state: SessionState, assign: Assign): string | null {
+function rejection(state: SessionState, assign: Assign, turn: Turn): string | null {
   const { job_type: jobType, payload } = assign;
   if (state.leaving !== null) return "draining";
+  // A receipt with this clock's time would be refused, and cost the job an attempt [RC3]. Not judged by a time of before a sleep.
+  if (state.clock === "refused" && coordinatorTime(state, turn) !== null) return "clock";
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
   if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
@@ -84,11 +87,11 @@ function rejection(state: SessionState, assign: Assign): string | null {
 }
 
 /**
- * Milliseconds until the job's deadline. No coordinator assigns what is overdue or due later than the total time from now: such a deadline shows
+ * Milliseconds until the job's deadline, by the coordinator's clock where it is known. No coordinator assigns what is overdue or due later than the total time from now: such a deadline shows
  * that the two clocks differ, and then the total counts from now.
  */
-function remaining(state: SessionState, deadline: string | null | undefined, wall: number): number {
-  const left = (parseIsoTime(deadline ?? "") ?? 0) - wall;
+function remaining(state: SessionState, deadline: string | null | undefined, time: number): number {
+  const left = (parseIsoTime(deadline ?? "") ?? 0) - time;
   return left > 0 && left < state.timing.total ? left : state.timing.total;
 }
 

@@ -1,4 +1,5 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
+import type { ClockVerdict } from "./clock.ts";
 import type { KeptResult } from "./kept-result.ts";
 import type { Profile } from "./profile.ts";
 import type { Failure, Proof, Run, Stop } from "./state.ts";
@@ -51,9 +52,12 @@ export type SessionNote =
   | { type: "job_failed"; job_id: string; attempt: number; error: string; message: string; retryable: boolean }
   | { type: "job_cancelled"; job_id: string; attempt: number; reason: string }
   | { type: "job_rejected"; job_id: string; reason: string }
-  | { type: "job_acknowledged"; job_id: string; status: string; error: string | null }
+  /** `message` says why a result was rejected [WS10]. */
+  | { type: "job_acknowledged"; job_id: string; status: string; error: string | null; message: string | null }
   | { type: "result_dropped"; job_id: string; attempt: number; reason: "expired" | "no_room" }
   | { type: "woke"; slept_ms: number }
+  /** This machine's clock against the coordinator's: ms, positive when it is ahead. Told when the verdict changes [WS4]. */
+  | { type: "clock"; verdict: ClockVerdict; off_ms: number }
   | { type: "warning"; code: string; message: string }
   | { type: "draining" }
   | ({ type: "stopped" } & Stop);

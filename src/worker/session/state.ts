@@ -1,3 +1,4 @@
+import type { ClockVerdict } from "./clock.ts";
 import type { Assign } from "./coordinator-frame.ts";
 import type { KeptResult } from "./kept-result.ts";
 import type { Profile } from "./profile.ts";
@@ -76,6 +77,12 @@ export type SessionState = {
   waiting: WaitingJob | null;
   held: HeldResult[];
   failures: Failure[];
+  /** The coordinator's wall clock less the session's own clock, ms; null while it is not known. */
+  coordinatorOffset: number | null;
+  /** What the owner was last told of this machine's clock. */
+  clock: ClockVerdict;
+  /** For how many seconds the coordinator said that it parks this worker, on the present socket. */
+  parkedFor: number | null;
   /** Set while the worker leaves; `due` once nothing runs any more. */
   leaving: { due: number | null; toldConn: number | null } | null;
   /** Both clocks at the last event. */
@@ -107,6 +114,9 @@ export function initialState(
     waiting: null,
     held: held.filter((result) => result.expiresDue > clock.now),
     failures: [],
+    coordinatorOffset: null,
+    clock: "right",
+    parkedFor: null,
     leaving: null,
     clocks: { now: clock.now, wall: clock.wall },
   };

@@ -42,6 +42,10 @@ export const SESSION_TIMING = {
   hold: 3_000,
   /** How often a long run tells its owner how far it is. */
   report: 1_000,
+  /** A clock that is off by more than this is warned of; one that is off by more than the other would have its receipts refused [WS4, RC3]. */
+  clockDoubtful: 60_000,
+  /** Half a minute less than the coordinator allows: a result may be on its way for a while. */
+  clockRefused: TIMING.receiptSkew - 30_000,
   /** The wall clock ran this much further than the session's own: the machine slept. */
   asleep: 5_000,
   /** After sleep a link has this long to show that it lives. */

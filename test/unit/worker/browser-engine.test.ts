@@ -137,7 +137,7 @@ describe("history", () => {
       history.begin({ jobId, attempt: 1, taskType: "classify", startedAt: jobId === "good" ? 2 : 1 });
       await history.signed(await kept(jobId));
       history.note({ type: "job_finished", job_id: jobId, attempt: 1, ms: 3, tokens: null });
-      history.note({ type: "job_acknowledged", job_id: jobId, status: "accepted", error: null });
+      history.note({ type: "job_acknowledged", job_id: jobId, status: "accepted", error: null, message: null });
     }
     expect(history.records.map(({ jobId, outcome, ms, signatureHolds }) => ({ jobId, outcome, ms, signatureHolds }))).toEqual([
       { jobId: "forged", outcome: "accepted", ms: 3, signatureHolds: true },

@@ -73,7 +73,7 @@ describe("text of strangers", () => {
     let status = firstStatus([coordinator]);
     const notes: WorkerNote[] = [
       { type: "online", coordinator, worker_id: "w", authenticated: true, proof: "signed", tier: "Open", network: `\u001b[31m:${HOSTILE}` },
-      { type: "job_acknowledged", coordinator, job_id: "j", status: "rejected", error: HOSTILE },
+      { type: "job_acknowledged", coordinator, job_id: "j", status: "rejected", error: HOSTILE, message: null },
       { type: "runtime_ready", runtime: "r", model: HOSTILE },
     ];
     for (const note of notes) view.note(note, (status = nextStatus(status, note, 0)));

@@ -43,7 +43,7 @@ describe("the metrics of a worker", () => {
       [5_000, started("c", "TASK")],
       [5_100, { type: "job_cancelled", coordinator: EVM, job_id: "c", attempt: 1, reason: "cancelled" }],
       [6_000, { type: "job_rejected", coordinator: EVM, job_id: "d", reason: "busy" }],
-      [6_000, { type: "job_acknowledged", coordinator: EVM, job_id: "a", status: "accepted", error: null }],
+      [6_000, { type: "job_acknowledged", coordinator: EVM, job_id: "a", status: "accepted", error: null, message: null }],
     ]);
     const at = `coordinator="${EVM}"`;
     expect(found.get(`jobs_total{${at},type="LLM_INFER",outcome="completed"}`)).toBe(1);

@@ -34,10 +34,11 @@ function statusLine(...[status, frame]: Parameters<typeof statusLines>): string 
   return lines[0] ?? "";
 }
 
-function ran(tokens: number | null, ms: number, coordinator = EVM): [WorkerNote, WorkerNote] {
+function ran(tokens: number | null, ms: number, coordinator = EVM): [WorkerNote, WorkerNote, WorkerNote] {
   return [
     { type: "job_started", coordinator, job_id: "j", attempt: 1, job_type: "LLM_INFER" },
     { type: "job_finished", coordinator, job_id: "j", attempt: 1, ms, tokens },
+    { type: "job_acknowledged", coordinator, job_id: "j", status: "accepted", error: null, message: null },
   ];
 }
 
@@ -59,6 +60,30 @@ describe("the status line", () => {
     const [started] = ran(null, 5);
     const failure: WorkerNote = { type: "job_failed", coordinator: EVM, job_id: "j", attempt: 1, error: "e", message: "m", retryable: true };
     expect(statusLine(after(ONLINE, ...jobs, started, failure), FRAME)).toContain("jobs 1000  ok 99%");
+  });
+
+  it("[WS10] calls a job ok once its result is accepted, and says why one was rejected", () => {
+    const [started, finished, accepted] = ran(null, 5);
+    expect(statusLine(after(ONLINE, started, finished), FRAME)).toMatch(/jobs 1$/);
+    const rejected: WorkerNote = {
+      ...{ type: "job_acknowledged", coordinator: EVM, job_id: "j", status: "rejected", error: "invalid_receipt" },
+      message: "hash: expected sha256:00 of the output as JSON.stringify writes it",
+    };
+    const twice = after(ONLINE, started, finished, accepted, started, finished, rejected);
+    expect(statusLine(twice, FRAME)).toContain("jobs 2  ok 50%  rejected 1 (hash)");
+    expect(statusLine(after(ONLINE, started, finished, { ...rejected, error: "already_terminal", message: "the job has ended" }), FRAME)).toContain(
+      "jobs 1  ok 0%  rejected 1 (already_terminal)",
+    );
+    expect(statusLine(after(ONLINE, started, finished, { ...rejected, status: "duplicate", error: null, message: null }), FRAME)).toContain("jobs 1  ok 100%");
+    expect(
+      statusLine(after(ONLINE, started, finished, { type: "result_dropped", coordinator: EVM, job_id: "j", attempt: 1, reason: "expired" }), FRAME),
+    ).toContain("jobs 1  ok 0%  rejected 1 (expired)");
+  });
+
+  it("[WS4] says how far the clock is off for as long as it is", () => {
+    const off: WorkerNote = { type: "clock", coordinator: EVM, verdict: "refused", off_ms: -423_400 };
+    expect(statusLine(after(ONLINE, off), FRAME)).toContain("evm 127.0.0.1:4010  clock 7 min 3 s behind the coordinator's  key");
+    expect(statusLine(after(ONLINE, off, { ...off, verdict: "right", off_ms: 12 }), FRAME)).not.toContain("clock");
   });
 
   it("shows that it is not signed in, offline, working, finishing", () => {
@@ -126,6 +151,10 @@ describe("views", () => {
     view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] }, after(ONLINE));
     expect(out.split("\n")).toHaveLength(2);
     expect(out).toContain("no LLM: working on tasks only; to get one, run: ollama pull llama3.2\n● online");
+    view.note({ type: "clock", coordinator: EVM, verdict: "doubtful", off_ms: 65_000 }, after(ONLINE));
+    view.note({ type: "clock", coordinator: EVM, verdict: "refused", off_ms: -8_000_000 }, after(ONLINE));
+    expect(out).toContain("WARNING: this machine's clock is 65 s ahead of the coordinator's; set it soon: at 5 min the receipts are refused\n");
+    expect(out).toContain("WARNING: this machine's clock is 2 h behind the coordinator's: no job is taken until it is set");
     view.note({ type: "tier", coordinator: EVM, tier: "Open" }, after(ONLINE));
     view.note({ type: "tier", coordinator: EVM, tier: "Verified" }, after(ONLINE));
     expect(out).toContain("tier: Open; FAST jobs go to others\n");

@@ -1,3 +1,4 @@
+import { clockSentence } from "../../session/clock.ts";
 import type { SessionNote } from "../../session/session-event.ts";
 
 /** A note as a sentence for the list of events; null for what the state shows anyway. */
@@ -17,13 +18,15 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
       if (note.status !== "rejected") return null;
       return {
         tone: "warning",
-        text: `The result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}.${note.error === "invalid_receipt" ? " Is this device's clock right?" : ""}`,
+        text: `The result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}.${note.message === null ? "" : ` The coordinator says: ${sentence(note.message)}`}`,
       };
     case "result_dropped":
       return {
         tone: "warning",
         text: `The result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason === "expired" ? "too old to count" : "no room"}.`,
       };
+    case "clock":
+      return { tone: note.verdict === "right" ? "info" : "warning", text: sentence(clockSentence(note.verdict, note.off_ms)) };
     case "warning":
       return { tone: "warning", text: sentence(note.message) };
     case "stopped":

@@ -19,10 +19,12 @@ export type Report = {
   job: { jobId: string; since: number } | null;
   /** Finished results that the coordinator has not acknowledged. */
   unacknowledged: number;
+  /** What is wrong with this device's clock; null while it agrees with the coordinator's. */
+  clock: { refused: boolean; offMs: number } | null;
 };
 
 /** Before the first session. */
-export const FIRST_REPORT: Report = { link: { kind: "off" }, leaving: false, job: null, unacknowledged: 0 };
+export const FIRST_REPORT: Report = { link: { kind: "off" }, leaving: false, job: null, unacknowledged: 0, clock: null };
 
 /** The report after a note of the session. */
 export function nextReport(report: Report, note: SessionNote, now: number): Report {
@@ -50,6 +52,8 @@ export function nextReport(report: Report, note: SessionNote, now: number): Repo
     case "job_failed":
     case "job_cancelled":
       return report.job?.jobId === note.job_id ? { ...report, job: null } : report;
+    case "clock":
+      return { ...report, clock: note.verdict === "right" ? null : { refused: note.verdict === "refused", offMs: note.off_ms } };
     case "job_waiting":
     case "job_progress":
     case "woke":

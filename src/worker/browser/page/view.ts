@@ -1,3 +1,4 @@
+import { clockSentence } from "../../session/clock.ts";
 import type { Report } from "../engine/report.ts";
 import type { Pause } from "./pause.ts";
 
@@ -65,7 +66,8 @@ function linked({ report, pause, host, now }: Situation): View {
     case "online":
       if (pause === "offline") return view("wait", "Paused", `${WHY.offline.sentence}${waitingResults(report)}`, STOP);
       if (job !== null) return view("busy", "Working", "A job is being done.", STOP);
-      return view("good", "Ready", `Waiting for a job from ${host}.${waitingResults(report)}`, STOP);
+      if (report.clock?.refused === true) return view("bad", "Clock is wrong", sentence(clockSentence("refused", report.clock.offMs)), STOP);
+      return view("good", "Ready", `Waiting for a job from ${host}.${clockDoubt(report)}${waitingResults(report)}`, STOP);
     case "waiting": {
       const cause = link.parked ? "The coordinator has asked this worker to stay away for a while." : `No connection: ${link.cause}.`;
       const next = `Next try in ${seconds(link.until - now)}.`;
@@ -76,6 +78,10 @@ function linked({ report, pause, host, now }: Situation): View {
     default:
       return link satisfies never;
   }
+}
+
+function clockDoubt({ clock }: Report): string {
+  return clock === null ? "" : ` ${sentence(clockSentence("doubtful", clock.offMs))}`;
 }
 
 function leaving(report: Report, title: string, then: string): View {

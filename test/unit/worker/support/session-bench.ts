@@ -22,6 +22,8 @@ export class SessionBench {
   now = 0;
   /** What the wall clock is ahead by because the machine slept. */
   slept = 0;
+  /** The same of the coordinator's clock. */
+  coordinatorSlept = 0;
   random: number;
   readonly effects: Effect[] = [];
 
@@ -33,6 +35,11 @@ export class SessionBench {
 
   get wall(): number {
     return WALL + this.now + this.slept;
+  }
+
+  /** What the coordinator's clock shows, as it says it. */
+  get coordinatorTime(): string {
+    return new Date(WALL + this.now + this.coordinatorSlept).toISOString();
   }
 
   get conn(): number {
@@ -76,12 +83,12 @@ export class SessionBench {
   }
 
   /** From nothing to registered, as with a coordinator of ours. */
-  goOnline(): Effect[] {
+  goOnline(more: Frame = {}): Effect[] {
     if (this.state.link.kind === "idle") this.apply({ type: "start" });
     this.open();
     this.challenge();
     this.apply({ type: "signed", conn: this.conn, signature: "sig" });
-    return this.receive({ type: "register_ack", status: "ok", worker_id: "w", authenticated: true, tier: "Verified", heartbeat_interval_ms: 10_000 });
+    return this.receive({ type: "register_ack", status: "ok", worker_id: "w", authenticated: true, tier: "Verified", heartbeat_interval_ms: 10_000, ...more });
   }
 
   assign(jobId = "job-1", over: Frame = {}): Effect[] {

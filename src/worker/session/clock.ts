@@ -1,0 +1,55 @@
+import { parseIsoTime } from "../../protocol/text.ts";
+import { tell } from "./outgoing.ts";
+import type { Turn } from "./session-event.ts";
+import type { SessionState } from "./state.ts";
+
+/**
+ * How this machine's clock agrees with the coordinator's: well enough, so badly that it will soon be too much, or so badly that the coordinator
+ * would refuse every receipt for its `completed_at` [RC3].
+ */
+export type ClockVerdict = "right" | "doubtful" | "refused";
+
+/** Learns the coordinator's time from its answer to a registration [WS4]. One that does not say it leaves the clock unjudged. */
+export function learnTime(state: SessionState, time: string | null | undefined, turn: Turn): void {
+  const theirs = parseIsoTime(time ?? "");
+  state.coordinatorOffset = theirs === null ? null : theirs - turn.now;
+  judgeClock(state, turn);
+}
+
+/** What the coordinator's clock shows now, in ms since the epoch; null while nobody knows. Counted on by a clock that nobody sets. */
+export function coordinatorTime(state: SessionState, turn: Turn): number | null {
+  return state.coordinatorOffset === null ? null : turn.now + state.coordinatorOffset;
+}
+
+/** Tells the owner when the clock's verdict has changed: it was set, or it was not known before. */
+export function judgeClock(state: SessionState, turn: Turn): void {
+  const theirs = coordinatorTime(state, turn);
+  if (theirs === null) return;
+  const off = Math.round(turn.wall - theirs);
+  const verdict = verdictOf(Math.abs(off), state.timing);
+  if (verdict === state.clock) return;
+  state.clock = verdict;
+  tell({ type: "clock", verdict, off_ms: off }, turn);
+}
+
+/** @param off How far the clock is off, in ms, in either direction. */
+export function verdictOf(off: number, limits: { clockDoubtful: number; clockRefused: number }): ClockVerdict {
+  if (off > limits.clockRefused) return "refused";
+  return off > limits.clockDoubtful ? "doubtful" : "right";
+}
+
+/** A verdict as a sentence. `off` is in ms, positive for a clock that is ahead. */
+export function clockSentence(verdict: ClockVerdict, off: number): string {
+  if (verdict === "right") return "this machine's clock agrees with the coordinator's again";
+  const fact = `this machine's clock is ${offText(off)} the coordinator's`;
+  return verdict === "doubtful"
+    ? `WARNING: ${fact}; set it soon: at 5 min the receipts are refused`
+    : `WARNING: ${fact}: no job is taken until it is set, because every receipt would be refused`;
+}
+
+/** How far a clock is off, in words: `7 min 3 s behind`. */
+export function offText(off: number): string {
+  const seconds = Math.round(Math.abs(off) / 1000);
+  const size = seconds < 120 ? `${seconds} s` : seconds < 7_200 ? `${Math.floor(seconds / 60)} min ${seconds % 60} s` : `${Math.round(seconds / 3_600)} h`;
+  return `${size} ${off < 0 ? "behind" : "ahead of"}`;
+}

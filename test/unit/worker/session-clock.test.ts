@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import { verdictOf } from "../../../src/worker/session/clock.ts";
+import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
+import { deeds, notes, sent, SessionBench } from "./support/session-bench.ts";
+
+const MINUTE = 60_000;
+
+/** A registered worker whose wall clock is off by so much against the coordinator's. */
+function off(ms: number): SessionBench {
+  const bench = new SessionBench();
+  bench.slept = ms;
+  bench.state.clocks = { now: 0, wall: bench.wall };
+  bench.goOnline({ time: bench.coordinatorTime });
+  return bench;
+}
+
+const clockNotes = (bench: SessionBench) => notes(bench.effects).filter(({ type }) => type === "clock");
+const rejected = [{ type: "job_reject", job_id: "job-1", reason: "clock" }];
+
+describe("a clock against the coordinator's [WS4, RC3]", () => {
+  it.each([
+    ["agrees", 0, []],
+    ["is off by a minute", MINUTE, []],
+    ["is ahead by more", MINUTE + 1_000, [{ type: "clock", verdict: "doubtful", off_ms: MINUTE + 1_000 }]],
+    ["is behind by more", -MINUTE - 1_000, [{ type: "clock", verdict: "doubtful", off_ms: -MINUTE - 1_000 }]],
+    ["is 5 min ahead", 5 * MINUTE, [{ type: "clock", verdict: "refused", off_ms: 5 * MINUTE }]],
+    ["is a year behind", -525_600 * MINUTE, [{ type: "clock", verdict: "refused", off_ms: -525_600 * MINUTE }]],
+  ])("[WS4] one that %s: the owner is told once, when it registers", (_, ms, told) => {
+    const bench = off(ms);
+    bench.pass(60_000);
+    expect(clockNotes(bench)).toEqual(told);
+  });
+
+  it("[RC3] that would have its receipts refused rejects jobs, which costs them no attempt; one that is merely doubtful works", () => {
+    expect(sent(off(6 * MINUTE).assign())).toEqual(rejected);
+    expect(sent(off(-6 * MINUTE).assign())).toEqual(rejected);
+    const doubtful = off(4 * MINUTE);
+    expect(deeds(doubtful.assign())).toEqual(["run"]);
+    expect(verdictOf(SESSION_TIMING.keepFor, SESSION_TIMING)).toBe("refused");
+  });
+
+  it("[WS4] set back to right it takes jobs again at once, by itself", () => {
+    const bench = off(6 * MINUTE);
+    bench.slept = 0;
+    bench.pass(10_000);
+    expect(clockNotes(bench).at(-1)).toEqual({ type: "clock", verdict: "right", off_ms: 0 });
+    expect(deeds(bench.assign())).toEqual(["run"]);
+  });
+
+  it("[WS4] set forward to right it asks the coordinator for the time, since it may have slept, and takes jobs again", () => {
+    const bench = off(-6 * MINUTE);
+    bench.slept = 0;
+    const asked = sent(bench.pass(10_000)).filter(({ type }) => type === "register");
+    expect(asked).toHaveLength(1);
+    bench.receive({ type: "register_ack", status: "ok", time: bench.coordinatorTime });
+    expect(clockNotes(bench).at(-1)).toMatchObject({ verdict: "right" });
+    expect(deeds(bench.assign())).toEqual(["run"]);
+  });
+
+  it("[WS4] a sleep is no wrong clock: nothing is judged before the coordinator has told its time", () => {
+    const bench = off(0);
+    bench.slept = 60 * MINUTE;
+    bench.coordinatorSlept = 60 * MINUTE;
+    bench.pass(10_000);
+    expect(deeds(bench.assign())).toContain("run");
+    bench.receive({ type: "register_ack", status: "ok", time: bench.coordinatorTime });
+    expect(clockNotes(bench)).toEqual([]);
+  });
+
+  it("[WS4] a clock that is set wrong while the worker is online is told without another registration", () => {
+    const bench = off(0);
+    bench.slept = -6 * MINUTE;
+    bench.pass(10_000);
+    expect(clockNotes(bench)).toEqual([{ type: "clock", verdict: "refused", off_ms: -6 * MINUTE }]);
+    expect(sent(bench.assign())).toEqual(rejected);
+  });
+
+  it("[WS4] a coordinator that does not tell its time is worked for as before", () => {
+    const bench = new SessionBench();
+    bench.slept = 60 * MINUTE;
+    bench.goOnline();
+    expect(deeds(bench.assign())).toEqual(["run"]);
+    expect(clockNotes(bench)).toEqual([]);
+  });
+
+  it("[JB4] the deadline of a job counts by the coordinator's clock", () => {
+    const bench = off(2 * MINUTE + 30_000);
+    const deadline = new Date(Date.parse(bench.coordinatorTime) + 170_000).toISOString();
+    bench.assignLlm("job-1", { deadline });
+    for (let at = 0; at < 160_000; at += 20_000) {
+      bench.pass(20_000);
+      bench.apply({ type: "progress", jobId: "job-1", attempt: 1, delta: "x" });
+    }
+    expect(bench.state.job).not.toBeNull();
+    bench.pass(15_000);
+    expect(bench.state.job).toBeNull();
+  });
+});
+
+describe("a live socket that is parked [WS4]", () => {
+  it("[WS4] stays away for as long as it is told before the bare 4003", () => {
+    const bench = new SessionBench({ random: 0 });
+    bench.goOnline();
+    bench.receive({ type: "error", code: "parked", message: "too many results were rejected", retry_after_s: 480 });
+    const [told] = notes(bench.close(4003));
+    expect(told).toMatchObject({ type: "offline", code: 4003, cause: "parked", retry_in_ms: 480_000 });
+    bench.pass(480_000);
+    bench.goOnline();
+    expect(notes(bench.close(4003))[0]).toMatchObject({ retry_in_ms: 60_000 });
+  });
+
+  it("[WS10] tells its owner which check a rejected result failed", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    bench.assign();
+    bench.complete();
+    const message = "hash: expected sha256:00 of the output as JSON.stringify writes it";
+    const effects = bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "rejected", error: "invalid_receipt", message });
+    expect(notes(effects)).toContainEqual({ type: "job_acknowledged", job_id: "job-1", status: "rejected", error: "invalid_receipt", message });
+  });
+});
