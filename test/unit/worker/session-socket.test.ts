@@ -118,7 +118,7 @@ describe("a worker session on a real socket", () => {
     worker.send({ type: "job_complete_ack", job_id: job.job_id, status: "duplicate" });
     worker.assign();
     await worker.receive("job_ack", "job_complete");
-    expect(notes).toContainEqual({ type: "job_acknowledged", job_id: job.job_id, status: "duplicate", error: null });
+    expect(notes).toContainEqual({ type: "job_acknowledged", job_id: job.job_id, status: "duplicate", error: null, message: null });
   });
 
   it("[WS10] after a cut it comes back, resumes the job that runs and delivers it", async () => {
