@@ -78,7 +78,8 @@ export class Trust {
       if (worker !== undefined) return worker;
       // A claim in the last seconds is seen by one more look after them.
       if (isLast) throw new PairingExpiredError("nobody claimed the pairing code within its hour", { reason: "expired" });
-      await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now())), limit);
+      // A timer may fire a millisecond early: the last look must come after the end.
+      await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now()) + 2), limit);
     }
   }
 

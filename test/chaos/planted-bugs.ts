@@ -13,8 +13,8 @@ export const PLANTED_BUGS: Record<string, Bug> = {
   },
   "outbox forgets early": {
     file: "src/coordinator/hub/outbox.ts",
-    from: "        await withDeadline(this.#db().batch(recordStatements(this.#db(), batch)));\n        this.#succeeded(batch);\n",
-    to: "        const statements = recordStatements(this.#db(), batch);\n        this.#succeeded(batch);\n        await withDeadline(this.#db().batch(statements));\n",
+    from: "        await writeD1(db, () => db.batch(statements));\n        this.#succeeded(batch);\n",
+    to: "        this.#succeeded(batch);\n        await writeD1(db, () => db.batch(statements));\n",
   },
   "outbox forgets what D1 refused": {
     file: "src/coordinator/hub/outbox.ts",
@@ -48,8 +48,8 @@ export const PLANTED_BUGS: Record<string, Bug> = {
   },
   "a result is not stored as it was signed": {
     file: "src/coordinator/hub/completion-check.ts",
-    from: "  return { verdict, result, receipt: receipt && { ...receipt, verified } };",
-    to: '  return { verdict, result: result.replace("run", "ran"), receipt: receipt && { ...receipt, verified } };',
+    from: "  const read = { result, receipt: receipt && { ...receipt, verified }, fault };",
+    to: '  const read = { result: result.replace("run", "ran"), receipt: receipt && { ...receipt, verified }, fault };',
   },
   "a lost hub is a bug": { file: "src/coordinator/routes/ask-hub.ts", from: 'return fault === "thrown" ? error', to: 'return fault !== "overloaded" ? error' },
 };

@@ -34,6 +34,8 @@ export class Checks {
   readonly #struck = new Set<string>();
   /** Strikes of the worker of this event before it; parks count for as many as make one. */
   #strikesBefore = 0;
+  /** Attempts of the job of this event before it. */
+  #attemptsBefore = 0;
   #tickWasDue = false;
   #sweepWasDue = false;
   #wasKnown = true;
@@ -44,6 +46,8 @@ export class Checks {
   readonly #keptBefore = new Map<string, string>();
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
   #other: { jobId: string; phase: LiveJob["phase"]; conn: string; attempt: number } | null = null;
+  /** Per job its latest lease: its number, when it was first seen, and when it was last seen. */
+  readonly #leased = new Map<string, { number: number; from: number; until: number }>();
   /** When the holder of a lease last gave a sign, and when its hub last lost its memory by force: a view that no crash erases. */
   readonly #touched = new Map<string, { key: string; at: number; moment: number }>();
 
@@ -54,6 +58,7 @@ export class Checks {
   before(state: DispatchState, event: DispatchEvent, now: number): void {
     this.#tickWasDue = state.tickDue !== null && state.tickDue <= now;
     this.#sweepWasDue = state.sweepDue !== null && state.sweepDue <= now;
+    this.#seeLeases(state, now);
     this.#usedAt.clear();
     for (const { key, lastUsedAt, seq } of state.workers.values()) this.#usedAt.set(key, { usedAt: lastUsedAt, seq });
     this.#triedBefore.clear();
@@ -67,6 +72,7 @@ export class Checks {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
     }
+    this.#attemptsBefore = "jobId" in event ? (state.jobs.get(event.jobId)?.attempts ?? 0) : 0;
     if (event.type === "complete") this.#strikesBefore = strikesOf(state, event.conn);
     this.#other = null;
     if (event.type === "complete" && this.#wasKnown) {
@@ -128,6 +134,9 @@ export class Checks {
     this.#checkFailures(state, event, effects);
     if (event.type === "register") {
       this.#failures.delete(event.key);
+      // What was not written when the hub lost its memory is undone, a first strike of a key too.
+      if (hub.booting && event.record.strikes + event.record.parks === 0)
+        for (const name of this.#struck) if (name.endsWith(` ${event.key}`)) this.#struck.delete(name);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
       const firstAssign = effects.findIndex(({ type }) => type === "assign");
       const lastCancel = effects.findLastIndex((effect) => effect.type === "cancel_attempt" && effect.conn === event.conn);
@@ -137,6 +146,7 @@ export class Checks {
     }
     if (!hub.booting) this.#checkSockets(state, now);
     if (event.type === "time") this.#checkTime(state, now);
+    this.#seeLeases(state, now);
     this.#checkOverdue(state, now);
   }
 
@@ -269,6 +279,8 @@ export class Checks {
 
   /** JB4: who fails job after job rests until the tick. */
   #checkFailures(state: DispatchState, event: DispatchEvent, effects: readonly Effect[]): void {
+    // A missed acknowledgement counts too: it may have made the worker rest.
+    for (const key of state.resting) this.#failures.delete(key);
     if (event.type !== "failed" && event.type !== "reject" && event.type !== "complete") return;
     const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
     if (worker === undefined) return;
@@ -320,6 +332,7 @@ export class Checks {
   #checkEnded(event: DispatchEvent, { jobId, outcome, attempts, holders }: Ended, now: number): void {
     const world = this.#world;
     this.#touched.delete(jobId);
+    if (event.type === "reject" && event.jobId === jobId && attempts >= this.#attemptsBefore) broken("WS9", `${jobId} is rejected and its attempt counts`);
     if (outcome.status === "completed") {
       if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);
       if (!holders.includes(outcome.key)) broken("I5", `${jobId} completed by ${outcome.key}, which never held it`);
@@ -395,6 +408,17 @@ export class Checks {
     }
   }
 
+  /** Notes which leases there are now. */
+  #seeLeases(state: DispatchState, now: number): void {
+    for (const { id, phase, holders } of state.jobs.values()) {
+      if (phase.kind !== "leased" && phase.kind !== "orphaned") continue;
+      const known = this.#leased.get(id);
+      if (known?.number === holders.length) known.until = now;
+      // Rejected and given to the next one in the same moment, it did not wait in between.
+      else this.#leased.set(id, { number: holders.length, from: known?.until === now ? known.from : now, until: now });
+    }
+  }
+
   /** I13, I15: whoever has had its time loses the lease, whatever becomes of the hub's memory meanwhile. */
   #checkOverdue(state: DispatchState, now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
@@ -405,8 +429,11 @@ export class Checks {
         // A hub that slept while a worker was kept for it wakes up past its window.
         if (now > Math.max(phase.claimDue, job.payment === null ? 0 : this.#world.hub.bootedAt) + late)
           broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
-        if (job.attempts === 0 && job.payment === null && now > job.createdAt + TIMING.claimWindow + late)
-          broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
+        // A worker may keep a job beyond its window and then reject it, but only one that was given it within the window.
+        const windowEnd = job.createdAt + TIMING.claimWindow;
+        const last = this.#leased.get(job.id);
+        const end = last === undefined || last.from > windowEnd ? windowEnd : Math.max(windowEnd, last.until);
+        if (job.attempts === 0 && job.payment === null && now > end + late) broken("I7", `${job.id} had no worker for ${now - job.createdAt} ms`);
         continue;
       }
       if (phase.kind === "settling") continue;
