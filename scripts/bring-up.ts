@@ -1,9 +1,11 @@
 import { join } from "node:path";
-import { assertPortFree, type Coordinator, StartFailure, startCoordinator } from "./coordinator-process.ts";
-import { startDemoWorker } from "./demo-worker.ts";
-import { type Instance, INSTANCES } from "./instance.ts";
-import { type LocalLlm, lookForLlm, readyLlm } from "./local-llm.ts";
-import type { Session } from "./session.ts";
+import { assertPortFree, type Coordinator, DEFAULT_PORT, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+import { type LocalLlm, lookForLlm, readyLlm, TOY } from "./local-llm.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import * as z from "zod";
+import { type Child, startChild, stopSignal } from "./child.ts";
+import { parseArgs } from "node:util";
+import { printable } from "../src/worker/node/status-line.ts";
 
 /** What both instances start with. */
 export type BringUp = {
@@ -57,4 +59,156 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
   });
   session.say(instance, `worker ${worker.publicKey.slice(0, 8)}… online with ${worker.model}${llm.kind === "toy" ? ", a toy" : ""}`);
   return coordinator;
+}
+
+/** Long enough for a second look of the worker, 30 s after the first. */
+const READY_TIMEOUT_MS = 90_000;
+const MODEL = join("runtimes", "llama", "models", `${TOY.model}.gguf`);
+
+const Note = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("starting"), provider_pubkey: z.string() }),
+  z.object({ type: z.literal("online") }),
+  z.object({ type: z.literal("runtime_ready"), model: z.string() }),
+  z.object({ type: z.literal("runtime_missing"), hint: z.string() }),
+  z.object({ type: z.literal("standby"), llm: z.enum(["left", "taken"]) }),
+]);
+
+/** A desktop worker that is online for all kinds of jobs. */
+export type DemoWorker = { publicKey: string; model: string };
+
+/** How to start it. */
+export type DemoOptions = {
+  coordinator: Coordinator;
+  /** Folder of its key. */
+  folder: string;
+  llm: LocalLlm;
+  onStart: (child: Child) => void;
+  /** Lines for a person, once it is ready. */
+  onLine: (line: string) => void;
+};
+
+/** Starts a desktop worker; resolves when it is ready for every kind of job. The toy is a standby: a worker with a real LLM replaces it. @throws {StartFailure} */
+export async function startDemoWorker({ coordinator, folder, llm, onStart, onLine }: DemoOptions): Promise<DemoWorker> {
+  const place = ["--url", coordinator.socketUrl, "--config-dir", folder, "--json"];
+  let publicKey = "";
+  let ready: (worker: DemoWorker) => void = () => {};
+  let refuse: (failure: StartFailure) => void = () => {};
+  const isReady = new Promise<DemoWorker>((resolve, reject) => ([ready, refuse] = [resolve, reject]));
+  let model: string | null = null;
+  let online = false;
+  let leaves = false;
+  const runtime = llm.kind === "toy" ? ["--runtime", "embedded", "--model-file", MODEL, "--standby"] : [];
+  const child = startChild([join("src", "cli", "main.ts"), "worker", ...place, ...runtime], {
+    cwd: ROOT,
+    onLine: (line) => {
+      const note = readNote(line);
+      if (note?.type === "starting") publicKey = note.provider_pubkey;
+      else if (note?.type === "online") online = true;
+      else if (note?.type === "runtime_ready") model = note.model;
+      // A real one has just answered: on a busy machine the worker may miss it once.
+      else if (note?.type === "runtime_missing" && llm.kind === "toy")
+        refuse(new StartFailure(`the worker of ${coordinator.instance} has no LLM: ${note.hint}`));
+      else if (note?.type === "standby" && (note.llm === "left") !== leaves) {
+        leaves = note.llm === "left";
+        onLine(leaves ? "another worker takes LLM jobs: the toy leaves them to it" : "no other worker takes LLM jobs: the toy takes them again");
+      }
+      if (online && model !== null) ready({ publicKey, model });
+    },
+  });
+  onStart(child);
+  const said = (): string => child.lines.join("\n");
+  const gone = child.exited.then((exit) => {
+    throw new StartFailure(`the worker of ${coordinator.instance} ended (${exit})\n${said()}`);
+  });
+  const late = delay(READY_TIMEOUT_MS, undefined, { ref: false }).then(() => {
+    throw new StartFailure(`the worker of ${coordinator.instance} was not ready after ${READY_TIMEOUT_MS / 1000} s\n${said()}`);
+  });
+  for (const loser of [gone, late]) loser.catch(() => {});
+  return Promise.race([isReady, gone, late]);
+}
+
+function readNote(line: string): z.infer<typeof Note> | undefined {
+  try {
+    return Note.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What `npm start` and its kind are told. `state` is undefined when not given. */
+export type StartOptions = { once: boolean; ports: Record<Instance, number>; state: string | undefined };
+
+/** Reads the arguments; a text is for a person: the usage itself when that was asked for. `--state` is known where the usage names it. */
+export function readStartOptions(args: string[], usage: string): StartOptions | string {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        once: { type: "boolean", default: false },
+        "evm-port": { type: "string" },
+        "svm-port": { type: "string" },
+        state: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+    if (values.help) return usage;
+    if (values.state !== undefined && !usage.includes("--state")) return `unknown option --state\n${usage}`;
+    const ports = { evm: Number(values["evm-port"] ?? DEFAULT_PORT.evm), svm: Number(values["svm-port"] ?? DEFAULT_PORT.svm) };
+    const bad = INSTANCES.find((instance) => !(Number.isInteger(ports[instance]) && ports[instance] >= 1 && ports[instance] <= 65_535));
+    if (bad !== undefined) return `--${bad}-port must be 1 to 65535\n${usage}`;
+    return { once: values.once, ports, state: values.state };
+  } catch (error) {
+    return `${error instanceof Error ? error.message : String(error)}\n${usage}`;
+  }
+}
+
+/** What a program like `npm start` has while it runs. */
+export type Session = {
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since it began. */
+  readonly elapsed: () => number;
+  /** Prints a line with its time, until Ctrl-C; `who` is an instance, or empty. */
+  readonly say: (who: string, line: string) => void;
+  /** Has this ended when the session ends, however that comes. */
+  readonly keep: (child: { stop(): Promise<unknown> }) => void;
+  /** All is there that was asked for: from now on Ctrl-C is success. */
+  readonly isUp: () => void;
+};
+
+/** Runs `run` until it ends or Ctrl-C, ends what it kept, and resolves to the exit code. A StartFailure is told, all else is thrown. */
+export async function runSession(run: (session: Session) => Promise<number>): Promise<number> {
+  const began = performance.now();
+  const children: { stop(): Promise<unknown> }[] = [];
+  const aborting = new AbortController();
+  let up = false;
+  const session: Session = {
+    signal: aborting.signal,
+    elapsed: () => performance.now() - began,
+    say: (who, line) => {
+      // What a child says while it is being ended is no news: a compiler that loses its input calls that a deadlock.
+      if (aborting.signal.aborted) return;
+      console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`);
+    },
+    keep: (child) => void children.push(child),
+    isUp: () => void (up = true),
+  };
+  const stopped = stopSignal().then((signal): number => {
+    aborting.abort();
+    console.log("\nstopping");
+    // What was asked for is not there yet.
+    return up ? 0 : signal === "SIGINT" ? 130 : 143;
+  });
+  const running = run(session);
+  // Told below, or of no interest once stopped.
+  running.catch(() => {});
+  try {
+    return await Promise.race([running, stopped]);
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    console.error(printable(error.message));
+    return 1;
+  } finally {
+    await Promise.all(children.map((child) => child.stop()));
+  }
 }

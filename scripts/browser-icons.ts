@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { ROOT } from "./instance.ts";
+import { ROOT } from "./coordinator-process.ts";
 
 const SHELL = join(ROOT, "src", "worker", "browser", "shell");
 const svg = readFileSync(join(SHELL, "icon.svg"), "utf8");

@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { basename, dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { buildSync } from "esbuild";
-import { ROOT } from "./instance.ts";
+import { ROOT } from "./coordinator-process.ts";
 
 const WORKER = join(ROOT, "src", "worker", "browser");
 const PAIR = join(ROOT, "src", "pair-page");

@@ -3,8 +3,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { ROOT } from "./instance.ts";
-import { startWrangler } from "./wrangler.ts";
+import { ROOT, startWrangler } from "./coordinator-process.ts";
 
 /** What takes the place of the modules that lead to the rest of payments; each keeps the names that others import from it. */
 const WITHOUT_GATE: Readonly<Record<string, string>> = {

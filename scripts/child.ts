@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
+import { setTimeout as delay } from "node:timers/promises";
 
 const STOP_TIMEOUT_MS = 10_000;
 const KEPT_LINES = 200;
@@ -82,5 +83,34 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     process.kill(process.platform === "win32" ? pid : -pid, signal);
   } catch {
     // Nobody is left in the group.
+  }
+}
+
+/** npm passes a Ctrl-C on that the terminal has already delivered. */
+const SAME_KEYPRESS_MS = 1_000;
+
+/** Resolves at the first Ctrl-C or SIGTERM. A later one, for the impatient, ends this process; its children follow by themselves. */
+export function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let first: number | null = null;
+    const on = (signal: NodeJS.Signals): void => {
+      if (first !== null && Date.now() - first > SAME_KEYPRESS_MS) process.exit(1);
+      first ??= Date.now();
+      resolve(signal);
+    };
+    process.on("SIGINT", on).on("SIGTERM", on).on("SIGHUP", on);
+  });
+}
+
+const PATIENCE_MS = 4_000;
+const POLL_MS = 100;
+
+/** Tries until there is a result, for 4 s: npm returns the prompt before the session that it ended has let go of port and state. */
+export async function patiently<T>(attempt: () => T | null | Promise<T | null>): Promise<T | null> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const result = await attempt();
+    if (result !== null || Date.now() > deadline) return result;
+    await delay(POLL_MS);
   }
 }

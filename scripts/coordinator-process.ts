@@ -1,13 +1,13 @@
 import { rmSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { makeFolder } from "../src/worker/node/config-folder.ts";
-import type { Child } from "./child.ts";
-import { type Instance, ROOT } from "./instance.ts";
-import { patiently } from "./patience.ts";
-import { isPortFree } from "./port.ts";
-import { lockState } from "./state-lock.ts";
-import { startWrangler } from "./wrangler.ts";
+import { makeFolder } from "../src/worker/node/worker-config.ts";
+import { type Child, patiently, startChild } from "./child.ts";
+import { createRequire } from "node:module";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { takeFileLock } from "../src/worker/node/worker-lock.ts";
+import { fileURLToPath } from "node:url";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
@@ -232,4 +232,86 @@ async function takeFolder(stateDir: string): Promise<{ release(): void }> {
     if (error instanceof StartFailure) throw error;
     throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** wrangler's program itself: its `bin` would put one more process between us and workerd. */
+const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");
+
+/**
+ * Runs wrangler on the repository, offline and silent about itself; all that it writes goes to `stateDir` and `.wrangler/tmp`.
+ * @param folder of another copy of the repository
+ */
+export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void, folder: string = ROOT): Child {
+  const temporary = join(stateDir, "tmp");
+  makeFolder(temporary);
+  return startChild([CLI, ...args], {
+    cwd: folder,
+    env: {
+      // Its build command runs `node`, which must not be an older one than this.
+      PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
+      // Without a terminal wrangler takes the default answer of each question.
+      CI: "true",
+      WRANGLER_SEND_METRICS: "false",
+      WRANGLER_SEND_ERROR_REPORTS: "false",
+      WRANGLER_HIDE_BANNER: "true",
+      WRANGLER_WRITE_LOGS: "false",
+      WRANGLER_REGISTRY_PATH: join(stateDir, "registry"),
+      CLOUDFLARE_CF_FETCH_ENABLED: "false",
+      // Its own request traces cost a database write per request.
+      X_LOCAL_OBSERVABILITY: "false",
+      X_LOCAL_EXPLORER: "false",
+      TMPDIR: temporary,
+    },
+    ...(onLine && { onLine }),
+  });
+}
+
+const HOST = "127.0.0.1";
+
+/** Whether something could listen on this port of the loopback interface now. */
+export async function isPortFree(port: number): Promise<boolean> {
+  return (await tryToListen(port)) !== null;
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const port = await tryToListen(0);
+  if (port === null) throw new Error("no free port");
+  return port;
+}
+
+async function tryToListen(port: number): Promise<number | null> {
+  const server = createServer();
+  try {
+    server.listen({ port, host: HOST, exclusive: true });
+    await once(server, "listening");
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : null;
+  } catch {
+    return null;
+  } finally {
+    server.close();
+  }
+}
+
+/** Takes a state folder for this process; two coordinators on one state would spoil it. Null: a living process has it. */
+export function lockState(stateDir: string): { release(): void } | null {
+  const lock = takeFileLock(stateDir, "coordinator");
+  return lock.ok ? lock : null;
+}
+
+/** The two instances of SPEC.md. */
+export const INSTANCES = ["evm", "svm"] as const;
+/** One instance of the coordinator. */
+export type Instance = (typeof INSTANCES)[number];
+
+/** Where each instance listens unless told otherwise [SPEC]. */
+export const DEFAULT_PORT: Record<Instance, number> = { evm: 4010, svm: 4020 };
+
+/** The repository's folder. */
+export const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** Whether `text` names an instance. */
+export function isInstance(text: string | undefined): text is Instance {
+  return INSTANCES.some((instance) => instance === text);
 }

@@ -2,10 +2,10 @@
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { SETTING_NAMES } from "../src/coordinator/config.ts";
-import { printable } from "../src/worker/node/printable.ts";
-import { StartFailure, startCoordinator } from "./coordinator-process.ts";
-import { DEFAULT_PORT, INSTANCES, isInstance, ROOT } from "./instance.ts";
-import { stopSignal } from "./stop-signal.ts";
+import { printable } from "../src/worker/node/status-line.ts";
+import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+
+import { stopSignal } from "./child.ts";
 
 /** A name further away than this is another name, not a typing error. */
 const NEAR = 4;

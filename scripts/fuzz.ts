@@ -12,8 +12,7 @@ import { objection } from "../test/fuzz/contract.ts";
 import { anyConversation, converse } from "../test/fuzz/frames.ts";
 import { anyRequest } from "../test/fuzz/requests.ts";
 import { PlainWorker } from "../test/support/plain-worker.ts";
-import { startCoordinator } from "./coordinator-process.ts";
-import { freePort } from "./port.ts";
+import { freePort, startCoordinator } from "./coordinator-process.ts";
 
 const { values } = parseArgs({
   options: {

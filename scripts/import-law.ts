@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 
 /** Inside the coordinator: each room, and the rooms that it may import. `.` is the folder itself: main, app, and what all share. */
 const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
-  "config.ts": ["chain"],
+  "config.ts": ["chain", "hub/rpc.ts", "log.ts"],
   "log.ts": [],
   "rates.ts": [],
   "tuning.ts": [],
@@ -19,8 +19,8 @@ const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
   stream: ["dispatch", "store"],
   hub: ["dispatch", "store", "payment", "stake", "stream", "config.ts", "log.ts", "rates.ts"],
   http: ["hub/rpc.ts", "store", "config.ts", "log.ts", "rates.ts"],
-  openapi: [],
-  routes: ["http", "payment", "store", "openapi", "hub/rpc.ts", "config.ts", "log.ts"],
+  openapi: ["config.ts", "payment", "stream"],
+  routes: ["http", "payment", "store", "stream", "openapi", "hub/rpc.ts", "config.ts", "log.ts"],
   "app.ts": ["http", "routes"],
   "main.ts": ["app.ts", "http", "hub", "store", "config.ts", "log.ts"],
 };

@@ -3,7 +3,7 @@ import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/emb
 import { type Attempt, cureFor, findRuntime } from "../src/worker/runtimes/probe.ts";
 import type { Runtime } from "../src/worker/runtimes/runtime.ts";
 import { StartFailure } from "./coordinator-process.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./bring-up.ts";
 
 /** A model that has to be loaded from a slow disk may take this long for its first answer. */
 const LOAD_TIMEOUT_MS = 180_000;

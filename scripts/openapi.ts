@@ -1,7 +1,7 @@
 /** Writes docs/openapi.json and what the coordinator serves of it; with `--check` fails where a file on disk is not what would be written [API8]. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { docsPage } from "../src/coordinator/docs/page.ts";
-import { openApiDocument } from "../src/coordinator/openapi.ts";
+import { docsPage } from "../src/coordinator/openapi/page.ts";
+import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 
 const root = new URL("..", import.meta.url);
 const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
@@ -11,7 +11,7 @@ const json = `${JSON.stringify(document, null, 2)}\n`;
 const files = {
   "docs/openapi.json": json,
   // As text inside a module, because text and HTML imports mean different things to wrangler, vite and tsc.
-  "src/coordinator/docs/pages.ts": `// Written by scripts/openapi.ts; do not edit.
+  "src/coordinator/openapi/generated.ts": `// Written by scripts/openapi.ts; do not edit.
 
 /** docs/openapi.json, without the white space. */
 export const OPENAPI_JSON: string =

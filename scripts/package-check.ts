@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import * as z from "zod";
-import { ROOT } from "./instance.ts";
+import { ROOT } from "./coordinator-process.ts";
 
 const Package = z.object({
   name: z.string(),

@@ -7,11 +7,11 @@
 import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { isDeepStrictEqual } from "node:util";
-import { classify } from "../src/worker/tasks/classify.ts";
-import { extractJsonTask } from "../src/worker/tasks/extract-json.ts";
-import { ENGINE } from "../src/worker/tasks/index.ts";
-import { sentencesOf } from "../src/worker/tasks/sentences.ts";
-import { summarize } from "../src/worker/tasks/summarize.ts";
+import { classify } from "../src/tasks/classify.ts";
+import { extractJsonTask } from "../src/tasks/extract-json.ts";
+import { ENGINE } from "../src/tasks/index.ts";
+import { sentencesOf } from "../src/tasks/words.ts";
+import { summarize } from "../src/tasks/summarize.ts";
 import { GOLDEN_FILE, currentOutputs, extractionCases, floors, golden, sentimentCases, summaryCases } from "../test/corpus/corpus.ts";
 import type { ExtractionCase, Golden, Split, SummaryCase } from "../test/corpus/corpus.ts";
 import { CLASSIFIERS, EXTRACTORS, SUMMARIZERS } from "../test/corpus/rivals.ts";

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
-import { CliError } from "./cli-error.ts";
-import { EXIT, EXIT_HELP } from "./exit-code.ts";
+import { CliError, EXIT, EXIT_HELP } from "./command.ts";
+
 import { ownCommand } from "../worker/node/command-name.ts";
 import { printError } from "./print.ts";
 import { packageVersion } from "./version.ts";
@@ -12,11 +12,11 @@ const main = defineCommand({
     worker: async () => (await import("./commands/worker.ts")).worker,
     verify: async () => (await import("./commands/verify.ts")).verify,
     run: async () => (await import("./commands/run.ts")).run,
-    task: async () => (await import("./commands/task.ts")).task,
-    quote: async () => (await import("./commands/quote.ts")).quote,
+    task: async () => (await import("./commands/run.ts")).task,
+    quote: async () => (await import("./commands/job.ts")).quote,
     job: async () => (await import("./commands/job.ts")).job,
     pair: async () => (await import("./commands/pair.ts")).pair,
-    user: async () => (await import("./commands/user.ts")).user,
+    user: async () => (await import("./commands/pair.ts")).user,
     stake: async () => (await import("./commands/stake.ts")).stake,
   },
 });

@@ -1,11 +1,11 @@
-// What `pair create` shows of a code, laid out for the size of the terminal: a code that scrolled away cannot be scanned.
 import { stripVTControlCharacters } from "node:util";
 import type { PairingOffer } from "../sdk/index.ts";
-import { isLocalAddress } from "../sdk/local-address.ts";
+import { isLocalAddress } from "../sdk/trust.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
-import { untrusted } from "../worker/node/printable.ts";
-import { bigText } from "./big-text.ts";
-import { qrLines } from "./terminal-qr.ts";
+import { untrusted } from "../worker/node/status-line.ts";
+import { encode } from "uqr";
+
+// What `pair create` shows of a code, laid out for the size of the terminal: a code that scrolled away cannot be scanned.
 
 const INDENT = "  ";
 const ONLY_HERE = "(for this machine only; a phone needs --url with an address it can reach)";
@@ -50,4 +50,57 @@ function width(line: string): number {
 
 function indented(lines: readonly string[]): string[] {
   return lines.map((line) => (line === "" ? "" : `${INDENT}${line}`));
+}
+
+// Four columns and five rows a character: with three, B and 8, D and 0 look alike.
+const GLYPHS: Record<string, string> = {
+  "0": ".##. #..# #..# #..# .##.",
+  "1": "..#. .##. ..#. ..#. .###",
+  "2": "###. ...# .##. #... ####",
+  "3": "###. ...# .##. ...# ###.",
+  "4": "#..# #..# #### ...# ...#",
+  "5": "#### #... ###. ...# ###.",
+  "6": ".### #... ###. #..# .##.",
+  "7": "#### ...# ..#. .#.. .#..",
+  "8": ".##. #..# .##. #..# .##.",
+  "9": ".##. #..# .### ...# ###.",
+  A: ".##. #..# #### #..# #..#",
+  B: "###. #..# ###. #..# ###.",
+  C: ".### #... #... #... .###",
+  D: "###. #..# #..# #..# ###.",
+  E: "#### #... ###. #... ####",
+  F: "#### #... ###. #... #...",
+};
+
+const ROWS = 5;
+
+/** A pairing code in letters five lines high, two columns a dot, because a terminal's cell is twice as high as it is wide. */
+export function bigText(code: string): string[] {
+  return Array.from({ length: ROWS }, (_, row) =>
+    [...code]
+      .map((character) => (GLYPHS[character]?.split(" ")[row] ?? "").replaceAll("#", "██").replaceAll(".", "  "))
+      .join("   ")
+      .trimEnd(),
+  );
+}
+
+/** Black on white whatever the colors of the terminal are: many readers do not know the inverse. */
+const INK = "\u001B[38;5;16;48;5;231m";
+const PLAIN = "\u001B[0m";
+/** Light modules around it: the standard wants four, readers do with two, and lines are scarce. */
+const BORDER = 2;
+
+/** A QR code as lines of a terminal with colors: two modules a character, one above the other. */
+export function qrLines(text: string): string[] {
+  const { data, size } = encode(text, { ecc: "M", border: BORDER });
+  const isDark = (x: number, y: number) => data[y]?.[x] === true;
+  return Array.from({ length: Math.ceil(size / 2) }, (_, line) => {
+    const cells = Array.from({ length: size }, (_cell, x) => halves(isDark(x, 2 * line), isDark(x, 2 * line + 1)));
+    return `${INK}${cells.join("")}${PLAIN}`;
+  });
+}
+
+function halves(upper: boolean, lower: boolean): string {
+  if (upper) return lower ? "█" : "▀";
+  return lower ? "▄" : " ";
 }

@@ -1,4 +1,4 @@
-import { printable } from "../worker/node/printable.ts";
+import { printable } from "../worker/node/status-line.ts";
 
 // Own text is printed as it is, colors included. Text of others (a coordinator, a worker, a file, the environment) becomes part of a line by
 // `untrusted`, is printed whole by `printUntrusted`, or goes into an error, which has no colors of ours.

@@ -1,4 +1,13 @@
+import { ownCommand, shellWord } from "../worker/node/command-name.ts";
+import { CliError, EXIT } from "./command.ts";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { codeOf, placeOnce } from "../worker/node/key-file.ts";
+import { pathToFileURL } from "node:url";
 import {
+  type ClientOptions,
   ComputeRouter,
   ComputeRouterError,
   InvalidOptionError,
@@ -11,17 +20,92 @@ import {
   ProtocolError,
   ReceiptError,
   RouterConnectionError,
+  type RunOptions,
   UnavailableError,
 } from "../sdk/index.ts";
-import { ownCommand, shellWord } from "../worker/node/command-name.ts";
-import { configFolder } from "../worker/node/config-folder.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
-import { untrusted } from "../worker/node/printable.ts";
-import { CliError } from "./cli-error.ts";
-import { EXIT } from "./exit-code.ts";
-import { payerOptions } from "./payer.ts";
-import { coordinatorUrls, URL_ARG, urlHint } from "./url-option.ts";
-import { keptUserId } from "./user-id.ts";
+import { untrusted } from "../worker/node/status-line.ts";
+
+/** The EVM coordinator of this machine [SPEC]. */
+const DEFAULT_URL = "ws://127.0.0.1:4010/";
+
+/** `--url` as every command takes it. */
+const URL_ARG = {
+  type: "string",
+  valueHint: "url",
+  description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/",
+} as const;
+
+/** ` --url …` for the command in a hint, where it is needed there: the environment of this command may not be that of the next one. */
+export function urlHint(text: string | undefined): string {
+  const { base } = coordinatorUrls(text);
+  return base === coordinatorUrls(DEFAULT_URL).base ? "" : ` --url ${shellWord(base)}`;
+}
+
+/** The coordinator's socket URL and REST base of what a person wrote. */
+export function coordinatorUrls(text: string | undefined): { socket: string; base: string } {
+  const wanted = text ?? (process.env["ROUTER_BASE_URL"] || DEFAULT_URL);
+  const whole = /^[a-z]+:\/\//i.test(wanted) ? wanted : `ws://${wanted}`;
+  const url = URL.canParse(whole) ? new URL(whole) : null;
+  const secure = url?.protocol === "wss:" || url?.protocol === "https:";
+  const plain = url?.protocol === "ws:" || url?.protocol === "http:";
+  if (url === null || (!secure && !plain)) throw new CliError(EXIT.usage, `--url: "${wanted}" is not a ws:, wss:, http: or https: URL`);
+  if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, "--url must not hold a user name or password");
+  url.hash = "";
+  const rest = url.href.slice(url.protocol.length);
+  const { host, pathname } = url;
+  return { socket: `${secure ? "wss" : "ws"}:${rest}`, base: `${secure ? "https" : "http"}://${host}${pathname.replace(/\/+$/, "")}` };
+}
+
+/** Where the user id is kept. */
+export function userIdFile(folder: string): string {
+  return join(folder, "user-id");
+}
+
+/**
+ * The user that the commands act for when `--user` is not said: 128 random bits, made once and kept, because pairings belong to it.
+ * Whoever knows it can use them [TR1], so the file is its owner's only.
+ */
+export function keptUserId(folder: string): string {
+  const file = userIdFile(folder);
+  try {
+    makeFolder(folder);
+    placeOnce(file, `${randomBytes(16).toString("hex")}\n`);
+    const id = readFileSync(file, "utf8").trim();
+    if (id !== "") return id;
+  } catch (error) {
+    throw new CliError(EXIT.error, `cannot keep a user id in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
+  }
+  throw new CliError(EXIT.error, `${file} is empty; delete it, or use --user ID`);
+}
+
+/** The options of every command that may pay. */
+const PAYER_ARGS = {
+  payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is this module's default export (docs/sdk.md, Paying)" },
+  "max-price": { type: "string", valueHint: "dollars", description: "The most that the job may cost, as 0.01; with --payer the default is 0.01" },
+} as const;
+
+/** The most a job may cost with a payer unless the user says otherwise, in US dollars: the dearest endpoint. */
+const DEFAULT_MAX_PRICE = "0.01";
+
+/** The SDK's options for paying. The program itself has no wallet and reads no keys: the module does. */
+async function payerOptions(args: { payer?: string | undefined; "max-price"?: string | undefined }): Promise<ClientOptions> {
+  const maxPrice = args["max-price"] ?? (args.payer === undefined ? undefined : DEFAULT_MAX_PRICE);
+  const payment = args.payer === undefined ? undefined : await loadHook(args.payer);
+  return { ...(maxPrice !== undefined && { maxPrice }), ...(payment !== undefined && { payment }) };
+}
+
+async function loadHook(file: string): Promise<NonNullable<ClientOptions["payment"]>> {
+  let module: { default?: ClientOptions["payment"] };
+  try {
+    module = await import(pathToFileURL(resolve(file)).href);
+  } catch (error) {
+    if (error instanceof InvalidOptionError) throw error;
+    throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
+  }
+  if (typeof module.default === "function") return module.default;
+  throw new CliError(EXIT.usage, `--payer: the default export of ${file} is not a payment hook, as payWithEvm(account) is`);
+}
 
 /** The options of every command that asks a coordinator something. */
 export const SEEKER_ARGS = {
@@ -117,4 +201,55 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
 function paymentAdvice(error: PaymentRequiredError): string {
   if (error.idempotencyKey !== null) return `the coordinator refused the payment: ${error.reason ?? error.message}`;
   return `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job; to pay, say --payer with a module that has your wallet (docs/sdk.md, Paying)`;
+}
+
+const POLICIES = ["FAST", "CHEAP", "AUTO"] as const;
+
+/** `--policy` of every command that has a price. */
+export const POLICY_ARG = {
+  type: "string",
+  valueHint: "FAST|CHEAP|AUTO",
+  description: "Tier; default AUTO (FAST for text generation, CHEAP for tasks)",
+} as const;
+
+/** The options of every command that runs a job. */
+export const RUN_ARGS = {
+  ...SEEKER_ARGS,
+  policy: POLICY_ARG,
+  private: { type: "boolean", description: "Only on workers that you have paired with" },
+  timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
+  ...PAYER_ARGS,
+  "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt holds" },
+} as const;
+
+/** A policy of what a person wrote, in any case. */
+export function readPolicy(text: string | undefined): (typeof POLICIES)[number] | undefined {
+  const policy = POLICIES.find((known) => known === text?.toUpperCase());
+  if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy: one of ${POLICIES.join(", ")}`);
+  return policy;
+}
+
+/** A whole number of what a person wrote. */
+export function readCount(option: string, text: string | undefined, min: number, max: number): number | undefined {
+  if (text === undefined) return undefined;
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (count >= min && count <= max) return count;
+  throw new CliError(EXIT.usage, `--${option}: a whole number from ${min} to ${max}`);
+}
+
+/** The SDK's options for a run. */
+export function readRunOptions(args: {
+  policy?: string | undefined;
+  private?: boolean | undefined;
+  timeout?: string | undefined;
+  "require-verified"?: boolean | undefined;
+}): RunOptions {
+  const policy = readPolicy(args.policy);
+  const seconds = readCount("timeout", args.timeout, 1, 3600);
+  return {
+    privacy: args.private === true ? "PRIVATE" : "PUBLIC",
+    requireVerified: args["require-verified"] === true,
+    ...(policy !== undefined && { policy }),
+    ...(seconds !== undefined && { timeout: seconds * 1000 }),
+  };
 }

@@ -1,7 +1,10 @@
-// The wait for a job, as a person sees it: what happens, for how long, and after Ctrl-C how to go on. The job itself goes on in any case.
 import { ownCommand } from "../worker/node/command-name.ts";
-import { type Out, printError } from "./print.ts";
-import { urlHint } from "./url-option.ts";
+import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
+import { asking, type SeekerOptions, urlHint } from "./seeker.ts";
+import { type JobEvent, type JobInput, ProtocolError, type RouterResult, type RunOptions, type RunResult } from "../sdk/index.ts";
+import { shortKey, untrusted } from "../worker/node/status-line.ts";
+
+// The wait for a job, as a person sees it: what happens, for how long, and after Ctrl-C how to go on. The job itself goes on in any case.
 
 const SECOND_MS = 1_000;
 
@@ -83,4 +86,82 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     clearInterval(ticking);
     process.off("SIGINT", onSignal);
   }
+}
+
+/** Runs a job to its end and prints the result; after Ctrl-C it prints how to go on instead. */
+export async function runJob(args: SeekerOptions & { json?: boolean | undefined }, job: JobInput, options: RunOptions): Promise<void> {
+  const result = await asking(args, (client) =>
+    waitFor(args.url, ({ signal, hasJob, isIn }) => {
+      const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
+        hasJob(id);
+        isIn(status);
+      };
+      return client.run(job, { ...options, signal, onUpdate });
+    }),
+  );
+  if (result !== undefined) printResult(result, args.json === true);
+}
+
+/** Prints a result: the output on standard output, what is known about it on standard error, so that a pipe gets the output only. */
+function printResult(result: RunResult, json: boolean): void {
+  const { output, receipt, verified, verification, price, jobId, source } = result;
+  if (json) {
+    const reason = verification.ok ? {} : { reason: verification.reason };
+    return printJson({ job_id: jobId, source, price, verified, ...reason, result: result.result, receipt });
+  }
+  printUntrusted(`${typeof output === "string" ? output : JSON.stringify(output, null, 2)}\n`);
+  printFacts(result);
+}
+
+/** Prints what is known about a result on standard error: receipt, signer, price, job. */
+export function printFacts({ receipt, verification, price, jobId }: RunResult): void {
+  const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
+  const holds = verification.ok ? "receipt holds" : `NOT verified: ${verification.reason}`;
+  print(untrusted([holds, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+}
+
+/** Where a stream is printed. */
+export type Streams = { stdout: Out; stderr: Out };
+
+/**
+ * Prints a job's text as it comes, on standard output; resolves with the result. What was printed cannot be taken back: after a reset, and where
+ * the result turns out to be another text, it begins again on a new line.
+ */
+export async function printStream(
+  events: AsyncIterable<JobEvent>,
+  { stdout, stderr }: Streams,
+  wait: Pick<Wait, "hasJob" | "isIn" | "begins"> = { hasJob: () => {}, isIn: () => {}, begins: () => {} },
+): Promise<RouterResult> {
+  let printed = "";
+  let hasBeginning = false;
+  const beginAnew = (why: string): void => {
+    if (printed === "") return;
+    stdout.write("\n");
+    stderr.write(`${why}; the text begins again:\n`);
+    printed = "";
+  };
+  for await (const event of events) {
+    if (event.type === "job") wait.hasJob(event.jobId);
+    if (event.type === "status") wait.isIn(event.status);
+    if (event.type === "delta") {
+      // Text whose beginning was lost is not worth reading: the result has all of it.
+      hasBeginning ||= event.seq === 0;
+      if (!hasBeginning) continue;
+      wait.begins();
+      printUntrusted(event.delta, stdout);
+      printed += event.delta;
+    }
+    if (event.type === "reset") {
+      hasBeginning = false;
+      beginAnew("the worker was lost, or the connection");
+    }
+    if (event.type !== "done") continue;
+    const { output } = event.result;
+    const text = typeof output === "string" ? output : JSON.stringify(output, null, 2);
+    if (!text.startsWith(printed)) beginAnew("the result is another");
+    wait.begins();
+    printUntrusted(`${text.slice(printed.length)}\n`, stdout);
+    return event.result;
+  }
+  throw new ProtocolError("the stream ended without a result");
 }

@@ -1,19 +1,19 @@
 import { isoTime } from "../protocol/text.ts";
-import type { KeyPair } from "../receipt/ed25519.ts";
-import { fingerprintOf } from "../receipt/fingerprint.ts";
+import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
+
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
-import { configFolder, makeFolder } from "../worker/node/config-folder.ts";
+import { configFolder, makeFolder } from "../worker/node/worker-config.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { codeOf, readOrMakeKeyFile } from "../worker/node/key-file.ts";
-import { llmFinder } from "../worker/node/llm-finder.ts";
-import { type MetricsServer, serveMetrics } from "../worker/node/metrics-server.ts";
-import { metricsText } from "../worker/node/metrics-text.ts";
+import { llmFinder } from "../worker/node/runtime-watch.ts";
+import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
+
 import { StatusFile, statusReport } from "../worker/node/status-file.ts";
 import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
-import { CliError } from "./cli-error.ts";
-import { EXIT } from "./exit-code.ts";
+import { CliError, EXIT } from "./command.ts";
+
 import { printJson, printUntrusted } from "./print.ts";
 import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";

@@ -1,16 +1,61 @@
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { configFolder } from "../worker/node/config-folder.ts";
-import { type CoordinatorPlace, coordinatorName } from "../worker/node/desktop-worker.ts";
+import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { defaultKeyFile } from "../worker/node/key-file.ts";
-import type { LlmWish } from "../worker/node/llm-finder.ts";
-import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics-server.ts";
-import { configFile, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { CliError } from "./cli-error.ts";
-import { EXIT } from "./exit-code.ts";
-import { readCount } from "./run-option.ts";
-import { coordinatorUrls } from "./url-option.ts";
+import { existsSync } from "node:fs";
+import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
+import type { LlmWish } from "../worker/node/runtime-watch.ts";
+import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.ts";
+import { CliError, EXIT } from "./command.ts";
+import { coordinatorUrls, readCount } from "./seeker.ts";
+
+/** The options that say where the worker's key is. */
+export const KEY_ARGS = {
+  key: { type: "string", valueHint: "file", description: "Key file; default worker.key in the configuration folder" },
+  "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
+} as const;
+
+/** The configuration folder and the key file that the options name. */
+export function keyPlace(args: { key?: string | undefined; "config-dir"?: string | undefined }): { folder: string; keyFile: string } {
+  const configDir = args["config-dir"];
+  const folder = configFolder(configDir === undefined ? {} : { configDir });
+  return { folder, keyFile: args.key === undefined ? defaultKeyFile(folder) : resolve(args.key) };
+}
+
+/** Where a worker's coordinators, key and configuration are. */
+export const WORKER_PLACE_ARGS = {
+  url: {
+    type: "string",
+    valueHint: "url",
+    description: "Coordinator: ws:, wss:, http: or https:; say it again for more. Default $ROUTER_BASE_URL, the configuration, ws://127.0.0.1:4010/",
+  },
+  ...KEY_ARGS,
+} as const;
+
+/** What a worker is set up with; `worker init` keeps it, `worker start` takes it from there unless it is said again. */
+export const WORKER_ARGS = {
+  ...WORKER_PLACE_ARGS,
+  "llm-url": { type: "string", valueHint: "url", description: "LLM server with an OpenAI-compatible API; default: search this machine" },
+  model: { type: "string", valueHint: "name", description: "Model to answer with; default: the server's first" },
+  "max-tokens": {
+    type: "string",
+    valueHint: "n",
+    description: `Most tokens of one answer, whatever the job asks for; default ${LIMITS.workerMaxTokens}`,
+  },
+  runtime: { type: "string", valueHint: "embedded", description: "`embedded`: run llama.cpp in a child process" },
+  "model-file": { type: "string", valueHint: "file", description: "GGUF file for the embedded runtime" },
+  "tasks-only": { type: "boolean", description: "Take no LLM_INFER jobs" },
+  name: { type: "string", description: "Name to show for this worker" },
+  network: { type: "string", valueHint: "id", description: "Work for this network (CAIP-2) only, and sign for no other" },
+  metrics: { type: "string", valueHint: "address", description: "Serve Prometheus metrics, as 127.0.0.1:9464; a port alone means this machine only" },
+} as const;
+
+/** What `worker start` takes besides: how to run this once. */
+export const WORKER_START_ARGS = {
+  ...WORKER_ARGS,
+  standby: { type: "boolean", description: "Take LLM_INFER jobs only while no other worker of the coordinator does" },
+  json: { type: "boolean", description: "One JSON object a line, as without a terminal" },
+} as const;
 
 /** The options of the `worker` commands, as they were said. */
 export type WorkerOptions = {

@@ -1,37 +1,35 @@
 import { Hono } from "hono";
-import { gate } from "./payment/gate.ts";
-import { allowOnly } from "./routes/allow.ts";
-import { answerError } from "./routes/answer-error.ts";
-import type { AppEnv } from "./routes/app-env.ts";
+import { paymentGate } from "./routes/paid-commit.ts";
+import { allowOnly, answerError } from "./http/errors.ts";
+
+import type { AppEnv } from "./http/context.ts";
 import { commit } from "./routes/commit.ts";
 import { connect } from "./routes/connect.ts";
-import { docsPage, openApiDocument } from "./routes/docs.ts";
-import { everyAnswer } from "./routes/every-answer.ts";
-import { events } from "./routes/events.ts";
-import { health } from "./routes/health.ts";
-import { job } from "./routes/job.ts";
-import { models } from "./routes/models.ts";
-import { favicon, home, page, pageFile } from "./routes/page.ts";
-import { quote } from "./routes/quote.ts";
-import { rated } from "./routes/rate.ts";
+import { docsPage, health, models, openApiDocument, quote } from "./routes/service.ts";
+import { commonHeaders } from "./http/common-headers.ts";
+import { events, job } from "./routes/job.ts";
+
+import { favicon, home, page, pageFile } from "./routes/pages.ts";
+
+import { rateLimit } from "./http/rate-limit.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** The whole REST surface of an instance [SPEC "Endpoints"]. */
 export const app = new Hono<AppEnv>();
 
-app.use(everyAnswer);
+app.use(commonHeaders);
 app.onError(answerError);
 
 app.get("/v1/health", health);
 app.get("/v1/quote", quote);
 app.get("/v1/models", models);
-app.post("/v1/jobs/commit/fast", rated("commits"), gate("FAST"), commit("FAST"));
-app.post("/v1/jobs/commit/cheap", rated("commits"), gate("CHEAP"), commit("CHEAP"));
-app.get("/v1/jobs/:id", rated("polls"), job);
-app.get("/v1/jobs/:id/events", rated("polls"), events);
-app.post("/v1/trust/create", rated("trust"), createPairing);
-app.post("/v1/trust/claim", rated("trust"), claimPairing);
-app.get("/v1/trust/list", rated("trust"), listProviders);
+app.post("/v1/jobs/commit/fast", rateLimit("commits"), paymentGate("FAST"), commit("FAST"));
+app.post("/v1/jobs/commit/cheap", rateLimit("commits"), paymentGate("CHEAP"), commit("CHEAP"));
+app.get("/v1/jobs/:id", rateLimit("polls"), job);
+app.get("/v1/jobs/:id/events", rateLimit("polls"), events);
+app.post("/v1/trust/create", rateLimit("trust"), createPairing);
+app.post("/v1/trust/claim", rateLimit("trust"), claimPairing);
+app.get("/v1/trust/list", rateLimit("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
 app.get("/docs", docsPage);
 app.get("/", home);

@@ -1,12 +1,14 @@
 import * as z from "zod";
 import { RATES, RETENTION } from "../protocol/limits.ts";
-import { addressBytes } from "./payment/base58.ts";
-import { isEvmAddress } from "./payment/evm-address.ts";
-import type { WorkerHub } from "./hub/worker-hub.ts";
+import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
+
+import type { Hub } from "./hub/rpc.ts";
+import { logWarning } from "./log.ts";
 
 /** Bindings and variables of a coordinator, as its wrangler file declares them. Every variable is a string or absent. */
 export type Env = {
-  HUB: DurableObjectNamespace<WorkerHub>;
+  /** The namespace of the hub, by the interface that the router uses. */
+  HUB: { getByName(name: string): Hub };
   DB: D1Database;
   /** The files of the pages for browsers, where there are any. */
   PAGES?: Fetcher;
@@ -17,7 +19,7 @@ const DAY = 24 * 60 * 60 * 1_000;
 const HOUR = 60 * 60 * 1_000;
 
 /** Placeholder payees: nobody can receive there, so a start with one of them warns. */
-export const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
+const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
 
 /** On for the one text `true`: a typing mistake must never open the gate [SPEC "Authentication"]. */
 const flag = z
@@ -134,6 +136,13 @@ export type Settings = {
 /** A variable that cannot be read; the message names it, never its value. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
+  /** May be logged: it names settings, never their values. */
+  readonly safeReason: string;
+
+  constructor(message: string) {
+    super(message);
+    this.safeReason = message;
+  }
 }
 
 /** Reads the settings of an instance. @throws {SettingsError} naming each variable that is wrong. */
@@ -209,4 +218,14 @@ export function settingsOf(env: Env): Settings {
   let settings = known.get(env);
   if (settings === undefined) known.set(env, (settings = readSettings(env)));
   return settings;
+}
+
+const warned = new WeakSet<Settings>();
+
+/** Warns, once per isolate, that an instance asks for payments to an address that is nobody's: its commits cannot be paid for. */
+export function warnOfPlaceholder(settings: Settings): void {
+  const { instance, network, testnetMode, payment } = settings;
+  if (testnetMode || warned.has(settings) || payment.payTo !== PLACEHOLDER_PAY_TO[instance]) return;
+  warned.add(settings);
+  logWarning("placeholder_pay_to", { instance, network, setting: instance === "evm" ? "EVM_PAY_TO" : "SVM_PAY_TO", pay_to: payment.payTo });
 }

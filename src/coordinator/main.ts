@@ -1,7 +1,7 @@
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
-import { askHub } from "./routes/ask-hub.ts";
+import { askHub } from "./http/hub-client.ts";
 import { sweep } from "./store/retention.ts";
 
 export { WorkerHub } from "./hub/worker-hub.ts";

@@ -1,5 +1,5 @@
 /** The page at `/`: fills in what changes while somebody looks at it, the number of connected workers. The coordinator has filled in the rest. */
-import { element, setText } from "../worker/browser/page/elements.ts";
+import { element, setText } from "../worker/browser/page/view.ts";
 
 const LOOK_MS = 3_000;
 const PATIENCE_MS = 10_000;

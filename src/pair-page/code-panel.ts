@@ -1,8 +1,8 @@
-import { fingerprintWords } from "../receipt/fingerprint.ts";
-import { countdown } from "../sdk/countdown.ts";
+import { fingerprintWords } from "../receipt/ed25519.ts";
+import { countdown, isLocalAddress } from "../sdk/trust.ts";
 import type { PairedWorker } from "../sdk/index.ts";
-import { isLocalAddress } from "../sdk/local-address.ts";
-import { element, make, setText } from "../worker/browser/page/elements.ts";
+
+import { element, make, setText } from "../worker/browser/page/view.ts";
 import type { OpenCode } from "./open-code.ts";
 import { qrImage } from "./qr-image.ts";
 

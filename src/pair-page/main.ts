@@ -1,4 +1,4 @@
-import { element, setText } from "../worker/browser/page/elements.ts";
+import { element, setText } from "../worker/browser/page/view.ts";
 import { PairPage } from "./pair-page.ts";
 
 /** A browser that forbids storage throws already when it is asked for it. */

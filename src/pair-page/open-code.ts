@@ -1,4 +1,4 @@
-import { isCode } from "../worker/browser/page/pairing-code.ts";
+import { isCode } from "../worker/browser/page/pair-panel.ts";
 import { readJson, type Store, type User, writeJson } from "./user.ts";
 
 const KEY = "compute-router-pairing-code";

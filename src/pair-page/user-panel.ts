@@ -1,4 +1,4 @@
-import { element, setText } from "../worker/browser/page/elements.ts";
+import { element, setText } from "../worker/browser/page/view.ts";
 import { randomSecret, type User } from "./user.ts";
 
 const COPIED_MS = 2_000;

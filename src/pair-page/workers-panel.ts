@@ -1,6 +1,6 @@
-import { fingerprintWords } from "../receipt/fingerprint.ts";
+import { fingerprintWords } from "../receipt/ed25519.ts";
 import type { TrustList } from "../sdk/index.ts";
-import { element, make, makeTime, setText } from "../worker/browser/page/elements.ts";
+import { element, make, makeTime, setText } from "../worker/browser/page/view.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 

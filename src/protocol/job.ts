@@ -1,8 +1,23 @@
 import * as z from "zod";
 import { describeIssues } from "./issues.ts";
 import { LIMITS } from "./limits.ts";
-import { Receipt } from "./receipt.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "./text.ts";
+
+/** A receipt's five fields, in the order in which they are signed [RC1]. */
+export const ReceiptFields = z.object({
+  job_id: z.string(),
+  provider_pubkey: z.string(),
+  output_hash: z.string(),
+  completed_at: z.string(),
+  payment_ref: z.string().nullable(),
+});
+export type ReceiptFields = z.infer<typeof ReceiptFields>;
+
+export const Receipt = ReceiptFields.extend({
+  signature: z.string().meta({ description: "ed25519 over the canonical bytes of the other five fields, base64 of 64 bytes." }),
+}).meta({ id: "Receipt", description: "A worker's signed statement of what it delivered." });
+/** A receipt as REST returns it: the five fields as signed (but for `payment_ref`, which the worker signs as null) and the signature in base64. */
+export type Receipt = z.infer<typeof Receipt>;
 
 export const JobType = z.enum(["LLM_INFER", "TASK"]);
 /** Kind of a job [SPEC]. */
@@ -148,7 +163,7 @@ const REQUIRED = ["job_type", "payload", "user_id"] as const;
 export const REQUIRED_FIELDS = `Required fields: ${REQUIRED.join(", ")}`;
 
 /** What reading a commit body gave; `error` is a sentence for the seeker. */
-export type CommitReading =
+export type CommitResult =
   | { ok: true; commit: CommitRequest; payload: Record<string, unknown> }
   | { ok: false; reason: "invalid"; error: string }
   | { ok: false; reason: "too_large" };
@@ -156,7 +171,7 @@ export type CommitReading =
 /**
  * Checks a parsed commit body [API2]. `payload` is the client's own object, for the worker; `commit` holds what was validated.
  */
-export function parseCommit(body: unknown): CommitReading {
+export function parseCommit(body: unknown): CommitResult {
   if (!isJsonObject(body)) return invalid("Body must be a JSON object");
   if (REQUIRED.some((field) => body[field] === undefined || body[field] === null)) {
     return { ok: false, reason: "invalid", error: `Missing required fields: ${REQUIRED.join(", ")}` };
@@ -171,6 +186,6 @@ export function parseCommit(body: unknown): CommitReading {
   return { ok: true, commit, payload };
 }
 
-function invalid(sentence: string): CommitReading {
+function invalid(sentence: string): CommitResult {
   return { ok: false, reason: "invalid", error: `${sentence}. ${REQUIRED_FIELDS}` };
 }

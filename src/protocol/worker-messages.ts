@@ -101,12 +101,12 @@ export const WORKER_FRAMES = { Register, JobAck, JobProgress, JobFailed, JobReje
 export type WorkerFrame = Register | z.infer<typeof AfterRegister>;
 
 /** What reading a frame gave. A bad `register` is answered by `register_ack`, everything else that is bad by `error` [WS1, WS4]. */
-export type FrameReading =
+export type FrameResult =
   | { ok: true; frame: WorkerFrame }
   | { ok: false; reason: "not_json" | "bad_message" | "invalid_key" | "invalid_register"; message: string };
 
 /** Reads one text frame of a worker [WS1]. */
-export function parseWorkerFrame(text: string): FrameReading {
+export function parseWorkerFrame(text: string): FrameResult {
   const json = readJson(text);
   if (!json.ok && json.reason === "invalid_json") return { ok: false, reason: "not_json", message: "not JSON" };
   if (!json.ok) return { ok: false, reason: "bad_message", message: "JSON nests too deeply" };
@@ -131,7 +131,7 @@ export function isProgress(data: string | ArrayBuffer): boolean {
 }
 
 /** Whether a frame means to be a registration, a broken one included. */
-export function isRegistration(reading: FrameReading): boolean {
+export function isRegistration(reading: FrameResult): boolean {
   return reading.ok ? reading.frame.type === "register" : reading.reason === "invalid_key" || reading.reason === "invalid_register";
 }
 
@@ -201,4 +201,19 @@ export function registerText(fields: { network: string; host: string; nonce: str
 /** The text that a worker signs to claim a pairing code [TR4]. */
 export function pairText(fields: { network: string; code: string; pubkey: string }): string {
   return `compute-router/pair/v1\n${fields.network}\n${fields.code}\n${fields.pubkey}`;
+}
+
+/** The least stake of each tier above Open, in token units [SPEC]. */
+const TIER_STAKE = { Verified: 100, Sentinel: 1_000 } as const satisfies Record<Exclude<Tier, "Open">, number>;
+
+/** The tier that a stake of `amount` token units buys [SPEC]. What is not a number buys nothing. */
+export function tierOf(amount: number): Tier {
+  if (amount >= TIER_STAKE.Sentinel) return "Sentinel";
+  return amount >= TIER_STAKE.Verified ? "Verified" : "Open";
+}
+
+/** The tier that `atoms` of a token with so many decimals buy [SPEC]. Exact: as a floating-point number 99.999999999999999999 would be 100. */
+export function tierOfAtoms(atoms: bigint, decimals: number): Tier {
+  const whole = atoms / 10n ** BigInt(decimals);
+  return tierOf(whole > BigInt(TIER_STAKE.Sentinel) ? TIER_STAKE.Sentinel : Number(whole));
 }

@@ -1,6 +1,6 @@
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { InvalidOptionError } from "./errors.ts";
-import { MAX_DELAY } from "./limit.ts";
+import { MAX_DELAY } from "./retry.ts";
 
 /** The names of the options of a type, in order. The compiler refuses a list that lacks one. */
 export function optionNames<T>(names: Record<keyof T, 0>): readonly string[] {
@@ -65,4 +65,15 @@ export function checkBaseUrl(option: string, value: unknown): string {
     throw new InvalidOptionError(option, "must not have credentials, a query or a fragment");
   }
   return url.href.replace(/\/+$/, "");
+}
+
+/** Variable `name` of the process, if there is a process and it lets us look (Deno asks for permission). Empty counts as unset. */
+export function environmentVariable(name: string): string | undefined {
+  try {
+    const process: unknown = Reflect.get(globalThis, "process");
+    const value = isJsonObject(process) && isJsonObject(process.env) ? process.env[name] : undefined;
+    return typeof value === "string" && value !== "" ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

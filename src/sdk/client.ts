@@ -1,20 +1,30 @@
-import type { Health } from "../protocol/health.ts";
-import type { Job, JobType, Policy } from "../protocol/job.ts";
+import type { Health, Quote } from "../protocol/rest.ts";
+import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
-import type { Quote } from "../protocol/quote.ts";
-import type { Receipt } from "../protocol/receipt.ts";
-import { type ReceiptCheck, verifyReceipt } from "../receipt/verify.ts";
+
+import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 import { checkFunction, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
-import { fallBack, mayFallBack } from "./fallback/provider.ts";
-import type { JobEvent } from "./job-event.ts";
+import { fallBack, mayFallBack } from "./fallback.ts";
+import type { JobEvent } from "./job-stream.ts";
 import { checkJob, checkJobType, checkText, type JobInput } from "./job-input.ts";
-import { type Limit, untilAborted } from "./limit.ts";
+import { type Limit, untilAborted } from "./retry.ts";
 import { JobMap } from "./map.ts";
-import { type ClientOptions, readOptions, type Settings } from "./options.ts";
-import { type Classification, type Extraction, isClassification, isExtraction, isSummary, isText, type Summary, withOutput } from "./output.ts";
-import { lookAt } from "./poll.ts";
-import { askQuote, RouterRun } from "./router-run.ts";
+import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
+import {
+  type Classification,
+  type Extraction,
+  isClassification,
+  isExtraction,
+  isSummary,
+  isText,
+  type RouterResult,
+  type RunResult,
+  type Summary,
+  withOutput,
+} from "./result.ts";
+import { askQuote, lookAt, RouterRun } from "./run.ts";
+
 import {
   checkCall,
   checkPolicy,
@@ -31,7 +41,7 @@ import {
   type StreamOptions,
   type WaitOptions,
 } from "./run-options.ts";
-import type { RouterResult, RunResult } from "./run-result.ts";
+
 import { isHealth, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 
@@ -47,7 +57,7 @@ export class ComputeRouter {
   /** Pairing of this client's user with workers. */
   readonly trust: Trust;
   readonly #connection: Connection;
-  readonly #settings: Settings;
+  readonly #settings: ClientSettings;
 
   constructor(options?: ClientOptions) {
     this.#settings = readOptions(options);
@@ -173,7 +183,7 @@ export class ComputeRouter {
     return verifyReceipt(receipt, result);
   }
 
-  async #run(job: JobInput, plan: RunPlan, settings: Settings): Promise<RunResult> {
+  async #run(job: JobInput, plan: RunPlan, settings: ClientSettings): Promise<RunResult> {
     const run = new RouterRun(this.#connection, settings, plan);
     try {
       return await run.run(job);

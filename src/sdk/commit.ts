@@ -1,13 +1,13 @@
-import type { Quote } from "../protocol/quote.ts";
+import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import { type Answer, type Connection, expectShape, type RouterRequest } from "./connection.ts";
+import { type Connection, expectShape, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
-import type { Limit } from "./limit.ts";
-import type { Settings } from "./options.ts";
+import { type Limit, retrying } from "./retry.ts";
+import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders } from "./payment.ts";
 import { refusalOf } from "./refusal.ts";
-import { retrying } from "./retry.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
+import { toHex } from "../receipt/bytes.ts";
 
 /** Payments made for one commit at most. */
 const MAX_PAYMENTS = 2;
@@ -27,14 +27,19 @@ export type Committed = { jobId: string; price: string };
  */
 export class Commit {
   readonly #connection: Connection;
-  readonly #settings: Settings;
+  readonly #settings: ClientSettings;
   readonly #quote: Quote;
   readonly #request: { body: string; idempotencyKey: string; userToken: string | undefined };
   #price: string;
   #unclear = false;
   #paid = false;
 
-  constructor(connection: Connection, settings: Settings, quote: Quote, request: { body: string; idempotencyKey: string; userToken: string | undefined }) {
+  constructor(
+    connection: Connection,
+    settings: ClientSettings,
+    quote: Quote,
+    request: { body: string; idempotencyKey: string; userToken: string | undefined },
+  ) {
     this.#connection = connection;
     this.#settings = settings;
     this.#quote = quote;
@@ -78,7 +83,7 @@ export class Commit {
   }
 
   /** One try. Resolves for a 2xx of any shape and for 402. */
-  async #try(request: RouterRequest, limit: Limit): Promise<Answer> {
+  async #try(request: RouterRequest, limit: Limit): Promise<RouterResponse> {
     const before = this.#unclear;
     this.#unclear = true;
     try {
@@ -93,7 +98,7 @@ export class Commit {
   }
 
   /** Headers that pay; null when there is no paying: no hook, nothing offered, the hook declines, or an earlier payment's fate is unclear. */
-  async #pay(answer: Answer, number: number, limit: Limit): Promise<Headers | null> {
+  async #pay(answer: RouterResponse, number: number, limit: Limit): Promise<Headers | null> {
     const { payment, maxPrice } = this.#settings;
     const challenge = answer.body;
     if (payment === undefined || !isPaymentRequired(challenge) || !hasOffer(challenge)) return null;
@@ -121,11 +126,16 @@ export class Commit {
 }
 
 /** Whether after this answer there certainly is no job. */
-function isClearRefusal({ status, body }: Answer): boolean {
+function isClearRefusal({ status, body }: RouterResponse): boolean {
   if (status === 503) return isJsonObject(body) && KEPT_NOTHING.includes(body.error);
   return status >= 400 && status < 500 && status !== 408;
 }
 
 function hasOffer(challenge: PaymentChallenge): boolean {
   return challenge.accepts.length > 0;
+}
+
+/** 128 random bits as 32 hex characters. */
+export function random128(): string {
+  return toHex(crypto.getRandomValues(new Uint8Array(16)));
 }

@@ -1,12 +1,12 @@
 import { describeBreak } from "./error-text.ts";
 import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
-import { type Limit, within } from "./limit.ts";
+import { type Limit, retrying, type RetryRule, within } from "./retry.ts";
 import { refusalOf } from "./refusal.ts";
-import { readBody } from "./response-body.ts";
-import { type RetryRule, retrying } from "./retry.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { isShallowJson } from "../protocol/text.ts";
 
 /** A whole answer of the router. */
-export type Answer = {
+export type RouterResponse = {
   status: number;
   headers: Headers;
   requestId: string | null;
@@ -30,7 +30,7 @@ export class Connection {
   }
 
   /** Sends once and returns whatever is answered. Throws RouterConnectionError when there is no whole answer, ProtocolError for a redirect. */
-  async exchange(request: RouterRequest, limit: Limit): Promise<Answer> {
+  async exchange(request: RouterRequest, limit: Limit): Promise<RouterResponse> {
     const expired = (): Error => new RouterConnectionError(`no answer from ${this.#baseUrl} within ${request.timeout} ms`, { reason: "timeout" });
     return within(request.timeout, limit, expired, async ({ signal }) => this.#heard(async () => wholeAnswer(await this.#send(request, signal))));
   }
@@ -89,7 +89,7 @@ export class Connection {
 }
 
 /** An answer, read to its end. */
-async function wholeAnswer(response: Response): Promise<Answer> {
+async function wholeAnswer(response: Response): Promise<RouterResponse> {
   const reading = await readBody(response);
   return {
     status: response.status,
@@ -101,7 +101,7 @@ async function wholeAnswer(response: Response): Promise<Answer> {
 }
 
 /** The body of a 2xx answer of the right shape; throws the refusal or ProtocolError otherwise. */
-export function expectShape<T>(answer: Answer, { method, path }: RouterRequest, is: (body: unknown) => body is T): T {
+export function expectShape<T>(answer: RouterResponse, { method, path }: RouterRequest, is: (body: unknown) => body is T): T {
   if (answer.status < 200 || answer.status > 299) throw refusalOf(answer);
   if (is(answer.body)) return answer.body;
   const reason = answer.problem ?? "unexpected_shape";
@@ -110,4 +110,65 @@ export function expectShape<T>(answer: Answer, { method, path }: RouterRequest, 
     requestId: answer.requestId,
     reason,
   });
+}
+
+/** The most bytes read of an answer: the largest output and as much again for what is around it. */
+export const MAX_BYTES = 2 * LIMITS.outputBytes;
+/** An output of the deepest nesting stands inside `result` of a job. */
+const MAX_DEPTH = LIMITS.jsonDepth + 4;
+
+/** What reading a body as JSON gave. */
+export type BodyResult = { ok: true; value: unknown } | { ok: false; reason: "too_long" | "not_utf8" | "not_json" | "too_deep" };
+
+/** Reads a whole body of bounded size as JSON. Rejects, with the platform's own error, only when the connection breaks. */
+export async function readBody(response: Response): Promise<BodyResult> {
+  const bytes = await readBytes(response);
+  if (bytes === null) return { ok: false, reason: "too_long" };
+  let text: string;
+  try {
+    // A replacement character would surface later as a receipt that does not hold.
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return { ok: false, reason: "not_utf8" };
+  }
+  return readJsonText(text);
+}
+
+/** Parses a text that is JSON of a bounded depth. */
+export function readJsonText(text: string): BodyResult {
+  if (!isShallowJson(text, MAX_DEPTH)) return { ok: false, reason: "too_deep" };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return { ok: false, reason: "not_json" };
+  }
+}
+
+async function readBytes(response: Response): Promise<Uint8Array | null> {
+  if (response.body === null) return new Uint8Array();
+  const reader = response.body.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return joined(chunks, length);
+      length += value.length;
+      if (length > MAX_BYTES) return null;
+      chunks.push(value);
+    }
+  } finally {
+    // Not awaited: a peer that never stops sending would hold us here.
+    reader.cancel().catch(() => {});
+  }
+}
+
+function joined(chunks: Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
 }

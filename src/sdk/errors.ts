@@ -1,5 +1,5 @@
-import type { Job } from "../protocol/job.ts";
-import type { Receipt } from "../protocol/receipt.ts";
+import type { Job, Receipt } from "../protocol/job.ts";
+
 import type { PaymentOption } from "./payment.ts";
 
 /** What an error knows beyond its message. */

@@ -22,28 +22,28 @@ export type {
   StreamOptions,
   WaitOptions,
 } from "./run-options.ts";
-export type { JobEvent } from "./job-event.ts";
-export type { FallbackResult, RouterResult, RunResult } from "./run-result.ts";
-export type { Classification, Extraction, JobOutput, Summary } from "./output.ts";
+export type { JobEvent } from "./job-stream.ts";
+export type { FallbackResult, RouterResult, RunResult } from "./result.ts";
+export type { Classification, Extraction, JobOutput, Summary } from "./result.ts";
 
 // Receipts
-export { verifyReceipt } from "../receipt/verify.ts";
-export type { ReceiptCheck } from "../receipt/verify.ts";
-export type { Verification } from "./verification.ts";
+export { verifyReceipt } from "../receipt/receipt.ts";
+export type { ReceiptCheck } from "../receipt/receipt.ts";
+export type { Verification } from "./result.ts";
 
 // Pairing, payment and fallback
-export { fingerprintOf } from "../receipt/fingerprint.ts";
+export { fingerprintOf } from "../receipt/ed25519.ts";
 export type { PairedWorker, PairingClaimInput, PairingOffer, Trust } from "./trust.ts";
 export type { PaymentAttempt, PaymentChallenge, PaymentHook, PaymentOption } from "./payment.ts";
-export type { FallbackProvider } from "./fallback/provider.ts";
-export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback/openai-compatible.ts";
+export type { FallbackProvider } from "./fallback.ts";
+export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback.ts";
 
 // Errors
 export * from "./errors.ts";
 
 // What travels on the wire
-export type { Health } from "../protocol/health.ts";
+export type { Health } from "../protocol/rest.ts";
 export type { Job, JobStatus, JobType, Policy, ResolvedPolicy, TaskType } from "../protocol/job.ts";
-export type { Quote } from "../protocol/quote.ts";
-export type { Receipt } from "../protocol/receipt.ts";
-export type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
+export type { Quote } from "../protocol/rest.ts";
+export type { Receipt } from "../protocol/job.ts";
+export type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";

@@ -1,9 +1,9 @@
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
-import { type Limit, sleep, untilAborted } from "./limit.ts";
-import { random128 } from "./random.ts";
+import { type Limit, sleep, untilAborted } from "./retry.ts";
+import { random128 } from "./commit.ts";
 import type { MapResult } from "./run-options.ts";
-import type { RunResult } from "./run-result.ts";
+import type { RunResult } from "./result.ts";
 
 /** The pause after a 429 that does not say for how long, in milliseconds. */
 const UNTOLD_PAUSE = 5_000;

@@ -1,11 +1,22 @@
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
-import { checkBaseUrl, checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
-import { environmentVariable } from "./environment.ts";
+import {
+  checkBaseUrl,
+  checkBoolean,
+  checkChoice,
+  checkFunction,
+  checkHeaderText,
+  checkInteger,
+  checkNames,
+  environmentVariable,
+  optionNames,
+  wrong,
+} from "./check.ts";
+
 import { InvalidOptionError } from "./errors.ts";
-import { checkProviders, type FallbackProvider } from "./fallback/provider.ts";
+import { checkProviders, type FallbackProvider } from "./fallback.ts";
 import type { PaymentHook } from "./payment.ts";
-import { parsePrice } from "./price.ts";
-import { random128 } from "./random.ts";
+import { parsePrice } from "./result.ts";
+import { random128 } from "./commit.ts";
 import type { RetryRule } from "./retry.ts";
 
 /** The two coordinators of a service; they differ in chain and payment only. */
@@ -44,7 +55,7 @@ export type ClientOptions = {
 };
 
 /** The options of a client, checked and complete. */
-export type Settings = {
+export type ClientSettings = {
   baseUrl: string;
   userId: string;
   userToken: string | undefined;
@@ -82,7 +93,7 @@ const REQUEST_TIMEOUT = 10_000;
 const COMMIT_TIMEOUT = 30_000;
 
 /** Checks a client's options and fills in the rest. Throws InvalidOptionError. */
-export function readOptions(options: ClientOptions = {}): Settings {
+export function readOptions(options: ClientOptions = {}): ClientSettings {
   checkNames("options of ComputeRouter", options, NAMES);
   checkFunction("fetch", options.fetch);
   if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be given where there is no global one");

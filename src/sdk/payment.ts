@@ -1,8 +1,8 @@
-import type { PaymentRequired, PaymentRequirement } from "../protocol/payment.ts";
+import type { PaymentRequired, PaymentRequirement } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
 import { InvalidOptionError, PaymentLimitError } from "./errors.ts";
-import { isAmountWithin, isWithin } from "./price.ts";
+import { isAmountWithin, isWithin } from "./result.ts";
 
 /** One way to pay. SPEC.md's fields are always there (`asset` on the EVM instance only), the x402 fields with routers that send them. */
 export type PaymentOption = { scheme: string; price: string; network: string; payTo: string } & Partial<

@@ -1,5 +1,5 @@
 import { isJsonObject } from "../protocol/text.ts";
-import type { Answer } from "./connection.ts";
+import type { RouterResponse } from "./connection.ts";
 import { oneLine } from "./error-text.ts";
 import {
   BadRequestError,
@@ -17,7 +17,7 @@ import { readRetryAfter } from "./retry.ts";
 import { isPaymentRequired, isUuid } from "./shapes.ts";
 
 /** The error that an answer outside 2xx stands for [API1, SPEC "Errors"]. */
-export function refusalOf(answer: Answer): ComputeRouterError {
+export function refusalOf(answer: RouterResponse): ComputeRouterError {
   const { status, body } = answer;
   const text = errorText(body);
   const details: ErrorDetails = { status, requestId: answer.requestId, reason: text };
@@ -40,7 +40,7 @@ export function refusalOf(answer: Answer): ComputeRouterError {
   }
 }
 
-function retryAfter(answer: Answer): number | null {
+function retryAfter(answer: RouterResponse): number | null {
   return readRetryAfter(answer.headers.get("retry-after"), Date.now());
 }
 

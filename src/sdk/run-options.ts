@@ -1,9 +1,9 @@
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
-import type { Settings } from "./options.ts";
-import { random128 } from "./random.ts";
-import type { RunResult } from "./run-result.ts";
+import type { ClientSettings } from "./options.ts";
+import { random128 } from "./commit.ts";
+import type { RunResult } from "./result.ts";
 
 /** Who may run a job: anyone capable, or only workers that are paired with the client's user. */
 export type Privacy = PrivacyClass;
@@ -110,7 +110,7 @@ export function checkCall(call: keyof typeof CALLS, options: unknown): void {
 }
 
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */
-export function readRunOptions(options: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: Settings): RunPlan {
+export function readRunOptions(options: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: ClientSettings): RunPlan {
   checkCall(call, options);
   const onUpdate = checkFunction("onUpdate", options?.onUpdate) ? options?.onUpdate : undefined;
   return {

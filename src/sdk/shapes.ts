@@ -1,9 +1,8 @@
-import type { Health } from "../protocol/health.ts";
-import type { CommitResponse, Job } from "../protocol/job.ts";
-import type { Quote } from "../protocol/quote.ts";
-import type { Receipt } from "../protocol/receipt.ts";
+import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
+import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
+
 import { isJsonObject } from "../protocol/text.ts";
-import type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
+
 import type { PaymentChallenge, PaymentOption } from "./payment.ts";
 
 // Hand-written so that zod stays out of the bundle. Members that are not named here are let through: the wire grows by addition.

@@ -1,13 +1,12 @@
 import { CLIENT, TIMING } from "../protocol/limits.ts";
-import type { Paired, PairingCode, TrustList } from "../protocol/trust.ts";
-import { fingerprintOf } from "../receipt/fingerprint.ts";
+import type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";
+import { fingerprintOf } from "../receipt/ed25519.ts";
 import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
 import { InvalidOptionError, PairingExpiredError, UnavailableError } from "./errors.ts";
-import { type Limit, MAX_DELAY, sleep, untilAborted } from "./limit.ts";
-import type { Settings } from "./options.ts";
+import { askedPause, isTransient, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
+import type { ClientSettings } from "./options.ts";
 import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
-import { askedPause, isTransient, NO_RETRY, type RetryRule } from "./retry.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 
 /** What a worker claims a pairing with. */
@@ -45,9 +44,9 @@ const CLAIM = optionNames<PairingClaimInput>({ pairing_code: 0, provider_pubkey:
 /** Pairing of users and workers: PRIVATE jobs run only on workers that are paired with their user. */
 export class Trust {
   readonly #connection: Connection;
-  readonly #settings: Settings;
+  readonly #settings: ClientSettings;
 
-  constructor(connection: Connection, settings: Settings) {
+  constructor(connection: Connection, settings: ClientSettings) {
     this.#connection = connection;
     this.#settings = settings;
   }
@@ -130,4 +129,16 @@ export class Trust {
 function limitOf(call: Parameters<typeof checkCall>[0], options: RequestOptions | undefined): Limit {
   checkCall(call, options);
   return untilAborted(checkSignal(options));
+}
+
+/** Whether a URL leads to the very machine that asks: a phone that scans it finds itself. */
+export function isLocalAddress(url: string): boolean {
+  const { hostname } = new URL(url);
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+}
+
+/** What is left of a time, as 59:58: minutes and seconds, begun ones counted whole. */
+export function countdown(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1_000));
+  return [Math.floor(seconds / 60), seconds % 60].map((part) => String(part).padStart(2, "0")).join(":");
 }

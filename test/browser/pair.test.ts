@@ -2,7 +2,7 @@ import jsQR from "jsqr";
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { fingerprintOf } from "../../src/receipt/fingerprint.ts";
+import { fingerprintOf } from "../../src/receipt/ed25519.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";

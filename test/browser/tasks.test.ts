@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT } from "../../scripts/instance.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 import { corpusCalls, currentOutputs } from "../corpus/corpus.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
 

@@ -1,8 +1,8 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { fingerprintWords } from "../../src/receipt/fingerprint.ts";
-import { verifyReceipt } from "../../src/receipt/verify.ts";
+import { fingerprintWords } from "../../src/receipt/ed25519.ts";
+import { verifyReceipt } from "../../src/receipt/receipt.ts";
 import type { Job } from "../../src/protocol/job.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";

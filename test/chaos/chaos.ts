@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { freePort } from "../../scripts/port.ts";
+import { freePort } from "../../scripts/coordinator-process.ts";
 import { Random } from "../simulation/random.ts";
 import { copySources } from "../support/source-copy.ts";
 import { DatabaseSwitch } from "./database-switch.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { freePort } from "../../scripts/port.ts";
+import { freePort } from "../../scripts/coordinator-process.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { WorkerSession } from "../../src/worker/session/index.ts";
 import { copySources } from "../support/source-copy.ts";

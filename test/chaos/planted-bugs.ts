@@ -51,7 +51,7 @@ export const PLANTED_BUGS: Record<string, Bug> = {
     from: "  const read = { result, receipt: receipt && { ...receipt, verified }, fault };",
     to: '  const read = { result: result.replace("run", "ran"), receipt: receipt && { ...receipt, verified }, fault };',
   },
-  "a lost hub is a bug": { file: "src/coordinator/routes/ask-hub.ts", from: 'return fault === "thrown" ? error', to: 'return fault !== "overloaded" ? error' },
+  "a lost hub is a bug": { file: "src/coordinator/http/hub-client.ts", from: 'return fault === "thrown" ? error', to: 'return fault !== "overloaded" ? error' },
 };
 
 /** Plants a bug in a copy of the sources. @throws when there is no such bug, or its place is gone */

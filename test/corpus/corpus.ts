@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
-import { runTask } from "../../src/worker/tasks/index.ts";
-import type { TaskOutput, TaskType } from "../../src/worker/tasks/index.ts";
+import { runTask, type TaskOutput, type TaskType } from "../../src/tasks/index.ts";
 
 /** `dev` was tuned on; `held-out` was written before the first rules and read since; of `blind` only totals were looked at. */
 export type Split = "dev" | "held-out" | "blind";

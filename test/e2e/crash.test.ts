@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
-import { freePort } from "../../scripts/port.ts";
+import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
+
 import { temporaryFolder } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { killRuntime } from "../support/kill-runtime.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { startCoordinator } from "../../scripts/coordinator-process.ts";
-import { freePort } from "../../scripts/port.ts";
+import { freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
+
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { get, post } from "../support/rest.ts";

@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
-import { ROOT } from "../../scripts/instance.ts";
-import { freePort } from "../../scripts/port.ts";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { temporaryFolder } from "../support/coordinator.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";
 import { get } from "../support/rest.ts";

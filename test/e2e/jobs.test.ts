@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { startChild } from "../../scripts/child.ts";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { INSTANCES, type Instance, ROOT } from "../../scripts/instance.ts";
+import { type Coordinator, type Instance, INSTANCES, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";

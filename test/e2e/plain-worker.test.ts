@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { INSTANCES } from "../../scripts/instance.ts";
+import { type Coordinator, INSTANCES } from "../../scripts/coordinator-process.ts";
+
 import { launchCoordinator } from "../support/coordinator.ts";
 import { foreignDialect, PlainWorker } from "../support/plain-worker.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";

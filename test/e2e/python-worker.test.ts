@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { ROOT } from "../../scripts/instance.ts";
+import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { verifyReceipt } from "../../src/receipt/index.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";

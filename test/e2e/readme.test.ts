@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { INSTANCES } from "../../scripts/instance.ts";
+import { type Coordinator, INSTANCES } from "../../scripts/coordinator-process.ts";
+
 import { launchCoordinator } from "../support/coordinator.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 

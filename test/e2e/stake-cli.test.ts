@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { ROOT } from "../../scripts/instance.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 import { fingerprintOf, keyPair } from "../../src/receipt/index.ts";
 import { finallyDo } from "../support/finally.ts";
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { INSTANCES } from "../../scripts/instance.ts";
+import { type Coordinator, INSTANCES } from "../../scripts/coordinator-process.ts";
+
 import type { Job } from "../../src/protocol/job.ts";
 import { ModelList } from "../../src/protocol/models.ts";
 import { launchCoordinator } from "../support/coordinator.ts";

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startChild } from "../../scripts/child.ts";
-import { ROOT } from "../../scripts/instance.ts";
-import { freePort } from "../../scripts/port.ts";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";

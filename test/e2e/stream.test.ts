@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { ROOT } from "../../scripts/instance.ts";
+import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { ComputeRouter, type JobEvent } from "../../src/sdk/index.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";

@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Child } from "../../scripts/child.ts";
-import { DEFAULT_PORT, INSTANCES, ROOT } from "../../scripts/instance.ts";
-import { freePort } from "../../scripts/port.ts";
-import { startWrangler } from "../../scripts/wrangler.ts";
+import { DEFAULT_PORT, freePort, INSTANCES, ROOT, startWrangler } from "../../scripts/coordinator-process.ts";
+
 import { MIGRATIONS } from "../../src/coordinator/store/migrations.ts";
 import { finallyDo } from "../support/finally.ts";
 import { PlainWorker } from "../support/plain-worker.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { startChild } from "../../scripts/child.ts";
-import { ROOT } from "../../scripts/instance.ts";
-import { freePort } from "../../scripts/port.ts";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+
 import { descendants, stillRunning } from "../support/process-tree.ts";
 import { until } from "../support/until.ts";
 

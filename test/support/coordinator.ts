@@ -1,9 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Coordinator, startCoordinator } from "../../scripts/coordinator-process.ts";
-import type { Instance } from "../../scripts/instance.ts";
-import { freePort } from "../../scripts/port.ts";
+import { type Coordinator, freePort, type Instance, startCoordinator } from "../../scripts/coordinator-process.ts";
+
 import { finallyDo } from "./finally.ts";
 
 /** A folder of its own, removed after the tests of this file. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Child, startChild } from "../../scripts/child.ts";
-import { ROOT } from "../../scripts/instance.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 import { temporaryFolder } from "./coordinator.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";

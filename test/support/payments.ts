@@ -1,4 +1,4 @@
-import type { Offer } from "../../src/coordinator/payment/requirement.ts";
+import type { Offer } from "../../src/coordinator/payment/terms.ts";
 
 /** What the fast endpoint of an EVM instance asks for. */
 export const evmOffer = (): Offer => ({

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Exit, startChild } from "../../scripts/child.ts";
-import { ROOT } from "../../scripts/instance.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 import { finallyDo } from "./finally.ts";
 
 const MAIN = join(ROOT, "src", "cli", "main.ts");

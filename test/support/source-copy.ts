@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ROOT } from "../../scripts/instance.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 
 const COPIED = [
   "src",

@@ -1,10 +1,9 @@
 import { type Job, verifyReceipt } from "../../sdk/index.ts";
-import { untrusted } from "../../worker/node/printable.ts";
-import { shortKey } from "../../worker/node/status-line.ts";
-import { command } from "../command.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { readCount } from "../run-option.ts";
-import { asking, SEEKER_ARGS } from "../seeker.ts";
+import { asking, POLICY_ARG, readCount, readPolicy, SEEKER_ARGS } from "../seeker.ts";
+import { JobType } from "../../protocol/job.ts";
 
 /** `compute-router job`. */
 export const job = command({
@@ -41,3 +40,30 @@ function verdict(isOfThisJob: boolean, check: ReturnType<typeof verifyReceipt>):
   if (!isOfThisJob) return "does NOT hold: it is of another job";
   return check.ok ? "holds" : `does NOT hold: ${check.reason}`;
 }
+
+/** `compute-router quote`. */
+export const quote = command({
+  name: "quote",
+  description: "What jobs cost",
+  args: {
+    type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Kind of job; default both" },
+    policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },
+    url: SEEKER_ARGS.url,
+    json: SEEKER_ARGS.json,
+  },
+  run: async (args) => {
+    const type = JobType.optional().safeParse(args.type?.toUpperCase());
+    if (!type.success) throw new CliError(EXIT.usage, `--type: one of ${JobType.options.join(", ")}`);
+    const policy = readPolicy(args.policy);
+    const policies = policy === undefined ? (["FAST", "CHEAP"] as const) : [policy];
+    const wanted = (type.data === undefined ? JobType.options : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
+    // A quote has no user.
+    const anybody = { url: args.url, user: "quote" };
+    const quotes = await asking(anybody, (client) =>
+      Promise.all(wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier)) }))),
+    );
+    if (args.json === true) return printJson(quotes);
+    for (const { job_type, policy_resolved, price, endpoint } of quotes)
+      print(untrusted([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint].join("  ")));
+  },
+});

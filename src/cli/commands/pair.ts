@@ -1,16 +1,126 @@
+import { pairText } from "../../protocol/worker-messages.ts";
+import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
+import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
+import { coordinatorName } from "../../worker/node/desktop-worker.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { CliError, command, EXIT } from "../command.ts";
+import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, userIdFile } from "../seeker.ts";
+import { countdown } from "../../sdk/trust.ts";
+import { offerLines } from "../pair-screen.ts";
+import { print, printJson, printUntrusted } from "../print.ts";
+import { configFolder } from "../../worker/node/worker-config.ts";
 import { defineCommand } from "citty";
-import { fingerprintOf } from "../../receipt/fingerprint.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { untrusted } from "../../worker/node/printable.ts";
-import { claimPairing, pairedText } from "../claim.ts";
-import { CliError } from "../cli-error.ts";
-import { command } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { KEY_ARGS, keyPlace } from "../key-option.ts";
-import { print, printJson } from "../print.ts";
-import { asking, SEEKER_ARGS } from "../seeker.ts";
-import { pairCreate } from "./pair-create.ts";
+import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
+
+/** A pairing that was made. `pairedAt` is ISO 8601. */
+export type Claimed = { coordinator: string; pairedAt: string };
+
+/** Claims a pairing code for a worker's key, at the first of these coordinators that knows it. Throws CliError. */
+export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
+  const code = text.trim().toUpperCase();
+  let failure = new CliError(EXIT.usage, "no coordinator to claim the code at");
+  const asked: string[] = [];
+  for (const url of urls) {
+    try {
+      const { paired_at } = await claimAt(url, key, code);
+      return { coordinator: coordinatorName(coordinatorUrls(url).socket), pairedAt: paired_at };
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      asked.push(coordinatorName(coordinatorUrls(url).socket));
+      const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
+      // The code may be another coordinator's, and one that could not be asked may be the one that knows it.
+      if (reason !== "invalid_code" && error.exit !== EXIT.unreachable) throw error;
+      if (failure.exit !== EXIT.unreachable) failure = error;
+    }
+  }
+  if (asked.length < 2) throw failure;
+  throw new CliError(failure.exit, `${failure.message}\nasked: ${asked.join(", ")}`, { cause: failure });
+}
+
+/** What the worker's owner sees. The user id is a secret of the other side: it is not shown. */
+export function pairedText(paired: string, publicKey: string): string {
+  return `${untrusted(paired)}: worker ${fingerprintOf(publicKey)} (key ${shortKey(publicKey)}) may now run that user's PRIVATE jobs\nThe user sees the same words; if not, it is another worker.`;
+}
+
+function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {
+  return asking({ url, user: "claim" }, async (client) => {
+    // The network is signed too: the same code may exist on the other instance [TR4].
+    const { network } = await client.health();
+    const signature = signText(pairText({ network, code, pubkey: publicKey }), secret);
+    return client.trust.claim({ pairing_code: code, provider_pubkey: publicKey, signature });
+  });
+}
+
+/** A terminal that does not tell its size. */
+const UNKNOWN = { columns: 80, rows: 24 };
+const SECOND_MS = 1_000;
+
+/** `compute-router pair create`. */
+export const pairCreate = command({
+  name: "pair create",
+  description: "Get a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs; on a terminal, wait until one has",
+  args: { ...SEEKER_ARGS, wait: { type: "boolean", description: "Wait for the worker; --no-wait: do not. Default: on a terminal, without --json" } },
+  run: async (args) => {
+    const json = args.json === true;
+    const { isTTY, columns, rows } = process.stdout;
+    const waits = args.wait ?? (isTTY && !json);
+    await asking(args, async (client) => {
+      const offer = await client.trust.create();
+      const { pairing_code, expires_at, workerUrl } = offer;
+      const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
+      if (json) printJson({ pairing_code, expires_at, worker_url: workerUrl });
+      else print(offerLines(offer, { color, columns: columns || UNKNOWN.columns, rows: rows || UNKNOWN.rows }).join("\n"));
+      if (!waits) return;
+      const worker = await waited(client, offer, { isLive: color && !json });
+      if (worker === undefined) {
+        if (!json) print(`the code stays valid until ${untrusted(expires_at)}; to see who claimed it: ${untrusted(sameUser("pair list", args))}`);
+        process.exitCode = 130;
+      } else if (json) printJson({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt });
+      else
+        print(
+          `paired with worker ${worker.fingerprint} (key ${untrusted(shortKey(worker.publicKey))})\nIts owner sees the same words; if not, it is another worker.`,
+        );
+    });
+  },
+});
+
+/** Waits for the worker, counting down where that can be seen; undefined when the person ends it. */
+async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }: { isLive: boolean }): Promise<PairedWorker | undefined> {
+  const ending = new AbortController();
+  const onSignal = () => ending.abort();
+  process.once("SIGINT", onSignal);
+  const draw = () => process.stdout.write(`\r\u001B[K  waiting for a worker; expires in ${countdown(offer.expiresAt.getTime() - Date.now())}`);
+  if (isLive) draw();
+  const ticking = isLive ? setInterval(draw, SECOND_MS) : undefined;
+  try {
+    return await trust.waitForWorker(offer, { signal: ending.signal });
+  } catch (error) {
+    if (ending.signal.aborted) return undefined;
+    throw error;
+  } finally {
+    clearInterval(ticking);
+    process.off("SIGINT", onSignal);
+    if (isLive) process.stdout.write("\r\u001B[K");
+  }
+}
+
+/** `compute-router user`. */
+export const user = command({
+  name: "user",
+  description: "Print the user id that the commands use without --user (made on first use); it is a secret",
+  args: { "config-dir": SEEKER_ARGS["config-dir"], json: SEEKER_ARGS.json },
+  run: (args) => {
+    const configDir = args["config-dir"];
+    const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const id = keptUserId(folder);
+    if (args.json === true) return printJson({ user_id: id, file: userIdFile(folder) });
+    // Alone on standard output, so that a script can take it.
+    printUntrusted(`${id}\n`);
+    print(`from ${untrusted(userIdFile(folder))}; a secret: whoever has it can use your pairings`, process.stderr);
+  },
+});
 
 const claim = command({
   name: "pair claim",

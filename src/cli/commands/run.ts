@@ -1,11 +1,9 @@
 import { ownCommand } from "../../worker/node/command-name.ts";
-import { command } from "../command.ts";
-import { printFacts, runJob } from "../result-print.ts";
-import { readCount, readRunOptions, RUN_ARGS } from "../run-option.ts";
-import { asking } from "../seeker.ts";
-import { printStream } from "../stream-print.ts";
-import { standardInput } from "../standard-input.ts";
-import { waitFor } from "../waiting.ts";
+import { CliError, command, EXIT } from "../command.ts";
+import { printFacts, printStream, runJob, waitFor } from "../waiting.ts";
+import { asking, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
+import { standardInput } from "../input.ts";
+import { TaskType } from "../../protocol/job.ts";
 
 /** `compute-router run`. */
 export const run = command({
@@ -32,5 +30,23 @@ export const run = command({
       waitFor(args.url, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
     );
     if (result !== undefined) printFacts(result);
+  },
+});
+
+/** `compute-router task`. */
+export const task = command({
+  name: "task",
+  description: "Have a worker summarize, classify or extract JSON from the text on standard input",
+  args: {
+    type: { type: "positional", required: true, description: "summarize, classify or extract_json" },
+    ...RUN_ARGS,
+  },
+  run: async (args) => {
+    const type = TaskType.safeParse(args.type);
+    if (!type.success)
+      throw new CliError(EXIT.usage, `there is no task "${args.type}"; one of ${TaskType.options.join(", ")}; see: ${ownCommand("task --help")}`);
+    const options = readRunOptions(args);
+    const input = await standardInput(`${ownCommand(`task ${type.data}`)} < FILE`);
+    await runJob(args, { job_type: "TASK", task_type: type.data, input }, options);
   },
 });

@@ -1,12 +1,11 @@
-import { Receipt } from "../../protocol/receipt.ts";
+import { Receipt } from "../../protocol/job.ts";
 import { isJsonObject } from "../../protocol/text.ts";
-import { type ReceiptCheck, verifyReceipt } from "../../receipt/verify.ts";
+import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
-import { untrusted } from "../../worker/node/printable.ts";
-import { CliError } from "../cli-error.ts";
-import { command } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { readJsonFile } from "../json-file.ts";
+import { untrusted } from "../../worker/node/status-line.ts";
+import { CliError, command, EXIT } from "../command.ts";
+
+import { readJsonFile } from "../input.ts";
 import { print, printJson } from "../print.ts";
 
 const WHY: Record<Extract<ReceiptCheck, { ok: false }>["reason"], string> = {

@@ -2,21 +2,19 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { defineCommand } from "citty";
 import { toHex } from "../../receipt/bytes.ts";
-import { fingerprintOf } from "../../receipt/fingerprint.ts";
-import type { KeyPair } from "../../receipt/ed25519.ts";
-import { placeOnce, readKeyFile } from "../../worker/node/key-file.ts";
-import { untrusted } from "../../worker/node/printable.ts";
-import { rotateKeyFile } from "../../worker/node/key-rotation.ts";
+import { fingerprintOf, type KeyPair } from "../../receipt/ed25519.ts";
+
+import { placeOnce, readKeyFile, rotateKeyFile } from "../../worker/node/key-file.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+
 import { runningWorkers } from "../../worker/node/status-file.ts";
-import { shortKey } from "../../worker/node/status-line.ts";
+
 import { workerId } from "../../worker/node/worker-lock.ts";
-import { CliError } from "../cli-error.ts";
-import { command } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { KEY_ARGS } from "../key-option.ts";
+import { CliError, command, EXIT } from "../command.ts";
+
+import { KEY_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { isInteractive, withPrompt } from "../prompt.ts";
-import { type WorkerPlan, workerPlan } from "../worker-plan.ts";
+import { isInteractive, withPrompt } from "../input.ts";
 
 const JSON_ARG = { type: "boolean", description: "Print JSON" } as const;
 

@@ -1,14 +1,13 @@
-import { fingerprintOf } from "../../receipt/fingerprint.ts";
+import { fingerprintOf } from "../../receipt/ed25519.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
-import { configFolder } from "../../worker/node/config-folder.ts";
-import { untrusted } from "../../worker/node/printable.ts";
+import { configFolder } from "../../worker/node/worker-config.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
 import { offText } from "../../worker/session/index.ts";
-import { shortKey } from "../../worker/node/status-line.ts";
-import { CliError } from "../cli-error.ts";
-import { command } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { KEY_ARGS } from "../key-option.ts";
+
+import { CliError, command, EXIT } from "../command.ts";
+
+import { KEY_ARGS } from "../worker-plan.ts";
 import { print, printJson } from "../print.ts";
 
 /** A worker writes its status every 10 s at least. */

@@ -1,16 +1,86 @@
+import { CliError, command, EXIT } from "../command.ts";
+import { WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
+import { fingerprintOf } from "../../receipt/ed25519.ts";
+import { readKeyFile } from "../../worker/node/key-file.ts";
+import { runningWorkers } from "../../worker/node/status-file.ts";
+import { claimPairing, pairedText } from "./pair.ts";
+import { print, printJson } from "../print.ts";
+import { type Check, checkLines, examine } from "../doctor.ts";
 import { defineCommand } from "citty";
 import { ownCommand } from "../../worker/node/command-name.ts";
-import { CliError } from "../cli-error.ts";
-import { EXIT } from "../exit-code.ts";
-import { WORKER_START_ARGS } from "../worker-args.ts";
 import { workerKey } from "./worker-key.ts";
-import { workerStart } from "./worker-start.ts";
+
+/** `compute-router worker start`. */
+export const workerStart = command({
+  name: "worker start",
+  description: "Work until stopped (Ctrl-C finishes the present job first, twice leaves at once)",
+  args: WORKER_START_ARGS,
+  many: ["url"],
+  run: async (args, all) => {
+    const plan = workerPlan(args, all("url"));
+    // Loaded only to work: the built-in tasks bring a dictionary.
+    const { work } = await import("../work.ts");
+    await work(plan, args.json === true);
+  },
+});
+
+/** `compute-router worker pair`. */
+export const workerPair = command({
+  name: "worker pair",
+  description: "Let this worker run the PRIVATE jobs of the user who made the code; without --url at the coordinators of the running worker",
+  args: {
+    code: { type: "positional", required: true, description: "Six characters, from the user's `pair create`" },
+    ...WORKER_PLACE_ARGS,
+    json: { type: "boolean", description: "Print JSON" },
+  },
+  many: ["url"],
+  run: async (args, all) => {
+    const plan = workerPlan(args, all("url"));
+    const reading = readKeyFile(plan.keyFile);
+    if (!reading.ok) throw new CliError(EXIT.key, reading.message);
+    const { publicKey } = reading.key;
+    const urls = all("url").length > 0 ? [] : runningUrls(plan, publicKey);
+    const { coordinator, pairedAt } = await claimPairing(urls.length > 0 ? urls : plan.coordinators.map(({ url }) => url), reading.key, args.code);
+    if (args.json === true) return printJson({ coordinator, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: pairedAt });
+    print(pairedText(`paired at ${coordinator}`, publicKey));
+  },
+});
+
+/** The coordinators that the worker with this key works for now: its own options may name others than the configuration does. */
+function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
+  const mine = runningWorkers(folder).filter(({ provider_pubkey }) => provider_pubkey === publicKey);
+  return [...new Set(mine.flatMap(({ coordinators }) => coordinators.flatMap(({ url }) => url ?? [])))];
+}
+
+/** `compute-router worker doctor`. */
+export const workerDoctor = command({
+  name: "worker doctor",
+  description: "Check everything that this worker needs, and say how to correct what is wrong; changes nothing",
+  args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object a line" } },
+  many: ["url"],
+  run: async (args, all) => {
+    const plan = workerPlan(args, all("url"));
+    const color = process.stdout.isTTY && (process.env["NO_COLOR"] ?? "") === "";
+    const width = Math.max("configuration".length, ...plan.coordinators.map(({ url }) => new URL(url).host.length));
+    const failed: Extract<Check, { state: "fail" }>[] = [];
+    for await (const check of examine(plan)) {
+      if (check.state === "fail") failed.push(check);
+      if (args.json !== true) print(checkLines(check, { color, width }));
+      else {
+        const { name, state, message } = check;
+        printJson({ name, state, message, ...(check.state !== "ok" && check.fix !== undefined && { fix: check.fix }) });
+      }
+    }
+    const [first] = failed;
+    if (first !== undefined) throw new CliError(first.exit, failed.length === 1 ? "one thing is wrong" : `${failed.length} things are wrong`);
+  },
+});
 
 const subCommands = {
   init: async () => (await import("./worker-init.ts")).workerInit,
   start: workerStart,
-  pair: async () => (await import("./worker-pair.ts")).workerPair,
-  doctor: async () => (await import("./worker-doctor.ts")).workerDoctor,
+  pair: async () => (await import("./worker.ts")).workerPair,
+  doctor: async () => (await import("./worker.ts")).workerDoctor,
   status: async () => (await import("./worker-status.ts")).workerStatus,
   key: workerKey,
 };

@@ -1,14 +1,14 @@
 import { TIMING, TUNING } from "../../protocol/limits.ts";
-import { hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, poolOf, poolsOf, type Wanted } from "./eligibility.ts";
-import type { Turn } from "./events.ts";
+import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
+import type { ReduceContext } from "./events.ts";
 import { lease } from "./lease.ts";
-import { dequeue, ownPool } from "./queue.ts";
+
 import type { OrderedPool } from "./ordered-pool.ts";
-import { hold, owed } from "./settling.ts";
+import { hold, owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
-export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
+export function offerJob(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (!isOnOffer(job, turn)) return;
   const untried = (key: string) => !job.tried.has(key);
   const worker = findWorker(state, job, turn, untried) ?? findAfterSilence(state, job, turn) ?? findArriving(state, job, turn, untried);
@@ -16,7 +16,7 @@ export function offerJob(state: DispatchState, job: LiveJob, turn: Turn): void {
 }
 
 /** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
-export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void {
+export function offerAgain(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (!isOnOffer(job, turn)) return;
   // A worker with room for a job that outgrew a context takes it as soon as it is free. Only those that have tried it are left for the tick, and to
   // look at every idle worker for each such job would be slow.
@@ -27,7 +27,7 @@ export function offerAgain(state: DispatchState, job: LiveJob, turn: Turn): void
 }
 
 /** Gives a worker that is idle the first waiting job that it may take and has not tried, and one that arrives a job that cannot wait for it [JB2]. */
-export function offerWorker(state: DispatchState, worker: Worker, turn: Turn): void {
+export function offerWorker(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!isFree(worker) || isFoundSilent(state, worker, turn)) return;
   // No job below this place in the queue ends before the worker has arrived: its claim window began no earlier than the job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
@@ -63,7 +63,7 @@ function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
 }
 
 /** Whether a job waits and has time left: when the alarm is late, its end may come later in this very turn. */
-function isOnOffer(job: LiveJob, turn: Turn): boolean {
+function isOnOffer(job: LiveJob, turn: ReduceContext): boolean {
   return job.phase.kind === "waiting" && job.totalDue > turn.now;
 }
 
@@ -73,7 +73,7 @@ function endsBy(job: LiveJob, time: number): boolean {
 }
 
 /** Lets those workers in that registered long enough ago, each with an offer of what waits [JB2]. */
-export function admitArrived(state: DispatchState, turn: Turn): void {
+export function admitArrived(state: DispatchState, turn: ReduceContext): void {
   for (let first = state.arriving.first(); first !== undefined && first.order <= turn.now; first = state.arriving.first()) {
     const worker = state.workers.get(first.id);
     if (worker === undefined) {
@@ -87,7 +87,7 @@ export function admitArrived(state: DispatchState, turn: Turn): void {
 }
 
 /** Looks again at workers that were found silent; those that have been heard since can be claimed. */
-export function recheckSilent(state: DispatchState, turn: Turn): void {
+export function recheckSilent(state: DispatchState, turn: ReduceContext): void {
   state.silentCheckedAt = turn.now;
   for (const key of [...state.silent]) {
     const worker = state.workers.get(key);
@@ -99,11 +99,11 @@ export function recheckSilent(state: DispatchState, turn: Turn): void {
 }
 
 /** Whether a job that comes now would be given a worker at once. */
-export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: Turn): boolean {
+export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: ReduceContext): boolean {
   return findWorker(state, job, turn, () => true) !== undefined;
 }
 
-function findWorker(state: DispatchState, job: Wanted, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+function findWorker(state: DispatchState, job: Wanted, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
     const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : leastUsed(state, job, job.trustedKeys, accept);
     // A silent worker leaves the idle pools, so the next look finds another.
@@ -111,7 +111,7 @@ function findWorker(state: DispatchState, job: Wanted, turn: Turn, accept: (key:
   }
 }
 
-function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worker | undefined {
+function findAfterSilence(state: DispatchState, job: LiveJob, turn: ReduceContext): Worker | undefined {
   // Once a second at most, so that a flood of jobs over many silent workers stays cheap.
   if (state.silent.size === 0 || turn.now - state.silentCheckedAt < TUNING.silentRechecked) return undefined;
   recheckSilent(state, turn);
@@ -120,7 +120,7 @@ function findAfterSilence(state: DispatchState, job: LiveJob, turn: Turn): Worke
 }
 
 /** A worker that has only just registered, for a job that cannot wait until it has arrived [JB2]. */
-function findArriving(state: DispatchState, job: LiveJob, turn: Turn, accept: (key: string) => boolean): Worker | undefined {
+function findArriving(state: DispatchState, job: LiveJob, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   if (!endsBy(job, turn.now + TIMING.arrival)) return undefined;
   let best: Worker | undefined;
   for (const key of state.arriving.ids()) {
@@ -153,7 +153,7 @@ function leastUsed(state: DispatchState, job: Wanted, keys: readonly string[], a
   return best;
 }
 
-function isFoundSilent(state: DispatchState, worker: Worker, turn: Turn): boolean {
+function isFoundSilent(state: DispatchState, worker: Worker, turn: ReduceContext): boolean {
   if (!isSilent(worker, turn)) return false;
   worker.silent = true;
   indexWorker(state, worker);
@@ -161,12 +161,12 @@ function isFoundSilent(state: DispatchState, worker: Worker, turn: Turn): boolea
 }
 
 /** Selects and marks busy in one step: nothing awaits between choosing the worker and this. What is not paid yet is settled first [PY7]. */
-function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
+function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
   dequeue(state, job);
   worker.jobId = job.id;
   worker.lastUsedAt = turn.now;
   indexWorker(state, worker);
-  const payment = owed(state, job);
+  const payment = owedPayment(state, job);
   if (payment === undefined) lease(state, job, worker, turn);
   else hold(state, job, worker, payment, turn);
 }

@@ -1,6 +1,6 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import type { DispatchEvent, Turn } from "./events.ts";
+import type { DispatchEvent, ReduceContext } from "./events.ts";
 import { save } from "./lease.ts";
 import { closeWorker, failure, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
@@ -11,7 +11,7 @@ type Completion = Extract<DispatchEvent, { type: "complete" }>;
  * A worker delivered a result. It counts when the worker held a lease of the job at any time and the job has not ended:
  * the first valid result wins, a late one included [WS12, JB6].
  */
-export function complete(state: DispatchState, worker: Worker, event: Completion, turn: Turn): void {
+export function complete(state: DispatchState, worker: Worker, event: Completion, turn: ReduceContext): void {
   const job = state.jobs.get(event.jobId);
   if (job === undefined) {
     turn.effects.push({ type: "completion_of_unknown", conn: event.conn, key: worker.key, jobId: event.jobId });
@@ -59,7 +59,7 @@ function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefi
   return attempt === undefined || attempt === job.phase.lease.attempt;
 }
 
-function answer(event: Completion, answer: Extract<Turn["effects"][number], { type: "completion_ack" }>["answer"], turn: Turn): void {
+function answer(event: Completion, answer: Extract<ReduceContext["effects"][number], { type: "completion_ack" }>["answer"], turn: ReduceContext): void {
   turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
 }
 
@@ -67,7 +67,7 @@ function answer(event: Completion, answer: Extract<Turn["effects"][number], { ty
  * An invalid or foreign result counts against the key, once for each job; too many park it, each time for twice as long as the last, and half as
  * long for each day since that was over [RC4, WS4]. A parked worker's job waits again, unless it is `spared`: then the caller sees to it.
  */
-function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Turn, spared = false): void {
+function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: ReduceContext, spared = false): void {
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
   job.struck.add(worker.key);
   save(job, turn);
@@ -90,7 +90,7 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Turn, 
 }
 
 /** A verified result takes a strike off. */
-function forgive({ key, record }: Worker, turn: Turn): void {
+function forgive({ key, record }: Worker, turn: ReduceContext): void {
   if (record.strikes === 0) return;
   record.strikes--;
   turn.effects.push({ type: "record", key, record: { ...record } });

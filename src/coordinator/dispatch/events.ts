@@ -1,6 +1,6 @@
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
-import type { Payment, PaymentFacts, Settlement } from "./payment.ts";
+import type { Payment, PaymentFacts, Settlement } from "./ledger.ts";
 import type { Reservation } from "./reservation.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
 
@@ -86,7 +86,7 @@ export type Effect =
   | { type: "same_as"; jobId: string; otherId: string };
 
 /** What the core is told with every event: the time, and when a socket was last heard (both ms since the epoch). */
-export type Surroundings = { now: number; lastSeen: (conn: string) => number };
+export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
 
 /** One event's surroundings and the effects it has had so far. */
-export type Turn = Surroundings & { effects: Effect[] };
+export type ReduceContext = ReduceInput & { effects: Effect[] };

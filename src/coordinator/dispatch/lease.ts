@@ -1,10 +1,9 @@
 import { TIMING } from "../../protocol/limits.ts";
-import type { Turn } from "./events.ts";
+import type { ReduceContext } from "./events.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { setTimer } from "./timers.ts";
 
 /** Marks a job's row as changed. */
-export function save(job: LiveJob, turn: Turn): void {
+export function save(job: LiveJob, turn: ReduceContext): void {
   job.rev++;
   if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
   turn.effects.push({ type: "save", jobId: job.id });
@@ -16,7 +15,7 @@ export function executionTime(job: LiveJob): number {
 }
 
 /** Leases a job to the worker that was chosen for it, and has it assigned. */
-export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: Turn): void {
+export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
   job.attempts++;
   const held = { key: worker.key, attempt: job.attempts, acked: false };
   job.holders.push(held);
@@ -26,4 +25,43 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: 
   setTimer(state, job);
   save(job, turn);
   turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+}
+
+/** When a live job needs attention next, ms since the epoch. */
+function dueOf(job: LiveJob): number {
+  switch (job.phase.kind) {
+    case "waiting":
+      return Math.min(job.phase.claimDue, job.totalDue);
+    case "settling":
+      return job.phase.hold === null ? job.totalDue : Math.min(job.phase.holdDue, job.totalDue);
+    case "leased":
+      return Math.min(job.phase.ackDue ?? job.totalDue, job.phase.executeDue, job.totalDue);
+    case "orphaned":
+      return Math.min(job.phase.graceDue, job.totalDue);
+    default:
+      return job.phase satisfies never;
+  }
+}
+
+/** Sets the job's one timer by its phase; call after every change of a phase or of a time in it. */
+export function setTimer(state: DispatchState, job: LiveJob): void {
+  state.timers.add(job.id, dueOf(job), job.seq);
+}
+
+/** Arms the 2 s tick while something needs it, and the sweep while there are workers. */
+export function armTicks(state: DispatchState, now: number): void {
+  if (state.queued === 0 && state.resting.size === 0) state.tickDue = null;
+  else state.tickDue ??= now + TIMING.retryTick;
+  if (state.workers.size === 0) state.sweepDue = null;
+  else state.sweepDue ??= now + TIMING.sweep;
+}
+
+/** When `time` has to be told next, ms since the epoch; null when nothing waits for a time. */
+export function nextDue(state: DispatchState): number | null {
+  // Where nothing waits, nobody has to wake up for a worker that has arrived.
+  const arrival = state.queued > 0 ? state.arriving.first()?.order : undefined;
+  const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, arrival, state.tickDue, state.sweepDue].filter(
+    (due) => typeof due === "number",
+  );
+  return dues.length === 0 ? null : Math.min(...dues);
 }

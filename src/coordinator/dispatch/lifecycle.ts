@@ -2,19 +2,18 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
-import { hasEligibleWorker, indexWorker, removeWorker } from "./eligibility.ts";
-import type { Outcome, Turn } from "./events.ts";
-import { save } from "./lease.ts";
-import { dequeue, enqueue } from "./queue.ts";
+import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "./workers.ts";
+import type { Outcome, ReduceContext } from "./events.ts";
+import { save, setTimer } from "./lease.ts";
+
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { closeAccount, owed } from "./settling.ts";
-import { setTimer } from "./timers.ts";
+import { closeAccount, owedPayment } from "./holds.ts";
 
 /** Causes for which a worker that ends job after job has to rest. */
 const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
 /** Lets the worker go that a settling job keeps; the job goes on settling without it. */
-export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
+export function unhold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return;
   const { key, conn } = job.phase.hold;
   job.phase = { ...job.phase, hold: null };
@@ -28,8 +27,8 @@ export function unhold(state: DispatchState, job: LiveJob, turn: Turn): void {
 }
 
 /** A worker has been kept for long enough: the job goes on without it [PY7]. */
-export function endHold(state: DispatchState, job: LiveJob, turn: Turn): void {
-  const payment = owed(state, job);
+export function endHold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
+  const payment = owedPayment(state, job);
   unhold(state, job, turn);
   if (payment === undefined) return;
   // Not even begun: nothing is known to have moved, so it waits like any other.
@@ -49,7 +48,7 @@ export function addJob(state: DispatchState, job: LiveJob): void {
 }
 
 /** Makes a job wait for a worker until `claimDue`, and offers it at once. */
-export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn: Turn): void {
+export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn: ReduceContext): void {
   job.windowDue = claimDue;
   job.phase = { kind: "waiting", claimDue };
   enqueue(state, job);
@@ -67,7 +66,14 @@ export function failure(cause: FailureCause, message?: string | null): Extract<O
  * Ends the lease without a result: the job waits again, or fails when its attempts are used up [JB4, JB5].
  * The worker, when still connected, is told to stop if `cancelReason` is given, and then free. `message` is what it said.
  */
-export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause, cancelReason: string | null, turn: Turn, message: string | null = null): void {
+export function requeue(
+  state: DispatchState,
+  job: LiveJob,
+  cause: FailureCause,
+  cancelReason: string | null,
+  turn: ReduceContext,
+  message: string | null = null,
+): void {
   // Never assigned, so nothing was lost with the worker.
   if (job.phase.kind === "settling") return endHold(state, job, turn);
   const worker = release(state, job, cancelReason, turn);
@@ -80,7 +86,7 @@ export function requeue(state: DispatchState, job: LiveJob, cause: FailureCause,
 }
 
 /** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
-export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
+export function takeBack(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   const worker = release(state, job, null, turn);
   // Its lease stays in the history: should a result come from it after all, it counts [WS12, JB6].
@@ -94,7 +100,7 @@ export function takeBack(state: DispatchState, job: LiveJob, turn: Turn): void {
  * The worker says that the job does not fit its context: only a larger one may try again, and where none is announced the job ends [JB5].
  * `message` is what it said; `started` is false for a job that it gave back unstarted, which uses no attempt [WS9].
  */
-export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, turn: Turn): void {
+export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, turn: ReduceContext): void {
   job.outgrown = Math.max(job.outgrown ?? 0, worker.context);
   if (hasEligibleWorker(state, job)) {
     if (started) return requeue(state, job, "context_length_exceeded", null, turn, message);
@@ -107,7 +113,7 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
 }
 
 /** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
-export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: Turn): void {
+export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: ReduceContext): void {
   const worker = release(state, job, cancelReason, turn, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, turn);
@@ -117,7 +123,7 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   else offerWorker(state, worker, turn);
 }
 
-function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): void {
+function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: ReduceContext): void {
   state.jobs.delete(job.id);
   state.timers.remove(job.id);
   const own = state.privateJobs.get(job.userId);
@@ -129,7 +135,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: Turn): 
 }
 
 /** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
-function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: Turn, tried = true): Worker | undefined {
+function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
     unhold(state, job, turn);
@@ -150,7 +156,7 @@ function release(state: DispatchState, job: LiveJob, cancelReason: string | null
 }
 
 /** A worker that fails job after job rests until the next tick, so that it cannot burn a whole queue at once. */
-function afterFailure(state: DispatchState, worker: Worker, turn: Turn): void {
+function afterFailure(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   worker.failuresInARow++;
   if (worker.failuresInARow >= LIMITS.failuresInARow) {
     worker.failuresInARow = 0;
@@ -161,20 +167,20 @@ function afterFailure(state: DispatchState, worker: Worker, turn: Turn): void {
 }
 
 /** Lets a draining worker go once it holds nothing [WS11]. */
-export function leaveIfDrained(state: DispatchState, worker: Worker, turn: Turn): void {
+export function leaveIfDrained(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
   turn.effects.push({ type: "drained", conn: worker.conn });
   closeWorker(state, worker, CLOSE.normal, "drained", turn);
 }
 
 /** Forgets a worker's socket and has it closed. Its lease is the caller's business. */
-export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: Turn): void {
+export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: ReduceContext): void {
   removeWorker(state, worker);
   turn.effects.push({ type: "close", conn: worker.conn, code, reason });
 }
 
 /** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */
-export function orphan(state: DispatchState, worker: Worker, turn: Turn): void {
+export function orphan(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   const job = state.jobs.get(worker.jobId ?? "");
   if (job?.phase.kind === "settling") return endHold(state, job, turn);
   if (job === undefined || job.phase.kind !== "leased") return;

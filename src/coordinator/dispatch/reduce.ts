@@ -2,25 +2,24 @@ import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
-import { hasTrustedWorker, indexWorker, removeWorker } from "./eligibility.ts";
-import type { DispatchEvent, Effect, Surroundings, Turn } from "./events.ts";
-import { executionTime, save } from "./lease.ts";
+import { dequeue, enqueue, hasTrustedWorker, indexWorker, isFull, orderOf, removeWorker } from "./workers.ts";
+import type { DispatchEvent, Effect, ReduceInput, ReduceContext } from "./events.ts";
+import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import { addJob, closeWorker, endHold, failure, finish, leaveIfDrained, orphan, outgrow, requeue, takeBack, wait } from "./lifecycle.ts";
-import { lateCause, passPaymentTime, settled } from "./money.ts";
-import { dequeue, enqueue, isFull, orderOf } from "./queue.ts";
+import { lateCause, passPaymentTime, settled } from "./settlement.ts";
+
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
-import { closeOrphaned } from "./settling.ts";
+import { closeOrphaned } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
-import { armTicks, setTimer } from "./timers.ts";
 
 /**
  * The state machine of dispatch: one event in, what the shell has to do out.
  * Changes `state` in place, never throws on anything a worker or seeker sent, and leaves no waiting job
  * beside an idle worker that may take it and has not tried it.
  */
-export function reduce(state: DispatchState, event: DispatchEvent, surroundings: Surroundings): Effect[] {
-  const turn: Turn = { ...surroundings, effects: [] };
+export function reduce(state: DispatchState, event: DispatchEvent, surroundings: ReduceInput): Effect[] {
+  const turn: ReduceContext = { ...surroundings, effects: [] };
   // An event of a socket that was replaced changes nothing.
   if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return turn.effects;
   // Before a new job looks for a worker, and before a late alarm ends one for want of a worker that is there by now.
@@ -31,7 +30,7 @@ export function reduce(state: DispatchState, event: DispatchEvent, surroundings:
   return turn.effects;
 }
 
-function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
+function apply(state: DispatchState, event: DispatchEvent, turn: ReduceContext): void {
   switch (event.type) {
     case "submit":
       return submit(state, event.job, event.payment, turn);
@@ -113,7 +112,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: Turn): void {
   }
 }
 
-function submit(state: DispatchState, facts: JobFacts, paying: { key: string; payer: string | null } | undefined, turn: Turn): void {
+function submit(state: DispatchState, facts: JobFacts, paying: { key: string; payer: string | null } | undefined, turn: ReduceContext): void {
   if (state.jobs.has(facts.id)) return;
   const job: LiveJob = {
     ...facts,
@@ -156,7 +155,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
 }
 
 /** Ends the jobs whose payment's row could not be read before a worker was given them: nobody works unpaid [PY7]. */
-function failUnpayable(state: DispatchState, turn: Turn): void {
+function failUnpayable(state: DispatchState, turn: ReduceContext): void {
   for (const job of [...state.jobs.values()]) {
     if (job.payment === null || state.ledger.payments.has(job.payment) || job.holders.length > 0) continue;
     finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
@@ -164,7 +163,7 @@ function failUnpayable(state: DispatchState, turn: Turn): void {
 }
 
 /** A user paired with one more worker: the user's live PRIVATE jobs may go to it too. */
-function paired(state: DispatchState, userId: string, key: string, turn: Turn): void {
+function paired(state: DispatchState, userId: string, key: string, turn: ReduceContext): void {
   for (const id of state.privateJobs.get(userId) ?? []) {
     const job = state.jobs.get(id);
     if (job === undefined || job.trustedKeys.includes(key)) continue;
@@ -180,7 +179,7 @@ function paired(state: DispatchState, userId: string, key: string, turn: Turn): 
 }
 
 /** Any frame is a sign of life [WS6]. */
-function heard(state: DispatchState, worker: Worker, turn: Turn): void {
+function heard(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!worker.silent) return;
   worker.silent = false;
   indexWorker(state, worker);
@@ -195,7 +194,7 @@ function held(state: DispatchState, worker: Worker, jobId: string, attempt: numb
 }
 
 /** `job_ack` and `job_progress`: the job runs, and its time begins anew [WS9, JB4]. */
-function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: Turn): void {
+function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: ReduceContext): void {
   const job = held(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
     turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
@@ -210,13 +209,13 @@ function started(state: DispatchState, worker: Worker, jobId: string, attempt: n
   save(job, turn);
 }
 
-function cancel(state: DispatchState, jobId: string, turn: Turn): void {
+function cancel(state: DispatchState, jobId: string, turn: ReduceContext): void {
   const job = state.jobs.get(jobId);
   if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", turn);
 }
 
 /** Everything whose time has come: job timers, the tick, the sweep. */
-function passTime(state: DispatchState, turn: Turn): void {
+function passTime(state: DispatchState, turn: ReduceContext): void {
   for (let first = state.timers.first(); first !== undefined && first.order <= turn.now; first = state.timers.first()) {
     const job = state.jobs.get(first.id);
     if (job === undefined) state.timers.remove(first.id);
@@ -233,7 +232,7 @@ function passTime(state: DispatchState, turn: Turn): void {
   }
 }
 
-function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
+function expire(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, turn.now) }, "deadline_exceeded", turn);
   const { phase } = job;
   switch (phase.kind) {
@@ -252,7 +251,7 @@ function expire(state: DispatchState, job: LiveJob, turn: Turn): void {
 }
 
 /** The backstop of SPEC's "retries every 2 seconds": whatever an event did not match is looked at again. */
-function tick(state: DispatchState, turn: Turn): void {
+function tick(state: DispatchState, turn: ReduceContext): void {
   for (const key of [...state.resting]) {
     const worker = state.workers.get(key);
     if (worker === undefined) continue;
@@ -266,7 +265,7 @@ function tick(state: DispatchState, turn: Turn): void {
 }
 
 /** Closes what has been silent for too long and takes its job back at once: it had longer than the grace time [WS6]. */
-function sweep(state: DispatchState, turn: Turn): void {
+function sweep(state: DispatchState, turn: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {
     if (turn.now - turn.lastSeen(worker.conn) < TIMING.silentClosed) continue;
     closeWorker(state, worker, CLOSE.silent, "silent", turn);

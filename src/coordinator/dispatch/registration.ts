@@ -1,18 +1,17 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
-import { indexWorker } from "./eligibility.ts";
-import type { DispatchEvent, Turn } from "./events.ts";
-import { executionTime, save } from "./lease.ts";
+import { dequeue, indexWorker } from "./workers.ts";
+import type { DispatchEvent, ReduceContext } from "./events.ts";
+import { executionTime, save, setTimer } from "./lease.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
-import { dequeue } from "./queue.ts";
+
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { setTimer } from "./timers.ts";
 
 type Registration = Extract<DispatchEvent, { type: "register" }>;
 
 /** A worker registered on a new socket: an older socket of its key is replaced, its job rebound or given away [WS7, WS10]. */
-export function register(state: DispatchState, event: Registration, turn: Turn): void {
+export function register(state: DispatchState, event: Registration, turn: ReduceContext): void {
   const older = state.workers.get(event.key);
   if (older !== undefined) {
     closeWorker(state, older, CLOSE.replaced, "replaced", turn);
@@ -48,7 +47,7 @@ export function register(state: DispatchState, event: Registration, turn: Turn):
  * Settles what the worker says it still has against what it holds. Without a list its lease is rebound; with one, the lease is
  * rebound only if it is listed. All else on the list is cancelled before anything new is assigned.
  */
-function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], turn: Turn): void {
+function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], turn: ReduceContext): void {
   const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
@@ -79,7 +78,7 @@ function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJo
   }
 }
 
-function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, turn: Turn): void {
+function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, turn: ReduceContext): void {
   if (job.phase.kind === "leased" || job.phase.kind === "settling") return;
   const waited = job.phase.kind === "waiting";
   const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);

@@ -1,10 +1,10 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasIdleWorker } from "./claim.ts";
-import { hasTrustedWorker } from "./eligibility.ts";
-import type { Turn } from "./events.ts";
-import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts } from "./payment.ts";
-import { isFull } from "./queue.ts";
-import { forget, move } from "./settling.ts";
+import { hasTrustedWorker, isFull } from "./workers.ts";
+import type { ReduceContext } from "./events.ts";
+import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts } from "./ledger.ts";
+
+import { forgetPayment, movePayment } from "./holds.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 
 /** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
@@ -17,7 +17,7 @@ export type Reservation =
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
 
 /** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done, if there is one. */
-export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: Turn): Reservation {
+export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: ReduceContext): Reservation {
   const known = state.ledger.payments.get(facts.key) ?? stored;
   if (known !== null) {
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
@@ -34,7 +34,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, turn)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: turn.now + TIMING.reservation } };
-  move(state, payment, payment.phase, turn);
+  movePayment(state, payment, payment.phase, turn);
   return { state: "reserved" };
 }
 
@@ -46,7 +46,7 @@ export type Purchase =
   | { ok: false; reason: "reservation_lost" | "too_many_held_payments" };
 
 /** Spends a verified payment on a job: a credit if the payer has one that covers it, else the payment itself [PY9]. */
-export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: Turn): Purchase {
+export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: ReduceContext): Purchase {
   const payment = state.ledger.payments.get(key);
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
@@ -62,35 +62,35 @@ export function purchase(state: DispatchState, key: string, payer: string | null
   if (credit !== undefined) {
     credit.ownJobId ??= credit.jobId;
     spendCredit(state, credit, job, turn);
-    move(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
+    movePayment(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
     return { ok: true, payment: credit.key };
   }
   if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, turn)) {
-    forget(state, payment, turn);
+    forgetPayment(state, payment, turn);
     return { ok: false, reason: "too_many_held_payments" };
   }
-  move(state, payment, { kind: "held" }, turn);
+  movePayment(state, payment, { kind: "held" }, turn);
   return { ok: true, payment: key };
 }
 
 /** Drops a reservation: the payment was refused, or nobody could be asked. */
-export function release(state: DispatchState, key: string, jobId: string, turn: Turn): void {
+export function release(state: DispatchState, key: string, jobId: string, turn: ReduceContext): void {
   const payment = state.ledger.payments.get(key);
   // Another request's reservation is not this one's to drop.
-  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forget(state, payment, turn);
+  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forgetPayment(state, payment, turn);
 }
 
-function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn: Turn): void {
+function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn: ReduceContext): void {
   if (credit.phase.kind !== "credit") return;
   credit.jobId = job.id;
-  move(state, credit, { kind: "settled", transaction: credit.phase.transaction }, turn);
+  movePayment(state, credit, { kind: "settled", transaction: credit.phase.transaction }, turn);
 }
 
 /**
  * Whether a payer has too much on the way for one more. Many authorizations on one balance all verify, and only the first settles: each of the others
  * would keep a worker, or a place in the queue, for nothing.
  */
-function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, turn: Turn): boolean {
+function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, turn: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
   if (unsettled < LIMITS.heldPayments || creditFor(state.ledger, payer, facts) !== undefined) return false;
   if (unsettled >= LIMITS.unsettledPayments) return true;

@@ -1,13 +1,12 @@
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import { executionTime } from "./lease.ts";
+import { armTicks, executionTime, setTimer } from "./lease.ts";
 import { addJob } from "./lifecycle.ts";
-import { keepUntilKnown } from "./money.ts";
-import { enqueue } from "./queue.ts";
-import { owed } from "./settling.ts";
+import { keepUntilKnown } from "./settlement.ts";
+import { enqueue } from "./workers.ts";
+import { owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
-import { armTicks, setTimer } from "./timers.ts";
 
 const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
 
@@ -103,7 +102,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       const graceDue = Math.min(now + TIMING.grace, snapshot.phase.graceDue ?? Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
-    } else if (snapshot.phase.kind === "settling" && owed(state, job) === undefined) {
+    } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
       // The worker that it kept is free again; what became of the money is being asked.
       job.phase = { kind: "settling", hold: null, holdDue: now };
       const payment = state.ledger.payments.get(job.payment ?? "");

@@ -1,7 +1,7 @@
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { OrderedPool } from "./ordered-pool.ts";
-import type { Ledger } from "./payment.ts";
+import type { Ledger } from "./ledger.ts";
 
 /** What the operator chose that changes dispatch. */
 export type Rules = {

@@ -1,14 +1,14 @@
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Effect, JobFacts, KeyRecord, Payment } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-import type { ExplainedRefusal } from "./ended.ts";
+import type { ExplainedRefusal } from "./job-answers.ts";
 import type { StoredEnd } from "./journal.ts";
 import type { PaymentCargo } from "./ledger-store.ts";
 
 /** What travels with an event but never enters the core. */
-export type Cargo = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
+export type SideData = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
 /** What is to be sent or closed. */
-export type Post =
+export type OutgoingMessage =
   | Extract<Effect, { type: "assign" | "cancel_attempt" | "drained" | "parked" | "close" }>
   | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
   | { type: "frame"; conn: string; frame: CoordinatorFrame };
@@ -26,7 +26,7 @@ export class Batch {
   readonly payments = new Map<string, { payment: Payment; cargo: PaymentCargo } | null>();
   /** Payments to ask the facilitator to settle, once all this is durable. */
   readonly settles: string[] = [];
-  readonly posts: Post[] = [];
+  readonly outgoing: OutgoingMessage[] = [];
   readonly done = Promise.withResolvers<void>();
 
   constructor() {

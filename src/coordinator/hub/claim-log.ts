@@ -3,7 +3,7 @@ import { TIMING } from "../../protocol/limits.ts";
  * The claims of pairing codes of the last minute, in the hub's SQLite: a hub that slept has not forgotten them [TR3].
  * A claim counts as failed from its beginning until it is known to have won, so that neither a burst nor a lost answer gets past the limit.
  */
-export class ClaimLog {
+export class PairingClaims {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Receipt } from "../../protocol/receipt.ts";
+import type { Receipt } from "../../protocol/job.ts";
 import { isJsonObject, utf8Length } from "../../protocol/text.ts";
 import type { JobComplete } from "../../protocol/worker-messages.ts";
 import type { Verdict } from "../dispatch/index.ts";

@@ -15,9 +15,9 @@ import {
   type Rules,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
-import { Batch, type Cargo, type Idempotent, idempotencyId, type Post } from "./batch.ts";
+import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage } from "./batch.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-import { explained, parkedFrame } from "./ended.ts";
+import { explained, parkedFrame } from "./job-answers.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
@@ -85,7 +85,7 @@ export class Dispatcher {
     this.apply({ type: "restored" });
     for (const id of damaged) {
       logError("damaged_row", { job: id.slice(0, 8) });
-      this.#turn().ends.set(id, {
+      this.#openBatch().ends.set(id, {
         status: "failed",
         result: '{"error":"worker_lost"}',
         receipt: null,
@@ -117,16 +117,16 @@ export class Dispatcher {
       });
     }
     // Their grace time has to outlive this memory too.
-    for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#turn().saves.add(job.id);
+    for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#openBatch().saves.add(job.id);
     // The sweep that woke this object is due now: only the memory of its time was lost.
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
   }
 
   /** Tells the core what happened. Its effects are written and sent at the end of this turn; see {@link committed}. */
-  apply(event: DispatchEvent, cargo: Cargo = {}): readonly Effect[] {
+  apply(event: DispatchEvent, cargo: SideData = {}): readonly Effect[] {
     const effects = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
     if (effects.length === 0) return effects;
-    const batch = this.#turn();
+    const batch = this.#openBatch();
     if (event.type === "submit" || event.type === "reserve") batch.fresh.set(event.job.id, { facts: event.job, payload: cargo.payload ?? "" });
     for (const effect of effects) this.#collect(batch, effect, effects, cargo);
     return effects;
@@ -134,18 +134,18 @@ export class Dispatcher {
 
   /** Sends a frame after everything that was to be sent before it. */
   send(conn: string, frame: CoordinatorFrame): void {
-    this.#turn().posts.push({ type: "frame", conn, frame });
+    this.#openBatch().outgoing.push({ type: "frame", conn, frame });
   }
 
   /** Closes a socket after everything that was to be sent before. */
   close(conn: string, code: number, reason: string): void {
     this.#sockets.leave(conn);
-    this.#turn().posts.push({ type: "close", conn, code, reason });
+    this.#openBatch().outgoing.push({ type: "close", conn, code, reason });
   }
 
   /** Keeps an idempotency key together with the job that it stands for. */
   keepIdempotent(entry: Idempotent): void {
-    this.#turn().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
+    this.#openBatch().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
   }
 
   /** An idempotency key that is about to be written. */
@@ -182,13 +182,13 @@ export class Dispatcher {
       this.#pause = TUNING.journalPause;
       batch.done.reject(error);
       // Who was to be told that it is registered was not: without the answer it would work on what is given away.
-      for (const post of batch.posts)
+      for (const post of batch.outgoing)
         if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
       this.#recover();
       return;
     }
     this.#pause = 0;
-    const lost = batch.posts.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
+    const lost = batch.outgoing.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
     try {
       const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
       this.#events.committed({ changed, ended: batch.ends, paid: batch.payments.size > 0 });
@@ -228,7 +228,7 @@ export class Dispatcher {
     }
   }
 
-  #turn(): Batch {
+  #openBatch(): Batch {
     if (this.#batch === null) {
       this.#batch = new Batch();
       setTimeout(() => this.flush(), this.#pause);
@@ -236,7 +236,7 @@ export class Dispatcher {
     return this.#batch;
   }
 
-  #collect(batch: Batch, effect: Effect, effects: readonly Effect[], { completion, payment: carried }: Cargo): void {
+  #collect(batch: Batch, effect: Effect, effects: readonly Effect[], { completion, payment: carried }: SideData): void {
     switch (effect.type) {
       case "save":
         batch.saves.add(effect.jobId);
@@ -299,16 +299,16 @@ export class Dispatcher {
       case "cancel_attempt":
       case "drained":
       case "parked":
-        batch.posts.push(effect);
+        batch.outgoing.push(effect);
         return;
       case "completion_ack": {
         const { answer } = effect;
-        batch.posts.push({ ...effect, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer });
+        batch.outgoing.push({ ...effect, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer });
         return;
       }
       case "close":
         this.#sockets.leave(effect.conn);
-        batch.posts.push(effect);
+        batch.outgoing.push(effect);
         return;
       default:
         effect satisfies never;
@@ -338,7 +338,7 @@ export class Dispatcher {
   }
 
   /** Sends one thing, and never throws: everyone else in the batch still has to hear. A socket that was to get what cannot be read comes back for it. */
-  #isDelivered(post: Post, batch: Batch): boolean {
+  #isDelivered(post: OutgoingMessage, batch: Batch): boolean {
     try {
       return this.#deliver(post, batch);
     } catch (error) {
@@ -349,7 +349,7 @@ export class Dispatcher {
   }
 
   /** Sends one thing; false when its socket turned out to be gone. */
-  #deliver(post: Post, batch: Batch): boolean {
+  #deliver(post: OutgoingMessage, batch: Batch): boolean {
     switch (post.type) {
       case "frame":
         this.#sockets.send(post.conn, post.frame);
@@ -376,7 +376,7 @@ export class Dispatcher {
     }
   }
 
-  #assign(post: Extract<Post, { type: "assign" }>, fresh: string | undefined): boolean {
+  #assign(post: Extract<OutgoingMessage, { type: "assign" }>, fresh: string | undefined): boolean {
     const job = this.#state.jobs.get(post.jobId);
     const payload = fresh ?? this.#journal.payload(post.jobId);
     if (job === undefined || payload === null) return true;

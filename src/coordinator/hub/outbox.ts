@@ -1,10 +1,7 @@
 import { TUNING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
-import { RecordBatch, recordStatements } from "../store/record.ts";
+import { copyStatement, type JournalRow, RecordBatch, recordStatements } from "../store/record.ts";
 import { writeD1 } from "../store/database.ts";
-import { copyStatement } from "../store/payments.ts";
-import { Backoff } from "./backoff.ts";
-import type { JournalRow } from "../store/journal-row.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
@@ -162,5 +159,27 @@ export class Outbox {
 
   #report(of: "jobs" | "payments", failures: number, error: unknown): void {
     if (failures >= TUNING.outboxReport) logError("outbox_behind", { of, rows: this.#behind.size, failures, ...errorFacts(error) });
+  }
+}
+
+/** When D1 may be asked again about one kind of row: after each refusal in a row twice as late, up to a longest pause. Times in ms. */
+class Backoff {
+  #failures = 0;
+  #notBefore = 0;
+
+  /** When it may be asked, never further away than the longest pause: a clock that is put back must not make it so. */
+  until(now: number): number {
+    return (this.#notBefore = Math.min(this.#notBefore, now + TUNING.outboxBackoffMax));
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+  }
+
+  /** It refused; how often in a row that was. */
+  failed(now: number): number {
+    this.#failures++;
+    this.#notBefore = now + Math.min(TUNING.outboxBackoffMax, TUNING.outboxBackoff * 2 ** Math.min(this.#failures - 1, 10));
+    return this.#failures;
   }
 }

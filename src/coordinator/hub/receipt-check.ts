@@ -1,12 +1,11 @@
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { type Receipt, ReceiptFields } from "../../protocol/receipt.ts";
+import { type Receipt, ReceiptFields } from "../../protocol/job.ts";
 import { isJsonObject, isoTime, isWellFormedJson, parseIsoTime } from "../../protocol/text.ts";
 import type { JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
-import { receiptText } from "../../receipt/canonical.ts";
-import { sameHash } from "../../receipt/output-hash.ts";
+import { receiptText, sameHash } from "../../receipt/receipt.ts";
 
 // The receipt of a completion: read, and checked one rule after the other, so that its worker can be told which one it breaks [WS10].
 

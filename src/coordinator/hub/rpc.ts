@@ -103,3 +103,9 @@ export interface HubRpc {
   /** Wakes a hub that may have slept through something; called by cron. */
   wake(): Promise<void>;
 }
+
+/** The hub as the router sees it: its questions, and the door for sockets and event streams. */
+export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
+
+/** The header in which the router tells the hub who dials; what a client sends under this name is replaced. */
+export const CLIENT_HEADER = "x-router-client";

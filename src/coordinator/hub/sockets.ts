@@ -3,7 +3,7 @@ import { JobType } from "../../protocol/job.ts";
 import { TIMING, TUNING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
-import type { Flow } from "../rates/index.ts";
+import type { TokenBucket } from "../rates.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({
@@ -46,7 +46,7 @@ export type Conn = {
   seenAt: number;
   badFrames: number;
   /** How much it has sent lately; null before its first frame. */
-  flow: Flow | null;
+  flow: TokenBucket | null;
   registering: boolean;
   /** Its close is about to be sent: what it still delivers counts for nothing. */
   leaving: boolean;
@@ -91,7 +91,7 @@ export class Sockets {
     return this.#conns.size;
   }
 
-  get unregistered(): number {
+  get unregisteredCount(): number {
     return this.#strangers.size;
   }
 
@@ -138,7 +138,7 @@ export class Sockets {
   }
 
   /** The unregistered sockets, the one that has been open for longest first. */
-  strangers(): Iterable<Conn> {
+  unregistered(): Iterable<Conn> {
     return this.#strangers.values();
   }
 

@@ -2,14 +2,14 @@ import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
-import { endedEvents } from "../stream/ended-events.ts";
-import { EventLog, type JobView } from "../stream/event-log.ts";
-import { eventStream, readLastEventId, STREAM_HEADERS } from "../stream/event-text.ts";
-import { Reader } from "../stream/reader.ts";
-import type { Deadlines } from "./deadlines.ts";
+import { endedEvents, EventLog, type JobView } from "../stream/event-log.ts";
+
+import { eventStream, Reader, readLastEventId, STREAM_HEADERS } from "../stream/reader.ts";
+
+import type { Deadlines } from "./timers.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { endedJob } from "./ended.ts";
-import type { JournalRow } from "../store/journal-row.ts";
+import { endedJob } from "./job-answers.ts";
+import type { JournalRow } from "../store/record.ts";
 import type { Journal } from "./journal.ts";
 
 /**
@@ -17,7 +17,7 @@ import type { Journal } from "./journal.ts";
  * neither costs nothing here. A log stays after the job's end for who comes back late, until others need the room. A fault in here is logged as
  * `stream_failed` and ends streams, nothing else: the job, its worker's socket and the streams of other readers go on.
  */
-export class Streams {
+export class EventStreams {
   readonly #dispatcher: Dispatcher;
   readonly #journal: Journal;
   readonly #deadlines: Deadlines;

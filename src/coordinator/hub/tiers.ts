@@ -1,10 +1,13 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { errorFacts, logError } from "../log.ts";
-import type { StakeSource } from "../stake/reading.ts";
-import { type Answered, TierReader } from "../stake/tier-reader.ts";
+import { type Answered, type StakeSource, TierReader } from "../stake/source.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
+import type { StakeSettings } from "../config.ts";
+import { EvmSource } from "../stake/evm.ts";
+import { SvmSource } from "../stake/svm.ts";
+import { TableSource } from "../stake/table.ts";
 
 /** Keys in a row, in widths of the reader, for which a source that is down is asked before a refresh gives up on it. */
 const PATIENCE = 2;
@@ -95,5 +98,21 @@ export class Tiers {
     if (worker.tier === standing.tier) return;
     this.#dispatcher.send(conn.attachment.conn, { type: "tier", tier: standing.tier });
     this.#dispatcher.apply({ type: "tier", key: worker.key, tier: standing.tier });
+  }
+}
+
+/** The stake source that the settings name; null for `none`, where the tier table is not enforced [ST1]. */
+export function stakeSource(stake: StakeSettings, db: () => D1Database): StakeSource | null {
+  switch (stake.source) {
+    case "none":
+      return null;
+    case "table":
+      return new TableSource(db);
+    case "evm":
+      return new EvmSource(stake);
+    case "svm":
+      return new SvmSource(stake);
+    default:
+      return stake satisfies never;
   }
 }

@@ -7,29 +7,26 @@ import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFram
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
-import { stakeSource } from "../stake/source.ts";
-import { Admission } from "./admission.ts";
-import { ClaimLog } from "./claim-log.ts";
-import { Commits } from "./commits.ts";
+import { stakeSource, Tiers } from "./tiers.ts";
+import { Registration } from "./registration.ts";
+import { PairingClaims } from "./claim-log.ts";
+import { FreeCommits } from "./free-commits.ts";
 import { checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
-import { Deadlines } from "./deadlines.ts";
+import { Deadlines, HubClock, Waits } from "./timers.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
-import { Doorkeeper } from "./doorkeeper.ts";
-import { answerEndedCompletion, endedJob } from "./ended.ts";
-import { HubClock } from "./hub-clock.ts";
+import { SocketGate } from "./socket-gate.ts";
+import { answerEndedCompletion, endedJob, LateResults, liveJob, RecentJobs } from "./job-answers.ts";
+
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
-import { liveJob } from "./live.ts";
-import { Lookups } from "./lookups.ts";
+
 import { Outbox } from "./outbox.ts";
 import type { ExpectedOutput } from "./output-shape.ts";
-import { Purchases } from "./purchases.ts";
-import { Recent } from "./recent.ts";
+import { PaidCommits } from "./paid-commits.ts";
+
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
-import { Streams } from "./streams.ts";
-import { Tiers } from "./tiers.ts";
-import { Waits } from "./waits.ts";
+import { EventStreams } from "./streams.ts";
 
 /**
  * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.
@@ -41,19 +38,19 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #settings: Settings;
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
-  readonly #commits: Commits;
-  readonly #purchases: Purchases;
+  readonly #commits: FreeCommits;
+  readonly #purchases: PaidCommits;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
-  readonly #admission: Admission;
+  readonly #admission: Registration;
   readonly #outbox: Outbox;
-  readonly #lookups = new Lookups();
+  readonly #lookups = new LateResults();
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
-  readonly #streams: Streams;
-  readonly #recent = new Recent();
-  readonly #claims: ClaimLog;
-  readonly #doorkeeper: Doorkeeper;
+  readonly #streams: EventStreams;
+  readonly #recent = new RecentJobs();
+  readonly #claims: PairingClaims;
+  readonly #doorkeeper: SocketGate;
   readonly #tiers: Tiers;
   readonly #clock = new HubClock(() => this.#beginAnew());
   #booted = false;
@@ -65,7 +62,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
-    this.#claims = new ClaimLog(ctx.storage.sql);
+    this.#claims = new PairingClaims(ctx.storage.sql);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
     const clock = () => this.#clock.now();
@@ -84,8 +81,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       },
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
-    this.#doorkeeper = new Doorkeeper({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
-    this.#admission = new Admission({
+    this.#doorkeeper = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
+    this.#admission = new Registration({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
     const commits = {
@@ -93,13 +90,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number) => this.job(id, wait),
     };
-    this.#commits = new Commits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
-    this.#purchases = new Purchases({
+    this.#commits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
+    this.#purchases = new PaidCommits({
       ...commits,
       ledger: this.#ledger,
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
-    this.#streams = new Streams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
+    this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
@@ -201,7 +198,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    const response = this.#doorkeeper.letIn(request);
+    const response = this.#doorkeeper.accept(request);
     this.#arm();
     return response;
   }
@@ -234,7 +231,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#doorkeeper.closeStrangers();
+      this.#doorkeeper.closeUnregistered();
       this.#dispatcher.flush();
       // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
       void this.#tiers.refresh();

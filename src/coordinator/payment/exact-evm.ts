@@ -1,7 +1,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import * as z from "zod";
-import type { Requirements } from "./requirement.ts";
-import type { SchemeReading } from "./scheme-reading.ts";
+import type { Requirements } from "./terms.ts";
+import type { SchemeResult } from "./read-payment.ts";
 
 const lowerCase = (text: string) => text.toLowerCase();
 const Address = z
@@ -33,7 +33,7 @@ const Payload = z.object({
  * Checks an EVM payment of the scheme `exact` by itself: its shape, payee and amount, and its times at `now` (ms) [PY3].
  * Hex goes on in lower case: what is signed are the bytes, and a checksum that is wrong makes some facilitators fail.
  */
-export function readExactEvm(payload: unknown, ours: Requirements, now: number): SchemeReading {
+export function readExactEvm(payload: unknown, ours: Requirements, now: number): SchemeResult {
   const parsed = Payload.safeParse(payload);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;

@@ -2,10 +2,10 @@ import { TIMING } from "../../protocol/limits.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
-import type { Requirements } from "./requirement.ts";
-import type { SchemeReading } from "./scheme-reading.ts";
-import { MAX_TRANSACTION_BYTES, type SvmInstruction, type SvmTransaction, readTransaction } from "./svm-transaction.ts";
-import { associatedTokenAccount } from "./token-account.ts";
+import type { Requirements } from "./terms.ts";
+import type { SchemeResult } from "./read-payment.ts";
+import { MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { associatedTokenAccount } from "../chain/addresses.ts";
 
 const MAX_BASE64 = Math.ceil(MAX_TRANSACTION_BYTES / 3) * 4;
 const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
@@ -17,7 +17,7 @@ const Payload = z.object({ transaction: z.string().min(1).max(MAX_BASE64) });
  * Checks an SVM payment of the scheme `exact` by itself: its transaction decodes, the payer has signed, and where it names a transfer in full, that is ours [PY3].
  * A transfer inside another program (a smart wallet's) or over a lookup table is left to the facilitator, who simulates it.
  */
-export function readExactSvm(payload: unknown, ours: Requirements, now: number): SchemeReading {
+export function readExactSvm(payload: unknown, ours: Requirements, now: number): SchemeResult {
   const parsed = Payload.safeParse(payload);
   if (!parsed.success) return { ok: false, error: `payload.transaction must be a string of 1 to ${MAX_BASE64} characters` };
   const bytes = fromBase64(parsed.data.transaction);

@@ -3,7 +3,7 @@ import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
-import { boundedText } from "../bounded-text.ts";
+import { boundedText } from "../chain/json-rpc.ts";
 
 /** What an answer says of itself: printed, and only so much of it. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));

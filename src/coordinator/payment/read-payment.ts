@@ -5,20 +5,19 @@ import { isJsonObject, readJson, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
-import { type Offer, type Requirements, requirements } from "./requirement.ts";
-import type { SchemeReading } from "./scheme-reading.ts";
+import { type Offer, requirements, type Requirements } from "./terms.ts";
 
 /** The headers that a payment may come in [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
 
 /** A payment as it came: on our terms, and not yet shown to anybody. */
-export type ReadPayment = Extract<SchemeReading, { ok: true }> & {
+export type ReadPayment = Extract<SchemeResult, { ok: true }> & {
   /** SHA-256 hex of the inner payload: header, envelope and what else came along do not make another payment of it [PY6]. */
   digest: string;
 };
 
 /** What reading the payment of a request gave; `error` says what is wrong with it. */
-export type PaymentReading = ReadPayment | { ok: false; error: string };
+export type PaymentResult = ReadPayment | { ok: false; error: string };
 
 /** Names that version 1 has for networks that version 2 names by CAIP-2. */
 const V1_NETWORKS: Readonly<Record<string, string>> = {
@@ -36,7 +35,7 @@ export function bringsPayment(headers: PaymentHeaders): boolean {
  * Reads the payment of a request: either header, either envelope, its terms compared with `offer` [PY3]. Some wallets send both headers;
  * then both must bring the same payment, since nobody could say which of two was meant to be charged.
  */
-export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): PaymentReading {
+export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): PaymentResult {
   const names = (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).filter((name) => headers[name]);
   const readings = names.map((name) => readHeader(name, headers[name] ?? "", offer, now));
   const [first = { ok: false, error: "no payment header" }, second] = readings;
@@ -57,7 +56,7 @@ export function chargedTerms({ feePayer }: ReadPayment, offer: Offer): Requireme
   return feePayer === null ? ours : { ...ours, extra: { ...ours.extra, feePayer } };
 }
 
-function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): PaymentReading {
+function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): PaymentResult {
   const wrong = (error: string) => ({ ok: false, error: `${name}: ${error}` }) as const;
   if (utf8Length(header) > LIMITS.paymentHeaderBytes) return wrong(`must not be larger than ${LIMITS.paymentHeaderBytes} bytes`);
   const text = decode(header);
@@ -106,3 +105,22 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements, ins
   }
   return null;
 }
+
+/** A payment that is what we asked for, as far as it can be told without asking anybody; or the first thing about it that is not. */
+export type SchemeResult =
+  | {
+      ok: true;
+      /** The inner payload, brought into the one form that the digest and the facilitator see. */
+      payload: Record<string, unknown>;
+      /** One real payment [PY6]. */
+      key: string;
+      /** Who pays, where the payment itself says so. */
+      payer: string | null;
+      /** Who pays the chain's fee; null where the facilitator does so in its own name. */
+      feePayer: string | null;
+      /** When the authorization dies, ms since the epoch. */
+      expiresAt: number;
+      /** Why it is no good just now, null when it is. Not a refusal yet: it may be a payment that was good when it came first [PY6]. */
+      untimely: string | null;
+    }
+  | { ok: false; error: string };

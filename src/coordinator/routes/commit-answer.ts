@@ -1,11 +1,11 @@
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import type { NoTrustedWorker } from "../../protocol/errors.ts";
+import type { NoTrustedWorker } from "../../protocol/rest.ts";
 import type { CommitResponse } from "../../protocol/job.ts";
 import type { CommitInput } from "../hub/rpc.ts";
-import { jobJson } from "../store/job-view.ts";
-import { findJob } from "../store/jobs.ts";
-import type { AppContext } from "./app-env.ts";
-import { refuse } from "./refuse.ts";
+import { findJob, jobJson } from "../store/jobs.ts";
+
+import type { AppContext } from "../http/context.ts";
+import { refuse } from "../http/errors.ts";
 
 /** A commit that has been read. `now` is it with what is left of its wait, for each time that the hub is asked. */
 export type Commit = { wait: number; now: () => CommitInput };

@@ -1,16 +1,15 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
-import { memberText, withFirstMember } from "../../protocol/member-text.ts";
-import { paidCommit } from "../payment/paid-commit.ts";
+import { rawJsonMember, withFirstMember } from "../../protocol/text.ts";
+import { paidCommit } from "./paid-commit.ts";
 import { trustOf } from "../store/trust.ts";
-import type { AppContext } from "./app-env.ts";
-import { askHub } from "./ask-hub.ts";
-import { readJsonBody, refuseBody } from "./body.ts";
+import type { AppContext } from "../http/context.ts";
+import { askHub } from "../http/hub-client.ts";
+import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { type Commit, accepted, refused } from "./commit-answer.ts";
-import { fingerprint } from "./fingerprint.ts";
-import { preferredWait, waitLeft } from "./prefer.ts";
-import { refuse, refuseWith } from "./refuse.ts";
-import { provesUser, readUserToken } from "./user-token.ts";
+
+import { preferredWait, waitLeft } from "../http/wait.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -66,7 +65,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; k
 
 /** The client's payload as it goes to the worker: an absent `job_type` is added first, all else is the text that the client wrote [WS8]. */
 function payloadForWorker({ job_type }: CommitRequest, payload: Record<string, unknown>, body: string): string {
-  const text = memberText(body, "payload") ?? JSON.stringify(payload);
+  const text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
   const hasType = payload.job_type !== undefined && payload.job_type !== null;
   return hasType ? text : withFirstMember(text, "job_type", job_type);
 }

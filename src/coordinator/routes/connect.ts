@@ -1,9 +1,9 @@
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import { CLIENT_HEADER } from "../hub/doorkeeper.ts";
-import type { AppContext } from "./app-env.ts";
-import { askHub } from "./ask-hub.ts";
-import { clientIp } from "./client-ip.ts";
-import { refuse } from "./refuse.ts";
+import { CLIENT_HEADER } from "../hub/rpc.ts";
+import type { AppContext } from "../http/context.ts";
+import { askHub } from "../http/hub-client.ts";
+import { clientIp } from "../http/rate-limit.ts";
+import { refuse } from "../http/errors.ts";
 
 /** Every path outside the REST table: a worker's socket goes to the hub, all else is unknown [WS1, API1]. */
 export async function connect(c: AppContext): Promise<Response> {

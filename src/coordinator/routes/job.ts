@@ -1,13 +1,15 @@
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
-import { setSettlement } from "../payment/headers.ts";
-import { findJob } from "../store/jobs.ts";
-import { jobJson } from "../store/job-view.ts";
-import type { AppContext } from "./app-env.ts";
-import { askHub } from "./ask-hub.ts";
-import { jobId } from "./job-id.ts";
-import { waitLeft, waitParameter } from "./prefer.ts";
-import { refuse, refuseWith } from "./refuse.ts";
+import { setSettlement } from "./paid-commit.ts";
+import { findJob, jobJson } from "../store/jobs.ts";
+import type { AppContext } from "../http/context.ts";
+import { askHub } from "../http/hub-client.ts";
+import { jobId } from "../http/request.ts";
+import { waitLeft, waitParameter } from "../http/wait.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
+import { isTerminal } from "../../protocol/job.ts";
+import { endedEvents } from "../stream/event-log.ts";
+import { eventStream, readLastEventId } from "../stream/reader.ts";
 
 /** `GET /v1/jobs/{id}`: the hub knows what lives, D1 what has ended [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
@@ -40,4 +42,29 @@ async function settlementOf(c: AppContext, id: string): Promise<string | null> {
     logError("settlement_not_known", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
     return null;
   });
+}
+
+/**
+ * `GET /v1/jobs/{id}/events`: the hub streams what lives; what has ended and only D1 knows is told at once [API1, API6].
+ * Whoever knows the id may follow the job, as with polling.
+ */
+export async function events(c: AppContext): Promise<Response> {
+  const id = jobId(c);
+  if (id === null) return refuse(c, "Job not found");
+  const lastEventId = c.req.header("Last-Event-ID");
+  const headers = new Headers(lastEventId === undefined ? {} : { "Last-Event-ID": lastEventId });
+  const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
+  const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {
+    logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
+    return null;
+  });
+  if (live?.status === 503) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+  if (live !== null && live.status !== 404) {
+    if (c.req.raw.method === "HEAD") await live.body?.cancel();
+    // Copied, for the headers of an answer from elsewhere cannot be added to.
+    return new Response(c.req.raw.method === "HEAD" ? null : live.body, live);
+  }
+  const row = await findJob(c.env.DB, id);
+  if (row !== null && isTerminal(row.status)) return eventStream(endedEvents({ ...row, json: jobJson(row) }, readLastEventId(lastEventId)));
+  return live !== null && row === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }

@@ -2,19 +2,18 @@ import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, isoTime } from "../../protocol/text.ts";
-import { type Paired, type PairingCode, PairingClaim, PairingCreate, type TrustList } from "../../protocol/trust.ts";
+import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { errorFacts, logError } from "../log.ts";
-import { claimCode, storeCode, trustOf } from "../store/trust.ts";
-import { boundToken } from "../store/users.ts";
-import type { AppContext } from "./app-env.ts";
-import { askHub } from "./ask-hub.ts";
-import { readJsonBody, refuseBody } from "./body.ts";
-import { clientIp } from "./client-ip.ts";
-import { refuse, refuseWith } from "./refuse.ts";
-import { provesUser, readUserToken } from "./user-token.ts";
+import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
+
+import type { AppContext } from "../http/context.ts";
+import { askHub } from "../http/hub-client.ts";
+import { provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import { clientIp } from "../http/rate-limit.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
 
 const CODE = /^[0-9A-F]{6}$/;
 

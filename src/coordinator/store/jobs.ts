@@ -1,9 +1,10 @@
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import type { Receipt } from "../../protocol/receipt.ts";
+import type { Job, JobStatus, Receipt } from "../../protocol/job.ts";
 import { readD1 } from "./database.ts";
-import type { JobRow } from "./job-view.ts";
 import { jobs, receipts } from "./schema.ts";
+import { isoTime } from "../../protocol/text.ts";
+import * as z from "zod";
 
 /** The recorded job with its receipt and the number of its attempts, or null. @throws {StoreUnavailable} */
 export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
@@ -34,4 +35,51 @@ function restReceipt(row: typeof receipts.$inferSelect): Receipt {
     payment_ref: row.paymentRef,
     signature: row.signature,
   };
+}
+
+/** What a job's answer is made of. `result` is JSON text; times in ms since the epoch. */
+export type JobRow = {
+  id: string;
+  status: JobStatus;
+  result: string | null;
+  receipt: Receipt | null;
+  createdAt: number;
+  completedAt: number | null;
+};
+
+/**
+ * JSON text of a Job as REST returns it [SPEC].
+ * `result` is spliced in as the text that was stored: reading and writing 1 MiB again would cost time and could change bytes that a receipt covers.
+ */
+export function jobJson(row: JobRow): string {
+  const head = JSON.stringify({ id: row.id, status: row.status } satisfies Partial<Job>).slice(0, -1);
+  const tail = JSON.stringify({
+    receipt: row.receipt,
+    created_at: isoTime(row.createdAt),
+    completed_at: row.completedAt === null ? null : isoTime(row.completedAt),
+  } satisfies Partial<Job>).slice(1);
+  return `${head},"result":${row.result ?? "null"},${tail}`;
+}
+
+/** What is needed of a job that has ended to answer a result that comes after. */
+export const EndedFacts = z.object({
+  status: z.string(),
+  provider_pubkey: z.string().nullable(),
+  holders: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))),
+  signature: z.string().nullable(),
+  result: z.string().nullable(),
+});
+export type EndedFacts = z.infer<typeof EndedFacts>;
+
+/** The result of a job that D1 has, null where it has none yet; undefined when D1 does not know the job. @throws {StoreUnavailable} */
+export async function recordedResult(db: D1Database, jobId: string): Promise<string | null | undefined> {
+  const row = await readD1(db, () => db.prepare("SELECT result FROM jobs WHERE id = ?").bind(jobId).first());
+  return row === null ? undefined : EndedFacts.shape.result.parse(row.result);
+}
+
+/** The same as D1 has it; null for a job that it does not know. @throws {StoreUnavailable} */
+export async function findEnded(db: D1Database, jobId: string): Promise<EndedFacts | null> {
+  const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
+  const row = await readD1(db, () => db.prepare(query).bind(jobId).first());
+  return row === null ? null : EndedFacts.parse(row);
 }

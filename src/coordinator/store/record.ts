@@ -1,5 +1,43 @@
+import * as z from "zod";
+import { type JobStatus, Receipt } from "../../protocol/job.ts";
+import { readJson } from "../../protocol/text.ts";
 import { TUNING } from "../../protocol/limits.ts";
-import { type JournalRow, storedReceipt } from "./journal-row.ts";
+import type { Payment } from "../dispatch/index.ts";
+
+/** A job's row on its way to D1. */
+export type JournalRow = {
+  id: string;
+  job_type: string;
+  /** Null for an LLM_INFER, and in rows of before it was written down. */
+  task_type: string | null;
+  policy: string;
+  privacy_class: string;
+  user_id: string;
+  payload: string;
+  payload_bytes: number;
+  created_at: number;
+  rev: number;
+  status: JobStatus;
+  attempt: number;
+  provider_pubkey: string | null;
+  holders: string;
+  snapshot: string | null;
+  result: string | null;
+  receipt: string | null;
+  completed_at: number | null;
+  ended_at: number | null;
+  synced_rev: number;
+};
+
+const StoredReceipt = Receipt.extend({ verified: z.boolean() });
+/** A receipt as it is stored: with whether it was valid. */
+export type StoredReceipt = z.infer<typeof StoredReceipt>;
+
+/** The receipt of a stored row; null where there is none that can be read: the result counts all the same. */
+export function storedReceipt(row: Pick<JournalRow, "receipt">): StoredReceipt | null {
+  const json = row.receipt === null ? null : readJson(row.receipt);
+  return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
+}
 
 // A replayed or late write loses: only a higher revision of a job that has not ended changes anything.
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
@@ -72,4 +110,25 @@ export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D
   });
   if (receipts.length > 0) statements.push(db.prepare(RECEIPTS_FROM_JSON).bind(JSON.stringify(receipts)));
   return statements;
+}
+
+/** A row of the ledger on its way to D1. */
+export type PaymentCopy = Payment & { rev: number; updatedAt: number };
+
+const COLUMNS = ["key", "rev", "state", "reason", "job_id", "payer", "asset", "amount", "settlement", "updated_at"] as const;
+
+const COPY = `INSERT INTO payments (${COLUMNS.join(", ")}) SELECT ${COLUMNS.map((column) => `value ->> '$.${column}'`).join(", ")} FROM json_each(?) WHERE true
+  ON CONFLICT (key) DO UPDATE SET ${COLUMNS.slice(1)
+    .map((column) => `${column} = excluded.${column}`)
+    .join(", ")} WHERE excluded.rev > payments.rev`;
+
+/** The statement that brings these rows into D1. Replayed or late it changes nothing. */
+export function copyStatement(db: D1Database, rows: readonly PaymentCopy[]): D1PreparedStatement {
+  return db.prepare(COPY).bind(JSON.stringify(rows.map(recordOf)));
+}
+
+function recordOf({ key, rev, phase, jobId, payer, asset, amount, updatedAt }: PaymentCopy): Record<(typeof COLUMNS)[number], string | number | null> {
+  const reason = phase.kind === "void" ? phase.reason : null;
+  const settlement = "transaction" in phase ? phase.transaction : null;
+  return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement, updated_at: updatedAt };
 }

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import type { ClaimRefusal } from "../../protocol/trust.ts";
+import type { ClaimRefusal } from "../../protocol/rest.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
@@ -31,13 +31,13 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
 }
 
 /** What storing a fresh code gave. `too_many`: the user's open codes are used up until `until`, ms. */
-export type CodeStoring = { ok: true; expiresAt: number } | { ok: false; reason: "taken" } | { ok: false; reason: "too_many"; until: number };
+export type StoreCodeResult = { ok: true; expiresAt: number } | { ok: false; reason: "taken" } | { ok: false; reason: "too_many"; until: number };
 
 /**
  * Stores a fresh pairing code in one statement, so that neither two users get one code nor one user too many [TR3].
  * `openLimit` null: as many as they like. @throws {StoreUnavailable}
  */
-export async function storeCode(db: D1Database, fresh: { code: string; userId: string; now: number; openLimit: number | null }): Promise<CodeStoring> {
+export async function storeCode(db: D1Database, fresh: { code: string; userId: string; now: number; openLimit: number | null }): Promise<StoreCodeResult> {
   const { code, userId, now, openLimit } = fresh;
   const expiresAt = now + TIMING.pairingCode;
   const insert = db
@@ -61,10 +61,10 @@ export async function storeCode(db: D1Database, fresh: { code: string; userId: s
 }
 
 /** What claiming a code gave. */
-export type Claiming = { ok: true; userId: string } | { ok: false; reason: ClaimRefusal };
+export type ClaimResult = { ok: true; userId: string } | { ok: false; reason: ClaimRefusal };
 
 /** Claims a code (6 upper-case hex digits) for a worker's key: one conditional UPDATE, so a race has one winner [API4]. @throws {StoreUnavailable} */
-export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<Claiming> {
+export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<ClaimResult> {
   const orm = drizzle(db);
   const newest = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
   const claim = orm
@@ -78,4 +78,25 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
   const [row] = await readD1(db, () => look);
   if (row === undefined) return { ok: false, reason: "invalid_code" };
   return { ok: false, reason: row.claimed ? "already_claimed" : "expired" };
+}
+
+/**
+ * Notes that a user makes a pairing code, and gives the token hash that stands for this user; null for one whose first code came without.
+ * The first code ever decides, this one or an earlier one: of two at once one wins, and both are told the same [TR2]. @throws {StoreUnavailable}
+ */
+export async function boundToken(db: D1Database, userId: string, tokenHash: string | null, now: number): Promise<string | null> {
+  const [, read] = await writeD1(db, () =>
+    db.batch<{ token_hash: string | null }>([
+      db
+        .prepare(
+          // A router of before tokens, still at work during a deploy, makes codes and no row here.
+          `INSERT INTO users (user_id, token_hash, created_at)
+           SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3 WHERE true
+           ON CONFLICT (user_id) DO NOTHING`,
+        )
+        .bind(userId, tokenHash, now),
+      db.prepare("SELECT token_hash FROM users WHERE user_id = ?").bind(userId),
+    ]),
+  );
+  return read?.results[0]?.token_hash ?? null;
 }

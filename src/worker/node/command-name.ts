@@ -1,7 +1,7 @@
 // The one place that decides how hints name this program: as the reader of the hint can call it from where they stand.
 import { existsSync, realpathSync } from "node:fs";
 import { delimiter, dirname, join, relative, sep } from "node:path";
-import { packageRoot } from "../runtimes/package-root.ts";
+import { packageRoot } from "../runtimes/embedded-install.ts";
 
 /** What decides it. */
 export type CommandPlace = { cwd?: string; path?: string; platform?: NodeJS.Platform; root?: string; main?: string };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { KeyPair } from "../../receipt/ed25519.ts";
-import { verifyReceipt } from "../../receipt/verify.ts";
+import { verifyReceipt } from "../../receipt/receipt.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner } from "../session/index.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";

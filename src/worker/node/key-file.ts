@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { linkSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
-import { type KeyPair, keyPair } from "../../receipt/ed25519.ts";
+import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
 import { ownCommand } from "./command-name.ts";
-import { makeFolder } from "./config-folder.ts";
+import { makeFolder } from "./worker-config.ts";
 
 /** A key file, read. `message` says what to do about one that cannot be used. */
-export type KeyReading =
+export type KeyFileResult =
   | { ok: true; key: KeyPair; made: boolean }
   | { ok: false; reason: "missing" | "open_to_others" | "malformed" | "unreadable"; message: string };
 
@@ -17,7 +17,7 @@ export function defaultKeyFile(folder: string): string {
 }
 
 /** Reads a key file: the 32-byte ed25519 seed (RFC 8032) as 64 hex characters in one line, readable by its owner only. */
-export function readKeyFile(file: string): KeyReading {
+export function readKeyFile(file: string): KeyFileResult {
   let text: string;
   try {
     const { mode } = statSync(file);
@@ -37,7 +37,7 @@ export function readKeyFile(file: string): KeyReading {
 }
 
 /** Reads a key file, or makes it on the first run. Two first runs at once end up with one key. */
-export function readOrMakeKeyFile(file: string): KeyReading {
+export function readOrMakeKeyFile(file: string): KeyFileResult {
   const found = readKeyFile(file);
   if (found.ok || found.reason !== "missing") return found;
   const seed = new Uint8Array(randomBytes(32));
@@ -81,4 +81,23 @@ function createExclusive(file: string, content: string): boolean {
 /** The code of a system error, as `ENOENT`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
+}
+
+/** A key file that has a new key; the old one is beside it. */
+export type Rotation = { key: KeyPair; oldFile: string };
+
+/** Gives a key file a new key and keeps the old one in a file of its own. There is a whole key in the file at every moment. Throws the system's error. */
+export function rotateKeyFile(file: string, old: KeyPair): Rotation {
+  const oldFile = `${file}.${old.publicKey.slice(0, 16)}`;
+  const seed = new Uint8Array(randomBytes(32));
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, `${toHex(seed)}\n`, { mode: 0o600, flag: "wx" });
+    linkSync(file, oldFile);
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+  return { key: keyPair(seed), oldFile };
 }

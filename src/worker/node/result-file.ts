@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import * as z from "zod";
 import { type KeptResult, type ResultShelf, withinBounds } from "../session/index.ts";
-import { replaceFile } from "./config-folder.ts";
+import { replaceFile } from "./worker-config.ts";
 
 const Content = z.object({
   version: z.literal(1),

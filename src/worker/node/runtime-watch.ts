@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Found } from "../runtimes/probe.ts";
+import { findRuntime, type Found } from "../runtimes/probe.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
+import { Embedded, type EmbeddedOptions } from "../runtimes/embedded.ts";
+import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
 
 /** How often a runtime is looked for, or looked after. */
 const INTERVAL_MS = 30_000;
@@ -160,4 +162,85 @@ export class RuntimeWatch {
     this.#options.onNote({ type: "runtime_lost", runtime: runtime.name, model: runtime.model });
     await runtime.close();
   }
+}
+
+/** The part of a session that has to do with sharing. */
+export interface Sharer {
+  /** Tells it that another session has the runtime, or gave it back. */
+  runtimeTaken(taken: boolean): void;
+  /** Whether it has a job that waits for the runtime. */
+  readonly waits: boolean;
+}
+
+/** Lets one session at a time use the machine's LLM, in turn: two answers at once would each take twice as long, and both be late. */
+export class RuntimeShare {
+  #sharers: readonly Sharer[] = [];
+  #holder: Sharer | null = null;
+
+  /** Those who share, before any of them starts. */
+  among(sharers: readonly Sharer[]): void {
+    this.#sharers = sharers;
+  }
+
+  /** It has begun an LLM job. */
+  taken(by: Sharer): void {
+    this.#holder = by;
+    for (const other of this.#sharers) if (other !== by) other.runtimeTaken(true);
+  }
+
+  /** Its run has really ended. Whoever waits is asked first, beginning after the one that just had it. */
+  freed(by: Sharer): void {
+    if (this.#holder !== by) return;
+    this.#holder = null;
+    const at = this.#sharers.indexOf(by);
+    const inTurn = [...this.#sharers.slice(at + 1), ...this.#sharers.slice(0, at + 1)];
+    for (const sharer of [...inTurn.filter(({ waits }) => waits), ...inTurn]) if (this.#isFree()) sharer.runtimeTaken(false);
+  }
+
+  // A method, because the one who is told that it is free may take it at once.
+  #isFree(): boolean {
+    return this.#holder === null;
+  }
+}
+
+/** Which LLM a worker's owner wants, and the most tokens that one answer may have. */
+export type LlmWish = (
+  | { kind: "found"; llmUrl?: string; model?: string }
+  /** llama.cpp in a child process; without `modelFile` the very small model of this package. */
+  | { kind: "embedded"; modelFile?: string }
+) & { maxTokens?: number };
+
+/** What a worker looks for its LLM with, again and again. `onProgress` gets lines for a person while the embedded runtime is installed. */
+export function llmFinder(wish: LlmWish, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
+  const limit = wish.maxTokens === undefined ? {} : { maxTokens: wish.maxTokens };
+  if (wish.kind === "embedded") return embeddedFinder({ ...limit, ...(wish.modelFile !== undefined && { modelPath: wish.modelFile }) }, onProgress);
+  const { llmUrl, model } = wish;
+  return (signal) => findRuntime({ env: process.env, signal, ...limit, ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) });
+}
+
+function embeddedFinder(options: EmbeddedOptions, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
+  let present: Embedded | undefined;
+  return async (signal) => {
+    if (present !== undefined && isRunning(present.pid)) return { ok: true, runtime: present };
+    if (!isEmbeddedInstalled()) {
+      const installed = await installEmbedded(onProgress, { signal });
+      if (!installed.ok) return { ok: false, tried: [], hint: installed.message };
+    }
+    present = await Embedded.start({ ...options, signal });
+    return { ok: true, runtime: present };
+  };
+}
+
+function isRunning(pid: number | undefined): boolean {
+  if (pid === undefined) return false;
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the first look would install something. */
+export function needsInstall(wish: LlmWish): boolean {
+  return wish.kind === "embedded" && !isEmbeddedInstalled();
 }

@@ -1,7 +1,7 @@
 // A standby worker offers LLM jobs only while no other worker does: it asks the coordinator every few seconds how many workers take them.
 import * as z from "zod";
 import { parseJson } from "../runtimes/chat-answer.ts";
-import { bodyText } from "../runtimes/response-body.ts";
+import { bodyText } from "../runtimes/http-response.ts";
 
 /** How often the coordinator is asked; more than the second for which it may answer from memory [JB10]. */
 const INTERVAL_MS = 3_000;

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { replaceFile } from "./config-folder.ts";
-import { isRunning, processTag, readProcessTag, thisProcess } from "./process-id.ts";
+import { replaceFile } from "./worker-config.ts";
+import { isRunning, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
 const Count = z.int().min(0);

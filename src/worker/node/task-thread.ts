@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { runTask } from "../tasks/index.ts";
+import { runTask } from "../../tasks/index.ts";
 
 /** What the thread is asked, and what it answers. */
 export type TaskCall = { taskType: Parameters<typeof runTask>[0]; input: string };

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { ownCommand } from "./command-name.ts";
-import { makeFolder, replaceFile } from "./config-folder.ts";
+import { homedir } from "node:os";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 
@@ -28,7 +28,7 @@ export const WorkerConfig = z.strictObject({
 export type WorkerConfig = z.infer<typeof WorkerConfig>;
 
 /** A configuration file, read; `config` is null when there is none. */
-export type ConfigReading = { ok: true; config: WorkerConfig | null } | { ok: false; message: string };
+export type ConfigResult = { ok: true; config: WorkerConfig | null } | { ok: false; message: string };
 
 /** Where the configuration of a worker is. */
 export function configFile(folder: string): string {
@@ -36,7 +36,7 @@ export function configFile(folder: string): string {
 }
 
 /** Reads a configuration file. */
-export function readConfig(file: string): ConfigReading {
+export function readConfig(file: string): ConfigResult {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
@@ -64,4 +64,48 @@ export function readConfig(file: string): ConfigReading {
 export function writeConfig(file: string, config: WorkerConfig): void {
   makeFolder(dirname(file));
   replaceFile(file, `${JSON.stringify(config, null, 2)}\n`);
+}
+
+/** What decides where the configuration lives. */
+export type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
+
+/**
+ * The folder of keys and state: `--config-dir`, else `$XDG_CONFIG_HOME/compute-router`, else what the system has for this:
+ * `~/.config`, `~/Library/Application Support` (macOS) or `%APPDATA%` (Windows).
+ */
+export function configFolder({ configDir, env = process.env, platform = process.platform, home = homedir() }: ConfigPlace = {}): string {
+  if (configDir !== undefined) return resolve(configDir);
+  // A relative path there must be ignored, says the XDG specification.
+  const xdg = env["XDG_CONFIG_HOME"];
+  if (xdg !== undefined && isAbsolute(xdg)) return join(xdg, "compute-router");
+  if (platform === "win32") return join(env["APPDATA"] ?? join(home, "AppData", "Roaming"), "compute-router");
+  if (platform === "darwin") return join(home, "Library", "Application Support", "compute-router");
+  return join(home, ".config", "compute-router");
+}
+
+/** Makes the folder and those above it, for their owner only, if they are not there. Throws the system's error. */
+export function makeFolder(folder: string): void {
+  // Not `recursive: true`: where the parent is there but takes no folder and says ENOENT, as /proc does, Node tries again for ever.
+  const missing: string[] = [];
+  for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
+  for (const at of missing) {
+    try {
+      mkdirSync(at, { mode: 0o700 });
+    } catch (error) {
+      // Another process was faster.
+      if (!existsSync(at)) throw error;
+    }
+  }
+}
+
+/** Writes a file of one owner in one step: it has the old content or the new one, and a write that fails leaves nothing behind. Throws the system's error. */
+export function replaceFile(file: string, content: string): void {
+  const draft = `${file}.new`;
+  try {
+    writeFileSync(draft, content, { mode: 0o600 });
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }

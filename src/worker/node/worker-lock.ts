@@ -1,5 +1,7 @@
-import { createHash } from "node:crypto";
-import { takeFileLock } from "./file-lock.ts";
+import { createHash, randomBytes } from "node:crypto";
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder } from "./worker-config.ts";
 
 /** A lock that was taken, or who has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };
@@ -24,4 +26,102 @@ export function lockWorker(folder: string, id: string): Locking {
     ok: false,
     message: `${holder === null ? "another process" : `process ${holder}`} is already this worker at this coordinator; stop it, or give this one another key (--key FILE)`,
   };
+}
+
+/** A lock that was taken, or the process that has it (null: it keeps changing hands). */
+export type FileLock = { ok: true; release: () => void } | { ok: false; holder: number | null };
+
+/** Two that ask at the same moment both step back; this often they try again. */
+const TRIES = 8;
+const PAUSE_MS = 25;
+
+/**
+ * One holder per name and folder on this machine. A claim is an empty file `<name>.<process>.<random>.lock`: whoever asks makes one, and then
+ * looks for another whose process runs. Of two that ask, the later to make its file sees the earlier one's, so both cannot have the lock. A
+ * claim's name is never used again, so clearing away what a dead process left can hit no living one: there is nothing to take over, hence
+ * nothing to race for.
+ */
+export function takeFileLock(folder: string, name: string): FileLock {
+  makeFolder(folder);
+  let holder: number | null = null;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const claim = `${name}.${processTag(thisProcess())}.${randomBytes(6).toString("hex")}.lock`;
+    closeSync(openSync(join(folder, claim), "wx", 0o600));
+    holder = rivalOf(folder, name, claim);
+    if (holder === null) return { ok: true, release: () => rmSync(join(folder, claim), { force: true }) };
+    rmSync(join(folder, claim), { force: true });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.random() * PAUSE_MS);
+  }
+  return { ok: false, holder };
+}
+
+/** The process that has a lock, or null. */
+export function lockHolder(folder: string, name: string): number | null {
+  return rivalOf(folder, name, null);
+}
+
+/** Another living claim's process, clearing away the dead ones. */
+function rivalOf(folder: string, name: string, mine: string | null): number | null {
+  let rival: number | null = null;
+  for (const file of namesIn(folder)) {
+    if (file === mine || !file.startsWith(`${name}.`) || !file.endsWith(".lock")) continue;
+    const owner = readProcessTag(file.slice(name.length + 1).split(".")[0] ?? "");
+    if (owner === null) continue;
+    if (isRunning(owner)) rival = owner.pid;
+    else rmSync(join(folder, file), { force: true });
+  }
+  return rival;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** A process of this machine, told apart from a later one with the same number. */
+export type ProcessId = {
+  pid: number;
+  /** When it started, in a form that only compares (Linux); null where the system does not tell. */
+  started: string | null;
+};
+
+/** This process. */
+export function thisProcess(): ProcessId {
+  return { pid: process.pid, started: startOf(process.pid) };
+}
+
+/** A process as a part of a file name: `1234-5678`, or `1234-0` where the start is not known. */
+export function processTag({ pid, started }: ProcessId): string {
+  return `${pid}-${started ?? "0"}`;
+}
+
+/** Reads what {@link processTag} wrote; null if it is something else. */
+export function readProcessTag(tag: string): ProcessId | null {
+  const [, pid, started] = /^([1-9]\d{0,9})-(\d{1,20})$/.exec(tag) ?? [];
+  if (pid === undefined || started === undefined) return null;
+  return { pid: Number(pid), started: started === "0" ? null : started };
+}
+
+/** Whether it still runs. Process ids come again, in a container after every restart: where the system tells, the start must be the same too. */
+export function isRunning({ pid, started }: ProcessId): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    // EPERM: it is there, and belongs to somebody else.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+  return started === null || startOf(pid) === started;
+}
+
+function startOf(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The second field may hold spaces and brackets; the start time is field 22.
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+  } catch {
+    return null;
+  }
 }

@@ -1,8 +1,8 @@
 import { clockSentence } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import { ownCommand } from "./command-name.ts";
-import { untrusted } from "./printable.ts";
-import { type StatusFrame, statusLines } from "./status-line.ts";
+import { type StatusFrame, statusLines, untrusted } from "./status-line.ts";
+
 import type { WorkerStatus } from "./worker-status.ts";
 
 /** Where a view writes: a terminal, a pipe. */

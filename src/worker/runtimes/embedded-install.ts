@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "./chat-answer.ts";
-import { type Installed, npmCi } from "./npm-ci.ts";
-import { packageRoot } from "./package-root.ts";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 
 /** What a person types to install the embedded runtime. */
 export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";
@@ -70,4 +71,58 @@ const Package = z.object({ version: z.string().optional(), dependencies: z.recor
 
 function readPackage(file: string): z.infer<typeof Package> | undefined {
   return existsSync(file) ? Package.safeParse(parseJson(readFileSync(file, "utf8"))).data : undefined;
+}
+
+const NPM_ARGUMENTS = ["ci", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--include=optional", "--prefer-offline"];
+/** npm's own default waits more than a minute before it says that there is no network. */
+const NPM_RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
+const NO_NETWORK = /\b(ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT)\b/;
+const PROGRESS_STEP = 50;
+
+/** The result of an install. `message` says what to do. */
+export type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
+type Failure = Extract<Installed, { ok: false }>;
+
+/** Runs `npm ci` in a folder; undefined when it worked. `command` is what a person would type, `onProgress` gets lines for one. */
+export async function npmCi(cwd: string, command: string, onProgress: (line: string) => void, signal?: AbortSignal): Promise<Failure | undefined> {
+  // A shell finds npm.cmd on Windows; every argument is constant.
+  const npm = spawn("npm", [...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
+    cwd,
+    stdio: ["ignore", "ignore", "pipe"],
+    shell: process.platform === "win32",
+    // npm answers SIGTERM by tidying up, which can last; the stage folder is thrown away anyway.
+    killSignal: "SIGKILL",
+    ...(signal && { signal }),
+  });
+  const ended = new Promise<"missing" | number>((resolve) => {
+    npm.once("error", () => npm.pid === undefined && resolve("missing")).once("exit", (code) => resolve(code ?? 1));
+  });
+  const complaints: string[] = [];
+  let fetched = 0;
+  for await (const line of createInterface({ input: npm.stderr, ...(signal && { signal }) })) {
+    if (/^npm (error|ERR!)/.test(line)) complaints.push(line.replace(/^npm (error|ERR!) ?/, ""));
+    if (!line.startsWith("npm http ")) continue;
+    fetched += 1;
+    if (fetched % PROGRESS_STEP === 0) onProgress(`${fetched} downloads done`);
+  }
+  const result = await ended;
+  if (result === 0) return undefined;
+  if (signal?.aborted) return { ok: false, reason: "aborted", message: "the install was aborted" };
+  if (result === "missing") return { ok: false, reason: "npm_missing", message: "npm is not on the PATH; it comes with Node.js" };
+  const said = complaints.join("\n");
+  if (NO_NETWORK.test(said)) return { ok: false, reason: "offline", message: `the npm registry cannot be reached; go online and run: ${command}` };
+  return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit code ${result}`}` };
+}
+
+/** The folder of this package, found upwards from here, because this file runs from `src` and from `dist`. */
+export function packageRoot(): string {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    if (nameIn(join(folder, "package.json")) === "compute-router") return folder;
+    if (folder === dirname(folder)) throw new Error("no package.json of compute-router above this file");
+  }
+}
+
+function nameIn(file: string): unknown {
+  const value = existsSync(file) ? parseJson(readFileSync(file, "utf8")) : undefined;
+  return typeof value === "object" && value !== null && "name" in value ? value.name : undefined;
 }

@@ -1,11 +1,9 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import { readChatPart } from "./chat-answer.ts";
-import { httpFailure } from "./http-failure.ts";
-import { modelName } from "./model-choice.ts";
-import { bodyText, eventData } from "./response-body.ts";
-import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "./runtime.ts";
-import { TokenCount } from "./token-count.ts";
-import { VisibleText } from "./visible-text.ts";
+import { readChatPart, VisibleText } from "./chat-answer.ts";
+import { bodyText, eventData, httpFailure } from "./http-response.ts";
+import { type GenerateOptions, type Generation, modelName, type Runtime, RuntimeError } from "./runtime.ts";
+
+import { TokenCount } from "./tokens.ts";
 
 /** How to reach an OpenAI-compatible server and what it is. */
 export type OpenAiCompatibleOptions = {

@@ -1,11 +1,8 @@
 import { parseJson } from "./chat-answer.ts";
-import { type Candidate, KNOWN_RUNTIMES, runtimeOfOwner } from "./known-runtimes.ts";
-import { loadedContext } from "./context-size.ts";
-import { chooseModel, type ListedModel, modelName, readModelList } from "./model-choice.ts";
+import { loadedContext } from "./tokens.ts";
+import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
-import { bodyText } from "./response-body.ts";
-import { type Runtime, RuntimeError } from "./runtime.ts";
-import { baseUrlOf, baseUrlOfOllamaHost } from "./runtime-url.ts";
+import { bodyText } from "./http-response.ts";
 
 const LIST_TIMEOUT_MS = 500;
 /** A URL that somebody chose may be another machine. */
@@ -172,4 +169,70 @@ function remedy(tried: readonly Attempt[], model: string): { cure: string; optio
 function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
   const { cure, options } = remedy(tried, model);
   return `${cure}${options}`;
+}
+
+/** A runtime that may run on this machine. */
+export type Candidate = {
+  name: string;
+  /** With its version path and without a last slash. */
+  baseUrl: string;
+  /** Path from the origin that answers 2xx when the runtime is ready; the model list alone tells it if there is none. */
+  healthPath?: string;
+};
+
+/** Where local runtimes listen by default, in the order of preference. Always 127.0.0.1: `localhost` may be ::1 only. */
+export const KNOWN_RUNTIMES: readonly Candidate[] = [
+  { name: "ollama", baseUrl: "http://127.0.0.1:11434/v1", healthPath: "/api/version" },
+  { name: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1", healthPath: "/health" },
+  { name: "lm-studio", baseUrl: "http://127.0.0.1:1234/v1" },
+  { name: "vllm", baseUrl: "http://127.0.0.1:8000/v1", healthPath: "/health" },
+  { name: "jan", baseUrl: "http://127.0.0.1:1337/v1" },
+  { name: "docker-model-runner", baseUrl: "http://127.0.0.1:12434/engines/v1" },
+  { name: "koboldcpp", baseUrl: "http://127.0.0.1:5001/v1" },
+];
+
+const OWNER_NAMES: Readonly<Record<string, string>> = {
+  library: "ollama",
+  llamacpp: "llama.cpp",
+  organization_owner: "lm-studio",
+  vllm: "vllm",
+  "compute-router": "embedded",
+};
+
+/** The runtime that writes this `owned_by` into its model list, whatever port it has. */
+function runtimeOfOwner(ownedBy: string | undefined): string | undefined {
+  return ownedBy === undefined ? undefined : OWNER_NAMES[ownedBy];
+}
+
+/**
+ * Makes a base URL of what a person writes: `127.0.0.1:8080`, `http://host:8080/` and `http://host:8080/v1/` mean the same. Undefined if it is
+ * no http(s) URL, or one with a password in it (fetch refuses those; a key belongs in LLM_API_KEY).
+ */
+function baseUrlOf(text: string): string | undefined {
+  const url = parse(text);
+  if (url === undefined) return undefined;
+  const path = url.pathname.replace(/\/+$/, "");
+  return `${url.origin}${path === "" ? "/v1" : path}`;
+}
+
+/**
+ * Makes a base URL of OLLAMA_HOST, which is the address Ollama's server binds: port 11434 unless said, or that of a scheme, and an address that
+ * means "all interfaces" is reached at 127.0.0.1. Source: `envconfig.Host` in Ollama.
+ */
+function baseUrlOfOllamaHost(text: string): string | undefined {
+  const url = parse(text);
+  if (url === undefined) return undefined;
+  if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = "127.0.0.1";
+  const portSaid = url.port !== "" || /^https?:\/\//i.test(text.trim());
+  if (!portSaid) url.port = "11434";
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}/v1`;
+}
+
+function parse(text: string): URL | undefined {
+  const trimmed = text.trim();
+  const withHost = trimmed.startsWith(":") ? `127.0.0.1${trimmed}` : trimmed;
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`;
+  const url = URL.canParse(whole) ? new URL(whole) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return undefined;
+  return url;
 }

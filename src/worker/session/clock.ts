@@ -1,5 +1,5 @@
 import { parseIsoTime } from "../../protocol/text.ts";
-import { tell } from "./outgoing.ts";
+import { tell } from "./frames.ts";
 import type { Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
 

@@ -1,10 +1,10 @@
 export { clockSentence, offText, verdictOf } from "./clock.ts";
-export { type KeptResult, type ResultShelf, withinBounds } from "./kept-result.ts";
-export type { Profile } from "./profile.ts";
+export { type KeptResult, type ResultShelf, withinBounds } from "./delivery.ts";
+export type { Profile } from "./runner.ts";
 export { createExecutor } from "./runner.ts";
 export { seal } from "./seal.ts";
 export { type Socket, WorkerSession } from "./session.ts";
 export type { SessionNote } from "./session-event.ts";
-export { seedSigner } from "./signer.ts";
+export { seedSigner } from "./seal.ts";
 export type { Stop } from "./state.ts";
 export { SESSION_TIMING, type SessionTiming } from "./timing.ts";

@@ -1,11 +1,10 @@
 import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
-import { parkDelay, reconnectDelay } from "./backoff.ts";
+import { leaveIfDone, parkDelay, reconnectDelay } from "./leaving.ts";
 import { learnTime } from "./clock.ts";
-import type { RegisterAck } from "./coordinator-frame.ts";
+import { presentConn, type RegisterAck, sendFrame, tell } from "./frames.ts";
 import { resendAll, resumeList } from "./delivery.ts";
-import { leaveIfDone } from "./leaving.ts";
-import { presentConn, sendFrame, tell } from "./outgoing.ts";
-import { registerFrame } from "./profile.ts";
+
+import { registerFrame } from "./runner.ts";
 import type { Turn } from "./session-event.ts";
 import type { Proof, SessionState, Stop } from "./state.ts";
 

@@ -1,9 +1,9 @@
-import { type CoordinatorFrame, readCoordinatorFrame } from "./coordinator-frame.ts";
+import { type CoordinatorFrame, presentConn, readCoordinatorFrame, tell } from "./frames.ts";
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
-import { presentConn, tell } from "./outgoing.ts";
+
 import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import type { SessionEvent, Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";

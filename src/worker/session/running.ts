@@ -1,10 +1,8 @@
 import { parseIsoTime } from "../../protocol/text.ts";
 import { coordinatorTime } from "./clock.ts";
-import type { Assign } from "./coordinator-frame.ts";
+import { type Assign, sendFrame, tell } from "./frames.ts";
 import { deliver, fail, forget } from "./delivery.ts";
 import { leaveIfDone } from "./leaving.ts";
-import { sendFrame, tell } from "./outgoing.ts";
-import { emptyProgress, nextDelta } from "./progress.ts";
 import type { SessionEvent, Turn } from "./session-event.ts";
 import type { Failure, RunningJob, SessionState } from "./state.ts";
 
@@ -190,4 +188,29 @@ export function runDue(state: SessionState): number {
   if (job === null) return waitingDue;
   const text = job.progress.waiting !== "" && state.link.kind === "online" ? job.lastFrameAt + state.timing.progress : Number.POSITIVE_INFINITY;
   return Math.min(job.executeDue, job.totalDue, text, waitingDue);
+}
+
+/** Characters of text in one frame; the rest follows in the next one. */
+const FRAME_CHARS = 32_768;
+/** Frames that are sent once more after a cut: the last ones may have gone into a dead socket, and a repeat is ignored [WS9]. */
+const TAIL_FRAMES = 32;
+
+/** The streamed text of one attempt: what waits to be sent, and the last that was. */
+export type Progress = { seq: number; waiting: string; tail: { seq: number; delta: string }[] };
+
+/** The stream of an attempt that begins. */
+function emptyProgress(): Progress {
+  return { seq: 0, waiting: "", tail: [] };
+}
+
+/** Takes what waits, joined, as the next frame's delta; `seq` counts from 0. Empty text makes a frame too: a sign of life. */
+function nextDelta(progress: Progress): { seq: number; delta: string } {
+  let end = Math.min(progress.waiting.length, FRAME_CHARS);
+  // Half a surrogate pair would not survive UTF-8.
+  if (end < progress.waiting.length && /[\uD800-\uDBFF]/.test(progress.waiting.charAt(end - 1))) end -= 1;
+  const frame = { seq: progress.seq++, delta: progress.waiting.slice(0, end) };
+  progress.waiting = progress.waiting.slice(end);
+  progress.tail.push(frame);
+  if (progress.tail.length > TAIL_FRAMES) progress.tail.shift();
+  return frame;
 }

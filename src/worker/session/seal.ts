@@ -1,8 +1,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { isShallowJson, isWellFormedJson, utf8Length } from "../../protocol/text.ts";
-import { canonicalize, receiptText } from "../../receipt/canonical.ts";
-import { outputHash } from "../../receipt/output-hash.ts";
-import type { Signer } from "./signer.ts";
+import { canonicalize, outputHash, receiptText } from "../../receipt/receipt.ts";
+import { type KeyPair, signText } from "../../receipt/ed25519.ts";
 
 /** What a job produced: text, or an object. */
 export type Output = string | Record<string, unknown>;
@@ -40,4 +39,17 @@ export async function seal(signer: Signer, job: { jobId: string; attempt: number
     receipt_signature: signature,
   };
   return { ok: true, frame: JSON.stringify(frame) };
+}
+
+/** A worker's key, which may be one that cannot be read out (WebCrypto in a browser). */
+export type Signer = {
+  /** 64 lowercase hex characters. */
+  readonly publicKey: string;
+  /** Base64 ed25519 signature over the UTF-8 of `text`. */
+  sign(text: string): string | Promise<string>;
+};
+
+/** A signer that holds its seed in memory. */
+export function seedSigner(key: KeyPair): Signer {
+  return { publicKey: key.publicKey, sign: (text) => signText(text, key.secret) };
 }

@@ -1,7 +1,7 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ClockVerdict } from "./clock.ts";
-import type { KeptResult } from "./kept-result.ts";
-import type { Profile } from "./profile.ts";
+import type { KeptResult } from "./delivery.ts";
+import type { Profile } from "./runner.ts";
 import type { Failure, Proof, Run, Stop } from "./state.ts";
 
 /** Everything that can happen to a session. */

@@ -1,11 +1,11 @@
 import { isoTime } from "../../protocol/text.ts";
-import type { ResultShelf } from "./kept-result.ts";
-import type { Profile } from "./profile.ts";
+import type { ResultShelf } from "./delivery.ts";
+import type { Execution, Executor, Profile } from "./runner.ts";
 import { nextDue, reduce } from "./reduce.ts";
-import type { Execution, Executor } from "./runner.ts";
-import { seal } from "./seal.ts";
+
+import { seal, type Signer } from "./seal.ts";
 import type { Effect, SessionEvent, SessionNote, Turn } from "./session-event.ts";
-import type { Signer } from "./signer.ts";
+
 import { initialState, type Run, type SessionState, type Stop } from "./state.ts";
 import { SESSION_TIMING, type SessionTiming } from "./timing.ts";
 

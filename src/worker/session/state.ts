@@ -1,8 +1,8 @@
 import type { ClockVerdict } from "./clock.ts";
-import type { Assign } from "./coordinator-frame.ts";
-import type { KeptResult } from "./kept-result.ts";
-import type { Profile } from "./profile.ts";
-import type { Progress } from "./progress.ts";
+import type { Assign } from "./frames.ts";
+import type { KeptResult } from "./delivery.ts";
+import type { Profile } from "./runner.ts";
+import type { Progress } from "./running.ts";
 import type { SessionTiming } from "./timing.ts";
 
 /** How a registration is proved, or why it is not. */

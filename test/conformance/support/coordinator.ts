@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll } from "vitest";
-import { isPortFree } from "../../../scripts/port.ts";
+import { isPortFree } from "../../../scripts/coordinator-process.ts";
 import { Api } from "./api.ts";
 
 const ROOT = process.env.CONFORMANCE_ROOT ?? join(import.meta.dirname, "../../..");

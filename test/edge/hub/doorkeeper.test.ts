@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { LIMITS, RATES, TIMING } from "../../../src/protocol/limits.ts";
 import { readSettings } from "../../../src/coordinator/config.ts";
-import { CLIENT_HEADER, Doorkeeper } from "../../../src/coordinator/hub/doorkeeper.ts";
+import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
+import { SocketGate } from "../../../src/coordinator/hub/socket-gate.ts";
 import { type Registered, Sockets } from "../../../src/coordinator/hub/sockets.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
@@ -58,11 +59,11 @@ describe("sockets in all", () => {
   test("[LM1] 5,000 are held, the next is refused", () => {
     const sockets = new Sockets(PLATFORM);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
-    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => Date.now() });
+    const doorkeeper = new SocketGate({ settings, sockets, dispatcher: NOBODY, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
     const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
-      const { status } = doorkeeper.letIn(dialling);
-      for (const stranger of [...sockets.strangers()]) sockets.identify(stranger, REGISTERED);
+      const { status } = doorkeeper.accept(dialling);
+      for (const stranger of [...sockets.unregistered()]) sockets.identify(stranger, REGISTERED);
       return status;
     });
     expect(statuses.filter((status) => status === 101)).toHaveLength(LIMITS.sockets);
@@ -95,11 +96,11 @@ describe("sockets of one client, one after the other", () => {
     const sockets = new Sockets(PLATFORM);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: true };
     let now = 1_000_000;
-    const doorkeeper = new Doorkeeper({ settings, sockets, dispatcher: NOBODY, clock: () => now });
+    const doorkeeper = new SocketGate({ settings, sockets, dispatcher: NOBODY, clock: () => now });
     const dials = (client: string) => {
-      const answer = doorkeeper.letIn(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
+      const answer = doorkeeper.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
       // Gone again at once.
-      for (const conn of [...sockets.strangers()]) sockets.forget(conn);
+      for (const conn of [...sockets.unregistered()]) sockets.forget(conn);
       return answer;
     };
     for (let n = 0; n < RATES.connectsPerMinute; n++) expect(dials("192.0.2.1").status).toBe(101);

@@ -3,7 +3,7 @@ import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { NoTrustedWorker } from "../../../src/protocol/errors.ts";
+import { NoTrustedWorker } from "../../../src/protocol/rest.ts";
 import { CommitResponse, Job } from "../../../src/protocol/job.ts";
 import { LLM, TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { Health } from "../../../src/protocol/health.ts";
+import { Health } from "../../../src/protocol/rest.ts";
 import { failingHub, read, refusal, rest } from "./rest.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);

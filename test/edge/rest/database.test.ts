@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { PairingCode } from "../../../src/protocol/trust.ts";
+import { PairingCode } from "../../../src/protocol/rest.ts";
 import { writeD1 } from "../../../src/coordinator/store/database.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import type { DatabaseFault } from "../../chaos/database-fault.ts";

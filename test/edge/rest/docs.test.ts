@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { app } from "../../../src/coordinator/app.ts";
-import { openApiDocument } from "../../../src/coordinator/openapi.ts";
+import { openApiDocument } from "../../../src/coordinator/openapi/document.ts";
 import checkedIn from "../../../docs/openapi.json";
 import { rest } from "./rest.ts";
 

@@ -2,7 +2,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
-import { Health } from "../../../src/protocol/health.ts";
+import { Health } from "../../../src/protocol/rest.ts";
 import { ORIGIN, TASK, failingDb, failingHub, post, read, refusal, rest } from "./rest.ts";
 
 const EXPOSED = ["payment-required", "payment-response", "x-payment-response", "preference-applied", "retry-after", "x-request-id"];

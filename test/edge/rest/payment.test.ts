@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { PaymentRequired } from "../../../src/protocol/payment.ts";
+import { PaymentRequired } from "../../../src/protocol/rest.ts";
 import { authorization, encode, evmOffer, svmOffer, TRANSACTION } from "../../support/payments.ts";
 import { freshInstance, post, read, refusal, rest, TASK } from "./rest.ts";
 

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { Health } from "../../../src/protocol/health.ts";
-import { Quote } from "../../../src/protocol/quote.ts";
+import { Health, Quote } from "../../../src/protocol/rest.ts";
+
 import { read, refusal, rest } from "./rest.ts";
 import { FakeWorker } from "./worker.ts";
 

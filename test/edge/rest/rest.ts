@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import * as z from "zod";
 import { app } from "../../../src/coordinator/app.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
-import { ErrorBody } from "../../../src/protocol/errors.ts";
+import { ErrorBody } from "../../../src/protocol/rest.ts";
 
 export const ORIGIN = "http://router.test";
 

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
 import { TIMING, TUNING } from "../../../src/protocol/limits.ts";
-import { PairingCode } from "../../../src/protocol/trust.ts";
+import { PairingCode } from "../../../src/protocol/rest.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { migrate } from "../../../src/coordinator/store/database.ts";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";

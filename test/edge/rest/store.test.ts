@@ -2,7 +2,7 @@ import { createScheduledController } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
-import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/d1.ts";
+import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/database.ts";
 import { sweep } from "../../../src/coordinator/store/retention.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
 

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
-import { Paired, PairingCode, TrustList } from "../../../src/protocol/trust.ts";
+import { Paired, PairingCode, TrustList } from "../../../src/protocol/rest.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { keyPair, signText } from "../../../src/receipt/index.ts";
 import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from "vitest";
 import * as z from "zod";
-import { toBase58 } from "../../../src/coordinator/payment/base58.ts";
+import { toBase58 } from "../../../src/coordinator/chain/addresses.ts";
 
 /** A path with a key in it, as RPC providers hand them out. */
 export const RPC_URL = "https://node.test/v2/secret-api-key";

@@ -1,5 +1,5 @@
 import { JobAssign, RegisterAck, registerText } from "../../../src/protocol/worker-messages.ts";
-import type { Receipt } from "../../../src/protocol/receipt.ts";
+import type { Receipt } from "../../../src/protocol/job.ts";
 import { type KeyPair, keyPair, signReceipt, signText } from "../../../src/receipt/index.ts";
 import { type Frame, WorkerSocket } from "./worker-socket.ts";
 

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
-import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
-import { freePort } from "../../../scripts/port.ts";
+import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
+
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
-import { freePort } from "../../../scripts/port.ts";
+import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
+
 import { type ClientOptions, ComputeRouter, PaymentLimitError, type PaymentHook, PaymentRequiredError } from "../../../src/sdk/index.ts";
 import { evmSigner, payWithEvm } from "../../../src/sdk/pay/evm.ts";
 import { payWithSvm, svmSigner } from "../../../src/sdk/pay/svm.ts";

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "../../../scripts/port.ts";
-import { startWrangler } from "../../../scripts/wrangler.ts";
+import { freePort, startWrangler } from "../../../scripts/coordinator-process.ts";
+
 import { until } from "../../support/until.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 import { Bench } from "../support/bench.ts";

@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
-import type { Instance } from "../../../scripts/instance.ts";
-import { freePort } from "../../../scripts/port.ts";
+import { type Coordinator, freePort, type Instance, startCoordinator } from "../../../scripts/coordinator-process.ts";
+
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { type EvmChain, startEvmChain } from "../evm/chain.ts";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { type Coordinator, startCoordinator } from "../../../scripts/coordinator-process.ts";
-import { freePort } from "../../../scripts/port.ts";
+import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
+
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { challengeOf } from "../pay/challenge.ts";

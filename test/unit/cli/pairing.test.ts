@@ -3,13 +3,12 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import jsQR from "jsqr";
 import { describe, expect, it } from "vitest";
-import { bigText } from "../../../src/cli/big-text.ts";
-import { offerLines } from "../../../src/cli/pair-screen.ts";
-import { qrLines } from "../../../src/cli/terminal-qr.ts";
+import { bigText, offerLines, qrLines } from "../../../src/cli/pair-screen.ts";
+
 import { toHex } from "../../../src/receipt/bytes.ts";
-import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
-import { countdown } from "../../../src/sdk/countdown.ts";
-import { isLocalAddress } from "../../../src/sdk/local-address.ts";
+import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
+import { countdown, isLocalAddress } from "../../../src/sdk/trust.ts";
+
 import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";

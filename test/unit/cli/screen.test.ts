@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { processTag, thisProcess } from "../../../src/worker/node/process-id.ts";
+import { processTag, thisProcess } from "../../../src/worker/node/worker-lock.ts";
 import { json, RouterServer } from "../sdk/support/router-server.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { EXIT } from "../../../src/cli/exit-code.ts";
+import { EXIT } from "../../../src/cli/command.ts";
 import { TIMING } from "../../../src/protocol/limits.ts";
 
 const FOLDER = join(import.meta.dirname, "..", "..", "..", "contrib", "worker");

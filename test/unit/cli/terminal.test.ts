@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
+import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { SlowLlm } from "../worker/support/slow-llm.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { EXIT } from "../../../src/cli/exit-code.ts";
-import { WORKER_START_ARGS } from "../../../src/cli/worker-args.ts";
-import { metricsText } from "../../../src/worker/node/metrics-text.ts";
+import { EXIT } from "../../../src/cli/command.ts";
+import { WORKER_START_ARGS } from "../../../src/cli/worker-plan.ts";
+import { metricsText } from "../../../src/worker/node/metrics.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readJsonBody } from "../../../src/coordinator/routes/body.ts";
+import { readJsonBody } from "../../../src/coordinator/http/request.ts";
 
 /** A request whose body arrives in these pieces; says how far it was read. */
 function pieces(chunks: (Uint8Array | Error)[], headers: Record<string, string> = {}): { request: Request; taken: () => number; cancelled: () => boolean } {

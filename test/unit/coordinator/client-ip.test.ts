@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientIp } from "../../../src/coordinator/routes/client-ip.ts";
+import { clientIp } from "../../../src/coordinator/http/rate-limit.ts";
 
 function request(headers: Record<string, string>, edge: boolean): Request {
   return Object.assign(new Request("http://router.test", { headers }), edge ? { cf: {} } : {});

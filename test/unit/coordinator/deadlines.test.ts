@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Deadlines } from "../../../src/coordinator/hub/deadlines.ts";
+import { Deadlines } from "../../../src/coordinator/hub/timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fingerprint } from "../../../src/coordinator/routes/fingerprint.ts";
+import { fingerprint } from "../../../src/coordinator/http/request.ts";
 import type { CommitRequest } from "../../../src/protocol/job.ts";
 
 const task: CommitRequest = { job_type: "TASK", user_id: "u", privacy_class: "PUBLIC", payload: { task_type: "classify", input: "x" } };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { jobJson } from "../../../src/coordinator/store/job-view.ts";
+import { jobJson } from "../../../src/coordinator/store/jobs.ts";
 import { Job } from "../../../src/protocol/job.ts";
 
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { codeWord, errorFacts } from "../../../src/coordinator/log.ts";
+import { safeReason, errorFacts } from "../../../src/coordinator/log.ts";
 import { SettingsError } from "../../../src/coordinator/config.ts";
-import { StoreUnavailable } from "../../../src/coordinator/store/d1.ts";
+import { StoreUnavailable } from "../../../src/coordinator/store/database.ts";
 
 /** What JSON.parse throws quotes what it was given. */
 function syntaxError(): unknown {
@@ -44,9 +44,9 @@ test("[API1] another service's reason is logged where it is a code", () => {
     "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction",
     "E1",
   ];
-  for (const code of codes) expect(codeWord(code)).toBe(code);
+  for (const code of codes) expect(safeReason(code)).toBe(code);
   const others = ["", "no funds", `0x${"ab12".repeat(33)}`, "49DvH3hJdc9kGcTrWBsVDxP54dnZvtHFcwYg42SYTCF2", "a".repeat(101), "{}", "user:secret", "1_x"];
-  for (const words of others) expect(codeWord(words), words).toBe("in_other_words");
+  for (const words of others) expect(safeReason(words), words).toBe("redacted");
 });
 
 test("every event that is logged is in the operator's list, and the list has no others", () => {

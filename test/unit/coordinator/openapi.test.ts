@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { NAMED } from "../../../src/coordinator/docs/schemas.ts";
-import { openApiDocument } from "../../../src/coordinator/openapi.ts";
+import { NAMED } from "../../../src/coordinator/openapi/components.ts";
+import { openApiDocument } from "../../../src/coordinator/openapi/document.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { Job } from "../../../src/protocol/job.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { preferredWait, waitLeft, waitParameter } from "../../../src/coordinator/routes/prefer.ts";
+import { preferredWait, waitLeft, waitParameter } from "../../../src/coordinator/http/wait.ts";
 
 describe("preferredWait", () => {
   test.each([

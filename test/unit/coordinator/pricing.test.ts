@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { commitPrice, endpointOf, priceOf, quotePrice, resolvePolicy } from "../../../src/coordinator/pricing/index.ts";
+import { commitPrice, endpointOf, priceOf, quotePrice, resolvePolicy } from "../../../src/protocol/pricing.ts";
 
 describe("policy", () => {
   test.each([

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
-import { isOverAtLocation } from "../../../src/coordinator/routes/rate.ts";
+import { isOverAtLocation } from "../../../src/coordinator/http/rate-limit.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 
 describe("the platform's counter", () => {

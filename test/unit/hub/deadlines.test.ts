@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { Deadlines } from "../../../src/coordinator/hub/deadlines.ts";
+import { Deadlines } from "../../../src/coordinator/hub/timers.ts";
 
 afterEach(() => vi.restoreAllMocks());
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { Lookups } from "../../../src/coordinator/hub/lookups.ts";
+import { LateResults } from "../../../src/coordinator/hub/job-answers.ts";
 
 /** Questions that are answered when the test says so. */
-function desk(): { lookups: Lookups; asked: string[]; ask: (conn: string) => boolean; answer: () => Promise<void> } {
-  const lookups = new Lookups();
+function desk(): { lookups: LateResults; asked: string[]; ask: (conn: string) => boolean; answer: () => Promise<void> } {
+  const lookups = new LateResults();
   const asked: string[] = [];
   const open: PromiseWithResolvers<void>[] = [];
   const ask = (conn: string): boolean =>

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readExactEvm } from "../../../src/coordinator/payment/exact-evm.ts";
-import { requirements } from "../../../src/coordinator/payment/requirement.ts";
+import { requirements } from "../../../src/coordinator/payment/terms.ts";
 import { authorization, evmOffer } from "../../support/payments.ts";
 
 const NOW = 1_790_000_000_000;

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readExactSvm } from "../../../src/coordinator/payment/exact-svm.ts";
-import { type Requirements, requirements } from "../../../src/coordinator/payment/requirement.ts";
-import { readTransaction } from "../../../src/coordinator/payment/svm-transaction.ts";
+import { requirements, type Requirements } from "../../../src/coordinator/payment/terms.ts";
+import { readTransaction } from "../../../src/coordinator/chain/svm-transaction.ts";
 import { FEE_PAYER, SVM_KEY, SVM_PAYER, svmOffer, TRANSACTION } from "../../support/payments.ts";
 
 const NOW = 1_790_000_000_000;

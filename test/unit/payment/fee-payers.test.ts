@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { feePayers, feePayersOf } from "../../../src/coordinator/payment/fee-payers.ts";
+import { feePayers, feePayersOf } from "../../../src/coordinator/payment/facilitator.ts";
 import { answering } from "./answering.ts";
 
 const NETWORK = "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";

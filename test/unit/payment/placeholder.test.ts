@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { readSettings } from "../../../src/coordinator/config.ts";
-import { warnOfPlaceholder } from "../../../src/coordinator/payment/placeholder.ts";
+import { warnOfPlaceholder } from "../../../src/coordinator/config.ts";
 
 afterEach(() => vi.restoreAllMocks());
 

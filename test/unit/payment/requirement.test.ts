@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { readSettings } from "../../../src/coordinator/config.ts";
-import { offerOf } from "../../../src/coordinator/payment/offer.ts";
-import { atomicAmount, evmToken, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/requirement.ts";
-import { PaymentRequired } from "../../../src/protocol/payment.ts";
+import { atomicAmount, evmToken, offerOf, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/terms.ts";
+
+import { PaymentRequired } from "../../../src/protocol/rest.ts";
 import { evmOffer, FEE_PAYER, svmOffer } from "../../support/payments.ts";
 
 describe("atomicAmount", () => {

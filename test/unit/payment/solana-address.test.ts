@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { addressBytes, toBase58 } from "../../../src/coordinator/payment/base58.ts";
-import { associatedTokenAccount } from "../../../src/coordinator/payment/token-account.ts";
+import { addressBytes, associatedTokenAccount, toBase58 } from "../../../src/coordinator/chain/addresses.ts";
+
 import { FEE_PAYER, SVM_PAYER, svmOffer } from "../../support/payments.ts";
 
 const TOKEN_PROGRAM = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";

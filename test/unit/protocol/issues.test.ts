@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { describeIssues } from "../../../src/protocol/issues.ts";
 import { parseCommit } from "../../../src/protocol/job.ts";
-import { QuoteQuery } from "../../../src/protocol/quote.ts";
+import { PairingClaim, QuoteQuery } from "../../../src/protocol/rest.ts";
 import { inWords } from "../../../src/protocol/text.ts";
-import { PairingClaim } from "../../../src/protocol/trust.ts";
+
 import { parseWorkerFrame } from "../../../src/protocol/worker-messages.ts";
 
 const TASK = { job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "good" } };

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { memberText, withFirstMember } from "../../../src/protocol/member-text.ts";
+import { rawJsonMember, withFirstMember } from "../../../src/protocol/text.ts";
 
 describe("[WS8] the text of a member", () => {
   test.each([
@@ -15,11 +15,11 @@ describe("[WS8] the text of a member", () => {
     ["a word before a space", '{"payload":null }', "null"],
     ["a byte order mark in front", '\u{feff}{"payload":"a"}', '"a"'],
   ])("is as it was written: %s", (_, json, text) => {
-    expect(memberText(json, "payload")).toBe(text);
+    expect(rawJsonMember(json, "payload")).toBe(text);
   });
 
   test.each(["{}", '{"a":{"payload":1}}', '{"payloads":1}', '{"a":"payload"}'])("is null without such a member: %s", (json) => {
-    expect(memberText(json, "payload")).toBeNull();
+    expect(rawJsonMember(json, "payload")).toBeNull();
   });
 
   test("parses to what the whole text parses to, whatever is in it, at any indentation", () => {
@@ -28,7 +28,7 @@ describe("[WS8] the text of a member", () => {
       fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {
         const json = JSON.stringify(value, null, space);
         const parsed: Record<string, unknown> = JSON.parse(json);
-        const text = memberText(json, "payload");
+        const text = rawJsonMember(json, "payload");
         if (Object.hasOwn(parsed, "payload")) expect(JSON.parse(text ?? "")).toEqual(parsed.payload);
         else expect(text).toBeNull();
       }),
@@ -56,7 +56,7 @@ describe("[WS8] an object with one member put first", () => {
       fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {
         const text = withFirstMember(JSON.stringify(value, null, space), "job_type", "TASK");
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify({ ...value, job_type: "TASK" })));
-        expect(memberText(text, "job_type")).toBe('"TASK"');
+        expect(rawJsonMember(text, "job_type")).toBe('"TASK"');
         expect(text.startsWith('{"job_type":"TASK"')).toBe(true);
       }),
       { numRuns: 500 },

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { networkOf } from "../../../src/coordinator/rates/index.ts";
+import { networkOf } from "../../../src/coordinator/rates.ts";
 
 test.each([
   ["192.0.2.7", "192.0.2.7"],

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { SlidingCount } from "../../../src/coordinator/rates/index.ts";
+import { SlidingWindow } from "../../../src/coordinator/rates.ts";
 
 const PERIOD = 10_000;
 const START = 1_750_000_000_000;
@@ -10,7 +10,7 @@ const limit = fc.integer({ min: 1, max: 20 });
 
 /** When each request came, and whether it was let through. */
 function run(gapsBefore: number[], most: number): { at: number; ok: boolean; retryAfter: number }[] {
-  const count = new SlidingCount(PERIOD, 10);
+  const count = new SlidingWindow(PERIOD, 10);
   let at = START;
   return gapsBefore.map((gap) => {
     at += gap;
@@ -48,7 +48,7 @@ test("[LM2] nobody is refused who has kept the limit for a period and a tenth", 
 test("[API1] Retry-After is kept: who comes then is let through, and a millisecond before is not", () => {
   fc.assert(
     fc.property(gaps, limit, (before, most) => {
-      const count = new SlidingCount(PERIOD, 10);
+      const count = new SlidingWindow(PERIOD, 10);
       let at = START;
       for (const gap of before) {
         at += gap;
@@ -66,25 +66,25 @@ test("[API1] Retry-After is kept: who comes then is let through, and a milliseco
 });
 
 test("[LM2] at the limit it is let through, past it it is not, and another client is", () => {
-  const count = new SlidingCount(PERIOD, 10);
+  const count = new SlidingWindow(PERIOD, 10);
   for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true });
   expect(count.take("a", 7, START + 8).ok).toBe(false);
   expect(count.take("b", 7, START + 8).ok).toBe(true);
 });
 
 test("[LM2] a limit of nothing lets nothing through", () => {
-  expect(new SlidingCount(PERIOD, 10).take("a", 0, START)).toMatchObject({ ok: false });
+  expect(new SlidingWindow(PERIOD, 10).take("a", 0, START)).toMatchObject({ ok: false });
 });
 
 test("[LM2] a clock that goes back neither frees nor forgets", () => {
-  const count = new SlidingCount(PERIOD, 10);
+  const count = new SlidingWindow(PERIOD, 10);
   expect(count.take("a", 1, START)).toEqual({ ok: true });
   expect(count.take("a", 1, START - 60_000).ok).toBe(false);
   expect(count.take("a", 1, START + 2 * PERIOD)).toEqual({ ok: true });
 });
 
 test("[LM2] memory is bounded: the client unheard for longest is forgotten, not the one that goes on asking", () => {
-  const count = new SlidingCount(PERIOD, 3);
+  const count = new SlidingWindow(PERIOD, 3);
   for (const key of ["a", "b", "c"]) count.take(key, 1, START);
   expect(count.take("a", 1, START).ok).toBe(false);
   count.take("d", 1, START);

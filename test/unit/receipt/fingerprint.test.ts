@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { fingerprintOf, fingerprintWords } from "../../../src/receipt/fingerprint.ts";
+import { fingerprintOf, fingerprintWords } from "../../../src/receipt/ed25519.ts";
 
 /** Fixed for good: a fingerprint that somebody wrote down must stay the same. */
 const VECTORS: [publicKey: string, words: string][] = [

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { KNOWN_RUNTIMES } from "../../../src/worker/runtimes/known-runtimes.ts";
-import { type FindOptions, findRuntime, type Found } from "../../../src/worker/runtimes/probe.ts";
+import { type FindOptions, findRuntime, type Found, KNOWN_RUNTIMES } from "../../../src/worker/runtimes/probe.ts";
+
 import type { Runtime } from "../../../src/worker/runtimes/runtime.ts";
 import { chunk, closedPort, event, json, type Received, serve, stream } from "./wire-server.ts";
 

@@ -23,7 +23,7 @@ function runtimeImports(file: string, seen = new Map<string, Set<string>>()): Ma
 
 it("at run time the SDK is itself, the receipts, two zod-free files of the protocol, noble, and a parser of event streams", () => {
   const modules = runtimeImports(resolve(SRC, "sdk/index.ts"));
-  expect([...modules.keys()]).toContain("sdk/fallback/openai-compatible.ts");
+  expect([...modules.keys()]).toContain("sdk/fallback.ts");
   expect([...modules.keys()].filter((file) => file.startsWith("protocol/")).toSorted()).toEqual(["protocol/limits.ts", "protocol/text.ts"]);
   expect([...modules.keys()].filter((file) => !/^(?:sdk|receipt|protocol)\//.test(file))).toEqual([]);
   const packages = new Set([...modules.values()].flatMap((names) => [...names]));

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { errorFacts } from "../../../src/coordinator/log.ts";
-import { askRpc, RpcFailure } from "../../../src/coordinator/stake/json-rpc.ts";
+import { askRpc, RpcFailure } from "../../../src/coordinator/chain/json-rpc.ts";
 import { type Answering, answering, type Reply } from "../payment/answering.ts";
 
 const CALLS = [

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
-import type { Reading, StakeSource } from "../../../src/coordinator/stake/reading.ts";
-import { TierReader } from "../../../src/coordinator/stake/tier-reader.ts";
+import { type StakeSource, TierReader, type TierResult } from "../../../src/coordinator/stake/source.ts";
 
-type Read = { keys: readonly string[]; answer: (readings: Reading[]) => void; fail: (error: Error) => void };
+type Read = { keys: readonly string[]; answer: (readings: TierResult[]) => void; fail: (error: Error) => void };
 
 /** A source whose reads end when the test says so. */
 class HeldSource implements StakeSource {
@@ -12,12 +11,12 @@ class HeldSource implements StakeSource {
   constructor(keysPerRead: number) {
     this.keysPerRead = keysPerRead;
   }
-  read(keys: readonly string[]): Promise<Reading[]> {
+  read(keys: readonly string[]): Promise<TierResult[]> {
     return new Promise((answer, fail) => this.reads.push({ keys, answer, fail }));
   }
 }
 
-const VERIFIED: Reading = { ok: true, tier: "Verified" };
+const VERIFIED: TierResult = { ok: true, tier: "Verified" };
 const keys = (count: number, name = "k") => Array.from({ length: count }, (_, at) => `${name}${at}`);
 const turn = () => new Promise<void>((resolve) => setTimeout(resolve));
 

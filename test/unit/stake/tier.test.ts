@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tierOf, tierOfAtoms } from "../../../src/protocol/stake-tier.ts";
+import { tierOf, tierOfAtoms } from "../../../src/protocol/worker-messages.ts";
 
 test.each([
   [0, "Open"],

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
-import type { Reading, StakeSource } from "../../../src/coordinator/stake/reading.ts";
+import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import { Random } from "../../simulation/random.ts";
 
@@ -64,14 +64,14 @@ class Recorded implements StakeSource {
   calls = 0;
   keys = 0;
   isDown = false;
-  answer: (key: string) => Reading = () => ({ ok: true, tier: "Verified" });
+  answer: (key: string) => TierResult = () => ({ ok: true, tier: "Verified" });
   now: () => number = () => 0;
 
   constructor(keysPerRead: number) {
     this.keysPerRead = keysPerRead;
   }
 
-  async read(keys: readonly string[]): Promise<Reading[]> {
+  async read(keys: readonly string[]): Promise<TierResult[]> {
     this.calls++;
     if (this.isDown) throw new Error("down");
     this.keys += keys.length;

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { DONE_ID, ENDED_ID, endedEvents } from "../../../src/coordinator/stream/ended-events.ts";
-import { EventLog, type JobView, type StreamEvent } from "../../../src/coordinator/stream/event-log.ts";
-import { eventPieces, eventStream, readLastEventId } from "../../../src/coordinator/stream/event-text.ts";
+import { DONE_ID, ENDED_ID, endedEvents, EventLog, type JobView, type StreamEvent } from "../../../src/coordinator/stream/event-log.ts";
+
+import { eventPieces, eventStream, readLastEventId } from "../../../src/coordinator/stream/reader.ts";
 
 const START = 1_000_000;
 const running = (attempt: number, number = attempt, key = "worker"): JobView => ({ status: "running", attempt, lease: { number, key } });

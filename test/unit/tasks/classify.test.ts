@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { classify } from "../../../src/worker/tasks/classify.ts";
+import { classify } from "../../../src/tasks/classify.ts";
 
 describe("classify", () => {
   test.each([

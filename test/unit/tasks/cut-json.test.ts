@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { jsonrepair } from "jsonrepair";
 import { describe, expect, test } from "vitest";
-import { runTask } from "../../../src/worker/tasks/index.ts";
+import { runTask } from "../../../src/tasks/index.ts";
 
 type Value = string | number | boolean | null | Value[] | { [name: string]: Value };
 /** A text, and for every object in it where it ends and what it says. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ENGINE, runTask } from "../../../src/worker/tasks/index.ts";
-import type { TaskType } from "../../../src/worker/tasks/index.ts";
+import { ENGINE, runTask, type TaskType } from "../../../src/tasks/index.ts";
+
 import { isWellFormedJson, utf8Length } from "../../../src/protocol/text.ts";
 import { currentOutputs, golden } from "../../corpus/corpus.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { amountsOf } from "../../../src/worker/tasks/extract/amount.ts";
-import { isoDate } from "../../../src/worker/tasks/extract/date.ts";
-import { entitiesOf } from "../../../src/worker/tasks/extract/entities.ts";
-import { extractJsonTask } from "../../../src/worker/tasks/extract-json.ts";
+import { amountsOf, isoDate } from "../../../src/tasks/extract/amounts.ts";
+
+import { entitiesOf } from "../../../src/tasks/extract/entities.ts";
+import { extractJsonTask } from "../../../src/tasks/extract-json.ts";
 
 const extract = (input: string) => extractJsonTask(input).extracted;
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseLeniently } from "../../../src/worker/tasks/extract/lenient-json.ts";
+import { parseLeniently } from "../../../src/tasks/extract/lenient-json.ts";
 
 describe("parseLeniently", () => {
   test.each<[string, string, unknown]>([

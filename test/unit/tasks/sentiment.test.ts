@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { classify } from "../../../src/worker/tasks/classify.ts";
-import { NO_FEELING, WORDS } from "../../../src/worker/tasks/sentiment/lexicon.ts";
-import { phraseAt } from "../../../src/worker/tasks/sentiment/phrase-match.ts";
-import { PHRASES } from "../../../src/worker/tasks/sentiment/phrases.ts";
-import { valenceOfSentence } from "../../../src/worker/tasks/sentiment/sentence.ts";
-import { tokensOf } from "../../../src/worker/tasks/sentiment/tokens.ts";
-import { valenceOf } from "../../../src/worker/tasks/sentiment/valence.ts";
+import { classify } from "../../../src/tasks/classify.ts";
+import { NO_FEELING, valenceOf, WORDS } from "../../../src/tasks/sentiment/lexicon.ts";
+import { phraseAt, PHRASES } from "../../../src/tasks/sentiment/phrases.ts";
+
+import { valenceOfSentence } from "../../../src/tasks/sentiment/sentence.ts";
+import { tokensOf } from "../../../src/tasks/sentiment/tokens.ts";
 
 const v = valenceOfSentence;
 

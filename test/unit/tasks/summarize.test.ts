@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sentencesOf } from "../../../src/worker/tasks/sentences.ts";
-import { unitsOf } from "../../../src/worker/tasks/units.ts";
-import { summarize } from "../../../src/worker/tasks/summarize.ts";
-import { countWords } from "../../../src/worker/tasks/words.ts";
+import { countWords, sentencesOf } from "../../../src/tasks/words.ts";
+import { unitsOf } from "../../../src/tasks/units.ts";
+import { summarize } from "../../../src/tasks/summarize.ts";
 
 describe("sentences", () => {
   test.each([

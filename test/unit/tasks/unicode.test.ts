@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runTask } from "../../../src/worker/tasks/index.ts";
-import { frozen } from "../../../src/worker/tasks/unicode.ts";
+import { runTask } from "../../../src/tasks/index.ts";
+import { frozen } from "../../../src/tasks/unicode.ts";
 
 // U+2EBF0 is a letter since Unicode 15.1, U+1C89 an upper-case one since 16.0, U+0378 is none yet.
 const YOUNG = "\u{2ebf0}\u1c89\u0378";

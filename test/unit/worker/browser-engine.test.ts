@@ -1,18 +1,17 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { isoTime } from "../../../src/protocol/text.ts";
 import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
-import { keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
-import { fingerprintWords } from "../../../src/receipt/fingerprint.ts";
+import { fingerprintWords, keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
+
 import { History } from "../../../src/worker/browser/engine/history.ts";
-import { openIdentity } from "../../../src/worker/browser/engine/identity.ts";
+import { openIdentity, verifyOwn } from "../../../src/worker/browser/engine/identity.ts";
 import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
-import { HISTORY_JOBS } from "../../../src/worker/browser/engine/messages.ts";
+import { HISTORY_JOBS } from "../../../src/worker/browser/engine/report.ts";
 import { claimCode } from "../../../src/worker/browser/engine/pairing.ts";
-import { IndexedShelf } from "../../../src/worker/browser/engine/result-shelf.ts";
-import { verifyOwn } from "../../../src/worker/browser/engine/verify.ts";
-import type { KeptResult } from "../../../src/worker/session/kept-result.ts";
-import { seal } from "../../../src/worker/session/seal.ts";
-import { seedSigner } from "../../../src/worker/session/signer.ts";
+import { IndexedShelf } from "../../../src/worker/browser/engine/database.ts";
+
+import type { KeptResult } from "../../../src/worker/session/delivery.ts";
+import { seal, seedSigner } from "../../../src/worker/session/seal.ts";
 
 const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));
 const TEXT = registerText({ network: "n", host: "h", nonce: "00", pubkey: SIGNER.publicKey });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/engine/report.ts";
 import { exportOf, medianTime, outcomeLabel } from "../../../src/worker/browser/page/format.ts";
-import { isCode, readCode } from "../../../src/worker/browser/page/pairing-code.ts";
-import { leavesFor, pauseOf } from "../../../src/worker/browser/page/pause.ts";
-import { defaultSettings, readSettings, type Settings, writeSettings } from "../../../src/worker/browser/page/settings.ts";
+import { isCode, readCode } from "../../../src/worker/browser/page/pair-panel.ts";
+import { leavesFor, pauseOf } from "../../../src/worker/browser/page/conditions.ts";
+import { defaultSettings, readSettings, type PageSettings, writeSettings } from "../../../src/worker/browser/page/settings.ts";
 import { storageNotice } from "../../../src/worker/browser/page/storage-panel.ts";
 import { TabLock } from "../../../src/worker/browser/page/tab-lock.ts";
 import { type Situation, viewOf } from "../../../src/worker/browser/page/view.ts";
@@ -152,7 +152,7 @@ describe("settings", () => {
   it("come back as they were kept", () => {
     let stored: string | null = null;
     const store = { getItem: () => stored, setItem: (_: string, text: string) => (stored = text) };
-    const chosen: Settings = { wanted: true, keepScreenOn: false, workHidden: false, saveBattery: false };
+    const chosen: PageSettings = { wanted: true, keepScreenOn: false, workHidden: false, saveBattery: false };
     writeSettings(store, chosen);
     expect(readSettings(store, SETTINGS)).toEqual(chosen);
     writeSettings({ setItem: () => expect.fail("full") }, chosen);

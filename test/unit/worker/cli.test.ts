@@ -2,9 +2,9 @@ import { createServer } from "node:http";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { keyPair } from "../../../src/receipt/ed25519.ts";
-import { fingerprintOf } from "../../../src/receipt/fingerprint.ts";
-import { signReceipt } from "../../../src/receipt/sign.ts";
+import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
+
+import { signReceipt } from "../../../src/receipt/receipt.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { runCli } from "./support/cli-process.ts";
 

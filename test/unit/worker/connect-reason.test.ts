@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { freePort } from "../../../scripts/port.ts";
+import { freePort } from "../../../scripts/coordinator-process.ts";
 import { reasonOf } from "../../../src/worker/node/connect-reason.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { lineView } from "../../../src/worker/node/worker-view.ts";

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
-import { makeFolder, replaceFile } from "../../../src/worker/node/config-folder.ts";
-import { placeOnce } from "../../../src/worker/node/key-file.ts";
-import { rotateKeyFile } from "../../../src/worker/node/key-rotation.ts";
+import { makeFolder, replaceFile } from "../../../src/worker/node/worker-config.ts";
+import { placeOnce, rotateKeyFile } from "../../../src/worker/node/key-file.ts";
+
 import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 

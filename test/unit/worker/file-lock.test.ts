@@ -4,11 +4,11 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { lockHolder, takeFileLock } from "../../../src/worker/node/file-lock.ts";
-import { processTag, thisProcess } from "../../../src/worker/node/process-id.ts";
+import { lockHolder, processTag, takeFileLock, thisProcess } from "../../../src/worker/node/worker-lock.ts";
+
 import { temporaryFolder } from "./support/folder.ts";
 
-const SOURCE = join(import.meta.dirname, "../../../src/worker/node/file-lock.ts");
+const SOURCE = join(import.meta.dirname, "../../../src/worker/node/worker-lock.ts");
 
 /** A process that takes the lock `name` whenever it reads a line, and answers whether it has it; it keeps what it has. */
 function contender(folder: string): { child: ChildProcess; ready: Promise<void>; take: () => Promise<boolean> } {

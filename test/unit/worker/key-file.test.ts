@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { configFolder } from "../../../src/worker/node/config-folder.ts";
+import { configFolder } from "../../../src/worker/node/worker-config.ts";
 import { placeOnce, readKeyFile, readOrMakeKeyFile } from "../../../src/worker/node/key-file.ts";
 import { temporaryFolder } from "./support/folder.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { print, printJson, printUntrusted } from "../../../src/cli/print.ts";
-import { printStream } from "../../../src/cli/stream-print.ts";
+import { printStream } from "../../../src/cli/waiting.ts";
 import type { JobEvent } from "../../../src/sdk/index.ts";
-import { printable, untrusted } from "../../../src/worker/node/printable.ts";
-import { statusLines } from "../../../src/worker/node/status-line.ts";
+import { printable, statusLines, untrusted } from "../../../src/worker/node/status-line.ts";
+
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
 import { lineView } from "../../../src/worker/node/worker-view.ts";

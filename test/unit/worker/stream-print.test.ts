@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { printStream } from "../../../src/cli/stream-print.ts";
+import { printStream } from "../../../src/cli/waiting.ts";
 import type { JobEvent, RouterResult } from "../../../src/sdk/index.ts";
 
 const delta = (seq: number, text: string): JobEvent => ({ type: "delta", attempt: 1, seq, delta: text });

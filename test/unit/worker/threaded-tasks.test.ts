@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ThreadedTasks } from "../../../src/worker/node/threaded-tasks.ts";
-import { runTask } from "../../../src/worker/tasks/index.ts";
+import { runTask } from "../../../src/tasks/index.ts";
 
 function tasks(): ThreadedTasks {
   const made = new ThreadedTasks();

@@ -2,8 +2,8 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
-import { readMetricsAddress, serveMetrics } from "../../../src/worker/node/metrics-server.ts";
-import { metricsText } from "../../../src/worker/node/metrics-text.ts";
+import { metricsText, readMetricsAddress, serveMetrics } from "../../../src/worker/node/metrics.ts";
+
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 
 const EVM = "127.0.0.1:4010";

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { verifyReceipt } from "../../../src/receipt/verify.ts";
+import { verifyReceipt } from "../../../src/receipt/receipt.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { runCli, WorkerProcess } from "./support/cli-process.ts";

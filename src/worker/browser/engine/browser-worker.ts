@@ -1,10 +1,10 @@
-import { ENGINE } from "../../tasks/engine.ts";
+import { ENGINE } from "../../../tasks/index.ts";
 import { createExecutor, type Profile, type SessionNote, type Socket, WorkerSession } from "../../session/index.ts";
 import type { Executor, TaskExecutor } from "../../session/runner.ts";
-import type { Signer } from "../../session/signer.ts";
+import type { Signer } from "../../session/seal.ts";
 import type { History } from "./history.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
-import type { IndexedShelf } from "./result-shelf.ts";
+import type { IndexedShelf } from "./database.ts";
 
 /** What a browser worker is made of. */
 export type BrowserWorkerOptions = {
@@ -109,4 +109,21 @@ export class BrowserWorker {
     this.#report = { ...report, unacknowledged: this.#options.shelf.load().length };
     this.#options.onReport(this.#report);
   }
+}
+
+const TICK_MS = 5_000;
+/** Less late than this is a busy machine, not a sleeping one. */
+const LATE_MS = 15_000;
+
+/**
+ * Tells when this thread stood still: the device slept, or the browser froze the page. No event says so in every browser, and the clock of
+ * timers may stand still too, so the wall clock is looked at.
+ */
+export function watchSleep(onWake: (from: number, to: number) => void): void {
+  let last = Date.now();
+  setInterval(() => {
+    const now = Date.now();
+    if (now - last > TICK_MS + LATE_MS) onWake(last, now);
+    last = now;
+  }, TICK_MS);
 }

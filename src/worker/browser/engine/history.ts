@@ -1,10 +1,10 @@
 import * as z from "zod";
-import type { KeptResult } from "../../session/kept-result.ts";
+import type { KeptResult } from "../../session/delivery.ts";
 import type { SessionNote } from "../../session/session-event.ts";
 import { checked, JobRecord, type JobRecord as CheckedRecord, receiptOf, type StoredRecord } from "./job-record.ts";
-import { HISTORY_JOBS } from "./messages.ts";
+import { HISTORY_JOBS } from "./report.ts";
 import type { KeptStore } from "./kept-store.ts";
-import type { Verify } from "./verify.ts";
+import type { Verify } from "./identity.ts";
 
 /** What a history is made of. */
 export type HistoryOptions = {

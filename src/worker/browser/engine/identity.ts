@@ -1,9 +1,8 @@
-import { toBase64, toHex } from "../../../receipt/bytes.ts";
-import { isPublicKey, keyPair } from "../../../receipt/ed25519.ts";
-import { fingerprintWords } from "../../../receipt/fingerprint.ts";
-import { seedSigner, type Signer } from "../../session/signer.ts";
+import { fromHex, parseSignature, toBase64, toHex } from "../../../receipt/bytes.ts";
+import { fingerprintWords, isPublicKey, keyPair, verifyText } from "../../../receipt/ed25519.ts";
+import { seedSigner, type Signer } from "../../session/seal.ts";
 import type { KeptStore } from "./kept-store.ts";
-import type { WorkerIdentity } from "./messages.ts";
+import type { WorkerIdentity } from "./report.ts";
 
 const KEY = "key";
 const ALGORITHM = "Ed25519";
@@ -78,3 +77,23 @@ async function makeLocked(): Promise<CryptoKeyPair | null> {
 async function makeSeed(): Promise<Uint8Array | null> {
   return crypto.getRandomValues(new Uint8Array(32));
 }
+
+/** Whether `signature` (base64) is the key's (64 lowercase hex) over the UTF-8 of `text`. */
+export type Verify = (text: string, signature: string, publicKey: string) => Promise<boolean>;
+
+/**
+ * By the browser where it can, ten times faster, else by our own code. Good for this worker's own receipts only: the browser does not refuse
+ * small-order keys.
+ */
+export const verifyOwn: Verify = async (text, signature, publicKey) => {
+  const bytes = parseSignature(signature);
+  const raw = fromHex(publicKey);
+  if (bytes === null || raw === null) return false;
+  let key: CryptoKey;
+  try {
+    key = await crypto.subtle.importKey("raw", new Uint8Array(raw), "Ed25519", true, ["verify"]);
+  } catch {
+    return verifyText(text, signature, publicKey);
+  }
+  return await crypto.subtle.verify("Ed25519", key, new Uint8Array(bytes), new TextEncoder().encode(text));
+};

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { Receipt } from "../../../protocol/receipt.ts";
-import { receiptText } from "../../../receipt/canonical.ts";
-import type { Verify } from "./verify.ts";
+import { Receipt } from "../../../protocol/job.ts";
+import { receiptText } from "../../../receipt/receipt.ts";
+import type { Verify } from "./identity.ts";
 
 /** How a job ended for this worker. */
-export const Outcome = z.enum(["waiting", "accepted", "rejected", "failed", "cancelled", "dropped"]);
-export type Outcome = z.infer<typeof Outcome>;
+export const JobOutcome = z.enum(["waiting", "accepted", "rejected", "failed", "cancelled", "dropped"]);
+export type JobOutcome = z.infer<typeof JobOutcome>;
 
 export const JobRecord = z.object({
   jobId: z.string(),
@@ -15,7 +15,7 @@ export const JobRecord = z.object({
   startedAt: z.number(),
   /** How long it took; null while the result is not there. */
   ms: z.number().nullable(),
-  outcome: Outcome,
+  outcome: JobOutcome,
   /** Why, where it did not go well. */
   error: z.string().nullable(),
   /** What this worker signed; never the text of the job or of its result. */

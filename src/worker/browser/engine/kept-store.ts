@@ -3,7 +3,7 @@
  * tab upgrades or deletes the database, the disk is full, the process behind it dies. A worker whose storage fails still answers its jobs.
  */
 import { Database, type Ending, STORES, type StoreName } from "./database.ts";
-import type { StorageState } from "./messages.ts";
+import type { StorageState } from "./report.ts";
 
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 60_000;

@@ -1,16 +1,15 @@
 import * as z from "zod";
-import { ENGINE } from "../../tasks/engine.ts";
-import { BrowserWorker } from "./browser-worker.ts";
+import { ENGINE } from "../../../tasks/index.ts";
+import { BrowserWorker, watchSleep } from "./browser-worker.ts";
 import { eventText } from "./event-text.ts";
 import { History } from "./history.ts";
-import { isKeyOf, KEY_PLACE, openIdentity } from "./identity.ts";
+import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
 import { KeptStore } from "./kept-store.ts";
-import type { EngineMessage, PageMessage, Pairing, StorageState } from "./messages.ts";
+import type { EngineMessage, PageMessage, Pairing, StorageState } from "./report.ts";
 import { claimCode } from "./pairing.ts";
-import { IndexedShelf } from "./result-shelf.ts";
-import { watchSleep } from "./sleep-watch.ts";
+import { IndexedShelf } from "./database.ts";
+
 import { ThreadedTasks } from "./threaded-tasks.ts";
-import { verifyOwn } from "./verify.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
 /** Put in by scripts/build-pages.ts. */

@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { Paired } from "../../../protocol/trust.ts";
+import { Paired } from "../../../protocol/rest.ts";
 import { pairText } from "../../../protocol/worker-messages.ts";
-import type { Signer } from "../../session/signer.ts";
-import type { Pairing } from "./messages.ts";
+import type { Signer } from "../../session/seal.ts";
+import type { Pairing } from "./report.ts";
 
 /** What claiming a code gave; `message` is for a person. */
 export type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };

@@ -1,4 +1,4 @@
-import { runTask } from "../../tasks/index.ts";
+import { runTask } from "../../../tasks/index.ts";
 
 /** What the thread is asked, and what it answers. */
 export type TaskCall = { taskType: Parameters<typeof runTask>[0]; input: string };

@@ -1,4 +1,4 @@
-import type { JobRecord, Outcome } from "../engine/job-record.ts";
+import type { JobRecord, JobOutcome } from "../engine/job-record.ts";
 import type { Tone } from "./view.ts";
 
 /** A task type in words. */
@@ -27,7 +27,7 @@ export function medianTime(records: readonly JobRecord[]): number | null {
   return low === undefined || high === undefined ? null : (low + high) / 2;
 }
 
-const LABELS: Record<Outcome, { tone: Tone; label: string }> = {
+const LABELS: Record<JobOutcome, { tone: Tone; label: string }> = {
   waiting: { tone: "wait", label: "Not yet confirmed" },
   accepted: { tone: "good", label: "Accepted" },
   rejected: { tone: "bad", label: "Rejected" },

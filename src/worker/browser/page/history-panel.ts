@@ -1,5 +1,5 @@
 import type { JobRecord } from "../engine/job-record.ts";
-import { element, make, makeTime } from "./elements.ts";
+import { element, make, makeTime } from "./view.ts";
 import { duration, outcomeLabel, receiptLine, taskName } from "./format.ts";
 
 const TODAY = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });

@@ -1,8 +1,8 @@
 import { watchConditions } from "./conditions.ts";
-import { element, setText } from "./elements.ts";
-import { offerInstall } from "./install.ts";
-import { readCode } from "./pairing-code.ts";
-import { defaultSettings, readSettings } from "./settings.ts";
+import { element, setText } from "./view.ts";
+import { defaultSettings, offerInstall, readSettings } from "./settings.ts";
+import { readCode } from "./pair-panel.ts";
+
 import { TabLock } from "./tab-lock.ts";
 import { type SettingsStore, WorkerPage } from "./worker-page.ts";
 

@@ -1,8 +1,7 @@
 import type { JobRecord } from "../engine/job-record.ts";
-import type { Report } from "../engine/report.ts";
-import { element, setText } from "./elements.ts";
+import type { Report, WorkerIdentity } from "../engine/report.ts";
+import { element, make, makeTime, setText, type Situation, type View, viewOf } from "./view.ts";
 import { duration, medianTime } from "./format.ts";
-import { type Situation, type View, viewOf } from "./view.ts";
 
 /** A job is often done in less time than an eye needs: it is shown for at least this long. */
 const SHOWN_MS = 700;
@@ -58,5 +57,64 @@ export class StatePanel {
     setText(this.#detail, message);
     setText(this.#live, `Cannot work here. ${message}`);
     this.#button.disabled = true;
+  }
+}
+
+const COPIED_MS = 2_000;
+
+/** Who this worker is, and where its key lies. */
+export class IdentityPanel {
+  readonly #words = element("words", HTMLElement);
+  readonly #key = element("public-key", HTMLElement);
+  readonly #custody = element("custody", HTMLElement);
+  readonly #copy = element("copy-key", HTMLButtonElement);
+  readonly #isSecure: boolean;
+
+  constructor(isSecure: boolean) {
+    this.#isSecure = isSecure;
+    // The clipboard is for secure pages only.
+    this.#copy.hidden = !isSecure;
+    this.#copy.addEventListener("click", () => void this.#copyKey());
+  }
+
+  /** `isKept` says whether the key is on disk. */
+  show(identity: WorkerIdentity, isKept: boolean): void {
+    this.#words.replaceChildren(...identity.words.map((word) => make("li", "", word)));
+    setText(this.#key, identity.publicKey);
+    setText(this.#custody, custodyText(identity, isKept, this.#isSecure));
+  }
+
+  async #copyKey(): Promise<void> {
+    const copied = await navigator.clipboard.writeText(this.#key.textContent ?? "").then(
+      () => true,
+      () => false,
+    );
+    setText(this.#copy, copied ? "Copied" : "Not allowed");
+    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
+  }
+}
+
+function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boolean): string {
+  const gone = isKept ? "" : " It is stored nowhere now: the key is gone when the page is closed.";
+  if (custody === "locked")
+    return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
+  const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http a browser has no key store";
+  return `${why}: the private key lies readable in this site's storage. Who can read that can pose as this worker.${gone}`;
+}
+
+const WHEN = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const KEPT = 50;
+
+/** What happened that the state does not show, newest first. */
+export class EventsPanel {
+  readonly #list = element("events", HTMLElement);
+  readonly #none = element("no-events", HTMLElement);
+
+  add({ at, tone, text }: { at: number; tone: "info" | "warning"; text: string }): void {
+    const row = make("li", tone);
+    row.append(makeTime(new Date(at), WHEN.format(at)), text);
+    this.#list.prepend(row);
+    while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
+    this.#none.hidden = true;
   }
 }

@@ -1,5 +1,5 @@
-import type { StorageState } from "../engine/messages.ts";
-import { element, setText } from "./elements.ts";
+import type { StorageState } from "../engine/report.ts";
+import { element, setText } from "./view.ts";
 
 /** What a person is told of a storage that does not keep everything; null where there is nothing to tell. */
 export function storageNotice(state: StorageState): { title: string; text: string; isOffering: boolean } | null {

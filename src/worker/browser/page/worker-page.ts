@@ -1,19 +1,15 @@
-import { type EngineMessage, HISTORY_JOBS, type StorageState, type WorkerIdentity } from "../engine/messages.ts";
-import { FIRST_REPORT, type Report } from "../engine/report.ts";
-import { element, setText } from "./elements.ts";
-import { EngineLink } from "./engine-link.ts";
-import { EventsPanel } from "./events-panel.ts";
+import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report, type StorageState, type WorkerIdentity } from "../engine/report.ts";
+
+import { element, saveFile, setText, type View } from "./view.ts";
+import { EngineLink, type PageSettings, writeSettings } from "./settings.ts";
+import { EventsPanel, IdentityPanel, StatePanel } from "./state-panel.ts";
 import { exportOf } from "./format.ts";
 import { HistoryPanel } from "./history-panel.ts";
-import { IdentityPanel } from "./identity-panel.ts";
+
 import { PairPanel } from "./pair-panel.ts";
-import { type Conditions, leavesFor, pauseOf } from "./pause.ts";
-import { saveFile } from "./save-file.ts";
-import { ScreenLock, type ScreenState } from "./screen-lock.ts";
-import { type Settings, writeSettings } from "./settings.ts";
-import { StatePanel } from "./state-panel.ts";
+import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
+
 import { storageNotice, StoragePanel } from "./storage-panel.ts";
-import type { View } from "./view.ts";
 
 const SCREEN_HINT: Record<ScreenState, string> = {
   on: "The screen stays on while the worker is on and this page is visible.",
@@ -29,7 +25,7 @@ export type SettingsStore = Pick<Storage, "getItem" | "setItem"> | null;
 export class WorkerPage {
   readonly #engineUrl: string;
   readonly #store: SettingsStore;
-  readonly #settings: Settings;
+  readonly #settings: PageSettings;
   readonly #state = new StatePanel((act) => this.#act(act));
   readonly #events = new EventsPanel();
   readonly #identityPanel = new IdentityPanel(isSecureContext);
@@ -49,7 +45,7 @@ export class WorkerPage {
   #told: "work" | "rest" = "rest";
   #again: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: { engineUrl: string; store: SettingsStore; settings: Settings }) {
+  constructor(options: { engineUrl: string; store: SettingsStore; settings: PageSettings }) {
     this.#engineUrl = options.engineUrl;
     this.#store = options.store;
     this.#settings = options.settings;
@@ -201,7 +197,7 @@ export class WorkerPage {
     this.#identityPanel.show(this.#identity, isKept);
   }
 
-  #set(change: Partial<Settings>): void {
+  #set(change: Partial<PageSettings>): void {
     Object.assign(this.#settings, change);
     writeSettings(this.#store, this.#settings);
     this.#apply();

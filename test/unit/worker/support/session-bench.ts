@@ -1,6 +1,6 @@
 import { keyPair } from "../../../../src/receipt/ed25519.ts";
-import type { KeptResult } from "../../../../src/worker/session/kept-result.ts";
-import type { Profile } from "../../../../src/worker/session/profile.ts";
+import type { KeptResult } from "../../../../src/worker/session/delivery.ts";
+import type { Profile } from "../../../../src/worker/session/runner.ts";
 import { nextDue, reduce } from "../../../../src/worker/session/reduce.ts";
 import type { Effect, SessionEvent, SessionNote, Turn } from "../../../../src/worker/session/session-event.ts";
 import { initialState, type SessionState } from "../../../../src/worker/session/state.ts";

@@ -1,0 +1,87 @@
+import { readFile } from "node:fs/promises";
+import { CliError, EXIT } from "./command.ts";
+import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
+import { untrusted } from "../worker/node/status-line.ts";
+
+/** Reads a JSON file; `-` is standard input. Throws CliError. */
+export async function readJsonFile(file: string): Promise<unknown> {
+  const text = file === "-" ? await standardInput("pipe the JSON in, or give a file") : await readText(file);
+  const name = file === "-" ? "standard input" : file;
+  if (text.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
+  try {
+    // A byte order mark is not JSON, but some editors write one.
+    return JSON.parse(text.replace(/^\uFEFF/, ""));
+  } catch {
+    throw new CliError(EXIT.usage, `${name} is not JSON`);
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new CliError(EXIT.usage, `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
+  }
+}
+
+/** All of standard input as text. `how` tells a person at a terminal what to do instead of waiting for them. */
+export async function standardInput(how: string): Promise<string> {
+  if (process.stdin.isTTY) throw new CliError(EXIT.usage, `nothing to read: ${how}`);
+  return text(process.stdin);
+}
+
+/** Questions to a person at a terminal. */
+export type Prompt = {
+  /** The answer, or `usual` for an empty line. */
+  ask: (question: string, usual: string) => Promise<string>;
+  /** Yes or no. */
+  confirm: (question: string, usual: boolean) => Promise<boolean>;
+};
+
+/** Whether there is a person to ask. */
+export function isInteractive(): boolean {
+  return process.stdin.isTTY && process.stdout.isTTY;
+}
+
+/** Asks on the terminal. Ctrl-C and Ctrl-D end it with CliError. What is typed ahead of a question answers it. */
+export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  const ahead: string[] = [];
+  const keep = (line: string): void => void ahead.push(line);
+  let take = keep;
+  let leave = (): void => {};
+  const left = new Promise<never>((_, reject) => (leave = () => reject(new CliError(EXIT.usage, "\nnothing was changed"))));
+  left.catch(() => {});
+  lines.on("line", (line) => take(line)).once("close", leave);
+
+  const answer = async (question: string): Promise<string> => {
+    lines.setPrompt(question);
+    lines.prompt();
+    const typed = ahead.shift();
+    if (typed !== undefined) return typed.trim();
+    const next = new Promise<string>((resolve) => {
+      take = (line) => {
+        // At once: the lines of a paste come in one turn.
+        take = keep;
+        resolve(line);
+      };
+    });
+    return (await Promise.race([next, left])).trim();
+  };
+  const ask: Prompt["ask"] = async (question, usual) => (await answer(`${question}${usual === "" ? "" : ` [${untrusted(usual)}]`}: `)) || usual;
+  const confirm: Prompt["confirm"] = async (question, usual) => {
+    for (;;) {
+      const said = await answer(`${question} [${usual ? "Y/n" : "y/N"}]: `);
+      if (said === "") return usual;
+      if (/^y(es)?$/i.test(said)) return true;
+      if (/^no?$/i.test(said)) return false;
+    }
+  };
+  try {
+    return await dialogue({ ask, confirm });
+  } finally {
+    lines.off("close", leave);
+    lines.close();
+  }
+}

@@ -1,0 +1,118 @@
+import { toBase58 } from "./addresses.ts";
+
+/** Most bytes of a transaction that a Solana node takes. */
+export const MAX_TRANSACTION_BYTES = 1_232;
+
+/** One instruction. Accounts are null where an address lookup table stands for them, which only the chain can read. */
+export type SvmInstruction = { program: string; accounts: (string | null)[]; data: Uint8Array };
+
+/** A decoded transaction. The first signer pays its fee. */
+export type SvmTransaction = {
+  /** Bytes of the compiled message, which every signer signs. */
+  message: Uint8Array;
+  /** In the order of `signers`; 64 zero bytes where one has not signed yet. */
+  signatures: Uint8Array[];
+  signers: string[];
+  instructions: SvmInstruction[];
+};
+
+/** Ended too early, or encoded in a way the chain does not take. */
+class Malformed extends Error {
+  override readonly name = "Malformed";
+}
+
+class Reader {
+  readonly #bytes: Uint8Array;
+  offset = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get atEnd(): boolean {
+    return this.offset === this.#bytes.length;
+  }
+
+  take(length: number): Uint8Array {
+    if (this.offset + length > this.#bytes.length) throw new Malformed();
+    this.offset += length;
+    return this.#bytes.subarray(this.offset - length, this.offset);
+  }
+
+  byte(): number {
+    const [byte] = this.take(1);
+    if (byte === undefined) throw new Malformed();
+    return byte;
+  }
+
+  /** A compact-u16: 7 bits a byte, lowest first, in as few bytes as will do. */
+  length(): number {
+    let value = 0;
+    for (let shift = 0; shift <= 14; shift += 7) {
+      const byte = this.byte();
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) {
+        if ((byte === 0 && shift > 0) || value > 0xffff) throw new Malformed();
+        return value;
+      }
+    }
+    throw new Malformed();
+  }
+
+  list<T>(read: () => T): T[] {
+    // Each item takes a byte at least, so a length that is too large ends the reading and not the memory.
+    return Array.from({ length: Math.min(this.length(), this.#bytes.length + 1) }, read);
+  }
+}
+
+/** Decodes a wire transaction, legacy or version 0; null when it is neither, or goes on after its end. */
+export function readTransaction(bytes: Uint8Array): SvmTransaction | null {
+  if (bytes.length > MAX_TRANSACTION_BYTES) return null;
+  try {
+    return read(bytes);
+  } catch (error) {
+    if (error instanceof Malformed) return null;
+    throw error;
+  }
+}
+
+function read(bytes: Uint8Array): SvmTransaction {
+  const reader = new Reader(bytes);
+  const signatures = reader.list(() => reader.take(64));
+  const start = reader.offset;
+  const first = reader.byte();
+  const versioned = first >= 0x80;
+  if (versioned && first !== 0x80) throw new Malformed();
+  const signerCount = versioned ? reader.byte() : first;
+  const readonlySigners = reader.byte();
+  const readonlyOthers = reader.byte();
+  const keys = reader.list(() => toBase58(reader.take(32)));
+  reader.take(32); // The blockhash, or a nonce.
+  const compiled = reader.list(() => {
+    const program = reader.byte();
+    const length = reader.length();
+    const accounts = [...reader.take(length)];
+    return { program, accounts, data: reader.take(reader.length()) };
+  });
+  let lookedUp = 0;
+  if (versioned) {
+    reader.list(() => {
+      reader.take(32);
+      for (let i = 0; i < 2; i++) {
+        const indexes = reader.length();
+        reader.take(indexes);
+        lookedUp += indexes;
+      }
+    });
+  }
+  if (!reader.atEnd || signerCount === 0 || signatures.length !== signerCount) throw new Malformed();
+  // The fee payer must be able to write.
+  if (signerCount + readonlyOthers > keys.length || readonlySigners >= signerCount || new Set(keys).size !== keys.length) throw new Malformed();
+  const instructions = compiled.map(({ program, accounts, data }) => {
+    const programKey = keys[program];
+    // A program is named in full, and the fee payer is none.
+    if (program === 0 || programKey === undefined || accounts.some((index) => index >= keys.length + lookedUp)) throw new Malformed();
+    return { program: programKey, accounts: accounts.map((index) => keys[index] ?? null), data };
+  });
+  return { message: bytes.subarray(start), signatures, signers: keys.slice(0, signerCount), instructions };
+}

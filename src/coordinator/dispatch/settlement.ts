@@ -1,0 +1,121 @@
+import type { FailureCause } from "../../protocol/job.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { isEligible, isSilent } from "./workers.ts";
+import type { ReduceContext } from "./events.ts";
+import { lease, setTimer } from "./lease.ts";
+import { finish, unhold, wait } from "./lifecycle.ts";
+import type { Payment, Settlement } from "./ledger.ts";
+import { forgetPayment, movePayment, startSettling } from "./holds.ts";
+import type { DispatchState, LiveJob, Worker } from "./state.ts";
+
+/** A settle call has ended; everything is looked at anew, because much can have happened meanwhile [PY7, PY8]. */
+export function settled(state: DispatchState, key: string, settlement: Settlement, turn: ReduceContext): void {
+  state.ledger.inFlight.delete(key);
+  const payment = state.ledger.payments.get(key);
+  // An answer that outlived the memory that asked for it: that money moved is true whenever it comes.
+  const isNews = payment?.phase.kind === "settling" || (payment?.phase.kind === "unknown" && settlement.kind === "settled");
+  if (payment !== undefined && isNews) conclude(state, payment, settlement, turn);
+  for (const next of state.ledger.settleQueue) {
+    if (state.ledger.inFlight.size >= LIMITS.settlements) return;
+    state.ledger.settleQueue.delete(next);
+    const waiting = state.ledger.payments.get(next);
+    if (waiting !== undefined) startSettling(state, waiting, turn);
+  }
+}
+
+function conclude(state: DispatchState, payment: Payment, settlement: Settlement, turn: ReduceContext): void {
+  const job = state.jobs.get(payment.jobId);
+  switch (settlement.kind) {
+    case "settled":
+      return paid(state, payment, job, settlement.transaction, turn);
+    case "refused":
+      // Used already, and by nobody but an earlier call of ours whose answer was lost.
+      if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", turn);
+      // Of two calls under way at once one fails without saying why: after a doubt the job ends, but the money may have moved.
+      if (payment.doubts > 0) doubt(state, payment, turn);
+      else movePayment(state, payment, { kind: "void", reason: "refused" }, turn);
+      if (job !== undefined) fail(state, job, turn);
+      return;
+    case "unknown":
+      doubt(state, payment, turn);
+      if (job === undefined) return;
+      if (payment.expiresAt <= turn.now) return fail(state, job, turn);
+      unhold(state, job, turn);
+      keepUntilKnown(state, job, payment);
+      return;
+    default:
+      settlement satisfies never;
+  }
+}
+
+function doubt(state: DispatchState, payment: Payment, turn: ReduceContext): void {
+  payment.doubts++;
+  movePayment(state, payment, { kind: "unknown", retryDue: nextTry(payment, turn.now) }, turn);
+}
+
+function fail(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
+  finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+}
+
+/** While nobody knows whether a job is paid its total time does not run: the end of the authorization ends it [PY8]. */
+export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Payment): void {
+  job.totalDue = Math.max(job.totalDue, payment.expiresAt);
+  setTimer(state, job);
+}
+
+/** Why a job fails that reaches its total deadline. */
+export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
+  const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
+  return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
+}
+
+function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, transaction: string, turn: ReduceContext): void {
+  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction }, turn);
+  movePayment(state, payment, { kind: "settled", transaction }, turn);
+  if (job.phase.kind !== "settling") return;
+  const worker = holding(state, job);
+  // It may have changed, lost its tier or fallen silent meanwhile.
+  if (worker !== undefined && job.totalDue > turn.now && isEligible(state, job, worker) && !isSilent(worker, turn)) return lease(state, job, worker, turn);
+  unhold(state, job, turn);
+  // What was unknown for a while begins anew.
+  if (payment.doubts > 0) job.totalDue = turn.now + TIMING.total;
+  wait(state, job, turn.now + TIMING.claimWindow, turn);
+}
+
+/** The worker that a settling job keeps, if it is still there. */
+function holding(state: DispatchState, job: LiveJob): Worker | undefined {
+  if (job.phase.kind !== "settling" || job.phase.hold === null) return undefined;
+  const worker = state.workers.get(job.phase.hold.key);
+  return worker?.conn === job.phase.hold.conn && worker.jobId === job.id ? worker : undefined;
+}
+
+/** Reservations that nobody came back for, and outcomes that are still unknown. */
+export function passPaymentTime(state: DispatchState, turn: ReduceContext): void {
+  const { timers, payments } = state.ledger;
+  for (let first = timers.first(); first !== undefined && first.order <= turn.now; first = timers.first()) {
+    const payment = payments.get(first.id);
+    if (payment === undefined) timers.remove(first.id);
+    else if (payment.phase.kind === "reserved") forgetPayment(state, payment, turn);
+    else askAgain(state, payment, turn);
+  }
+}
+
+function askAgain(state: DispatchState, payment: Payment, turn: ReduceContext): void {
+  const job = state.jobs.get(payment.jobId);
+  if (payment.expiresAt <= turn.now) {
+    if (job !== undefined) fail(state, job, turn);
+    // For as long as it may still turn out to have been settled; then it has not.
+    if (payment.expiresAt + TIMING.unknownSettlement <= turn.now) return movePayment(state, payment, { kind: "void", reason: "unused" }, turn);
+  }
+  startSettling(state, payment, turn);
+}
+
+function nextTry(payment: Payment, now: number): number {
+  const pause = now < payment.expiresAt ? Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax) : TIMING.settleRetryMax;
+  const next = now + pause;
+  // Facilitators say "expired" a few seconds early, and then never again whether it was used.
+  const lastChance = payment.expiresAt - TIMING.settleLastChance;
+  if (now < lastChance) return Math.min(next, lastChance);
+  // The end of the authorization is looked at when it comes: it ends the job.
+  return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;
+}

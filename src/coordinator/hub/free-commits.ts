@@ -1,0 +1,107 @@
+import { utf8Length } from "../../protocol/text.ts";
+import type { JobFacts } from "../dispatch/index.ts";
+import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import { recordedResult } from "../store/jobs.ts";
+import type { Journal } from "./journal.ts";
+import type { RecentJobs } from "./job-answers.ts";
+import type { CommitAnswer, CommitInput } from "./rpc.ts";
+
+type Parts = {
+  journal: Journal;
+  dispatcher: Dispatcher;
+  recent: RecentJobs;
+  clock: () => number;
+  db: () => D1Database;
+  idempotencySince: () => number;
+  /** Whether D1 is too far behind to take more. */
+  isBehind: () => boolean;
+  job: (id: string, wait: number) => Promise<string | null>;
+};
+
+/** What is known of a commit that comes again. */
+type Known = { jobId: string } | "no_trusted_worker" | "idempotency_key_reused";
+
+/** In the answer of a job that was refused at commit. */
+const REFUSED = `"status":"failed","result":${NO_TRUSTED_WORKER}`;
+
+/** Commits that nobody pays for: stored and claimed in one turn, and the same ones again [PY5, API5]. */
+export class FreeCommits {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async commit(input: CommitInput): Promise<CommitAnswer> {
+    const { dispatcher, isBehind } = this.#parts;
+    let known = this.#known(input);
+    if (known === null && isBehind()) return { ok: false, reason: "queue_full" };
+    if (known === null && input.again === true) {
+      try {
+        known = await this.#recorded(input.id);
+      } catch {
+        // Run again, a job that has ended would have two results.
+        return { ok: false, reason: "overloaded" };
+      }
+      // The first delivery may have come after all while D1 was asked.
+      known ??= this.#known(input);
+    }
+    if (known === "idempotency_key_reused") return { ok: false, reason: known };
+    if (known === "no_trusted_worker") return { ok: false, reason: known, jobId: input.id };
+    if (known !== null) return this.#accepted(known.jobId, input.wait);
+    const { id, userId, idempotency } = input;
+    for (const effect of dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload })) {
+      if (effect.type === "refused") return { ok: false, reason: "queue_full" };
+      if (effect.type === "ended" && effect.jobId === id) {
+        const stored = await this.#accepted(id, 0);
+        return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
+      }
+    }
+    if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
+    return this.#accepted(id, input.wait);
+  }
+
+  /** Whether this very commit was refused for want of a trusted worker [JB8]. @throws {StoreUnavailable} */
+  async wasRefused(input: CommitInput): Promise<boolean> {
+    if (input.again !== true) return false;
+    const known = this.#known({ ...input, idempotency: null }) ?? (await this.#recorded(input.id));
+    return known === "no_trusted_worker";
+  }
+
+  /** A commit whose answer was lost may come again: it is the same job. */
+  #known({ id, userId, idempotency }: CommitInput): Known | null {
+    const { dispatcher, journal, recent, idempotencySince } = this.#parts;
+    if (idempotency !== null) {
+      const { key, fingerprint } = idempotency;
+      const stored = dispatcher.pendingIdempotent(userId, key) ?? journal.idempotent(userId, key, idempotencySince());
+      if (stored !== null) return stored.fingerprint === fingerprint ? { jobId: stored.jobId } : "idempotency_key_reused";
+    }
+    if (dispatcher.state.jobs.has(id)) return { jobId: id };
+    const ended = recent.get(id);
+    const result = journal.result(id);
+    if (result === NO_TRUSTED_WORKER || ended?.includes(REFUSED)) return "no_trusted_worker";
+    return result !== undefined || ended !== undefined ? { jobId: id } : null;
+  }
+
+  async #recorded(id: string): Promise<Known | null> {
+    const result = await recordedResult(this.#parts.db(), id);
+    if (result === undefined) return null;
+    return result === NO_TRUSTED_WORKER ? "no_trusted_worker" : { jobId: id };
+  }
+
+  async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
+    try {
+      await this.#parts.dispatcher.committed();
+    } catch {
+      // What could not be written was undone, and logged.
+      return { ok: false, reason: "overloaded" };
+    }
+    return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
+  }
+}
+
+/** What dispatch is told of a commit. */
+export function factsOf(input: CommitInput, createdAt: number): JobFacts {
+  const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload } = input;
+  return { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+}

@@ -1,0 +1,136 @@
+import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
+import { EndedFacts, findEnded, jobJson } from "../store/jobs.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
+import { type JournalRow, storedReceipt } from "../store/record.ts";
+import type { Journal } from "./journal.ts";
+import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { LIMITS, TUNING } from "../../protocol/limits.ts";
+
+/** JSON text of the Job of a stored row. */
+export function endedJob(row: JournalRow): string {
+  const stored = storedReceipt(row);
+  if (stored === null)
+    return jobJson({ id: row.id, status: row.status, result: row.result, receipt: null, createdAt: row.created_at, completedAt: row.completed_at });
+  const { verified: _, ...receipt } = stored;
+  return jobJson({ id: row.id, status: row.status, result: row.result, receipt, createdAt: row.created_at, completedAt: row.completed_at });
+}
+
+/** A rejection with the words that its worker's owner needs [WS10]. */
+export type ExplainedRefusal = { status: "rejected"; error: CompletionRefusal; message: string };
+
+/** Why a result is rejected for another reason than what is in it. */
+const REASONS: Record<CompletionRefusal, string> = {
+  not_assigned: "this key never held the job",
+  unknown_job: "no job has this id",
+  already_terminal: "the job has ended",
+  invalid_receipt: "the receipt is not valid",
+  output_too_large: "the output is too large",
+};
+
+/** A rejection with its message: the check that failed where one did. */
+export function explained({ error }: { status: "rejected"; error: CompletionRefusal }, fault: string | null): ExplainedRefusal {
+  const isOfContent = error === "invalid_receipt" || error === "output_too_large";
+  return { status: "rejected", error, message: (isOfContent ? fault : null) ?? REASONS[error] };
+}
+
+/** What a worker is told before its socket is closed because its key is parked [WS4]. */
+export function parkedFrame(ms: number): CoordinatorFrame {
+  const seconds = Math.ceil(ms / 1_000);
+  return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
+}
+
+type LateAnswer = { status: "duplicate" } | ExplainedRefusal;
+
+/**
+ * Answers a completion of a job that is not live: the same receipt again is a duplicate, another of one who held it comes too late [WS10].
+ * @throws {StoreUnavailable} when D1 does not answer; then nothing is known.
+ */
+export async function answerEndedCompletion(
+  journal: Journal,
+  db: D1Database,
+  jobId: string,
+  key: string,
+  completion: CheckedCompletion | undefined,
+): Promise<LateAnswer> {
+  const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
+  if (ended === null) return explained({ status: "rejected", error: "unknown_job" }, null);
+  if (!ended.holders.includes(key)) return explained({ status: "rejected", error: "not_assigned" }, null);
+  const same =
+    ended.status === "completed" &&
+    ended.provider_pubkey === key &&
+    ended.signature === (completion?.receipt?.signature ?? null) &&
+    // Without a receipt the result itself has to be the same.
+    (ended.signature !== null || ended.result === completion?.result);
+  return same ? { status: "duplicate" } : explained({ status: "rejected", error: "already_terminal" }, null);
+}
+
+function fromJournal(journal: Journal, jobId: string): EndedFacts | null {
+  const row = journal.row(jobId);
+  return row === null ? null : EndedFacts.parse({ ...row, signature: storedReceipt(row)?.signature ?? null });
+}
+
+/** JSON text of a Job that has not ended [JB1]. */
+export function liveJob(job: LiveJob): string {
+  return jobJson({ id: job.id, status: statusOf(job), result: null, receipt: null, createdAt: job.createdAt, completedAt: null });
+}
+
+/** JSON texts of jobs that ended lately: what pollers ask for next, without a read from D1. Bounded, oldest out first. */
+export class RecentJobs {
+  readonly #jobs = new Map<string, string>();
+  #chars = 0;
+
+  get(id: string): string | undefined {
+    return this.#jobs.get(id);
+  }
+
+  /** Forgets all: what retention has emptied must not be told any more [LM3]. */
+  clear(): void {
+    this.#jobs.clear();
+    this.#chars = 0;
+  }
+
+  put(id: string, json: string): void {
+    this.#jobs.set(id, json);
+    this.#chars += json.length;
+    for (const [oldest, text] of this.#jobs) {
+      if (this.#chars <= TUNING.recentChars) return;
+      this.#jobs.delete(oldest);
+      this.#chars -= text.length;
+    }
+  }
+}
+
+/**
+ * Questions to D1 that frames of workers cause: a few at once, so many waiting, and few of them of one socket, so that nobody who sends results of
+ * made-up jobs keeps D1 from the rest. What is too much is not asked and not answered: an honest worker sends its result again.
+ */
+export class LateResults {
+  readonly #waiting: { conn: string; run: () => Promise<void> }[] = [];
+  /** Per socket how many of its questions wait or are being asked. */
+  readonly #perConn = new Map<string, number>();
+  #running = 0;
+
+  /** Has this asked in its turn; `run` must not reject. False when it is one too many. */
+  add(conn: string, run: () => Promise<void>): boolean {
+    const own = this.#perConn.get(conn) ?? 0;
+    if (own >= LIMITS.lookupsPerSocket || this.#waiting.length >= LIMITS.lookupsWaiting) return false;
+    this.#perConn.set(conn, own + 1);
+    this.#waiting.push({ conn, run });
+    this.#next();
+    return true;
+  }
+
+  #next(): void {
+    if (this.#running >= LIMITS.lookups) return;
+    const first = this.#waiting.shift();
+    if (first === undefined) return;
+    this.#running++;
+    void first.run().finally(() => {
+      this.#running--;
+      const left = (this.#perConn.get(first.conn) ?? 1) - 1;
+      if (left === 0) this.#perConn.delete(first.conn);
+      else this.#perConn.set(first.conn, left);
+      this.#next();
+    });
+  }
+}

@@ -1,0 +1,311 @@
+import * as z from "zod";
+import { TIMING, TUNING } from "../../protocol/limits.ts";
+import type { Settlement } from "../dispatch/index.ts";
+import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
+import type { SettleOutcome } from "../payment/facilitator.ts";
+import { factsOf } from "./free-commits.ts";
+import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import type { Journal } from "./journal.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+
+type Parts = {
+  journal: Journal;
+  ledger: LedgerStore;
+  dispatcher: Dispatcher;
+  clock: () => number;
+  idempotencySince: () => number;
+  job: (id: string, wait: number) => Promise<string | null>;
+  settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
+};
+
+/** Commits that are paid: reserve, then (verified by the router) submit, and settle when dispatch has claimed a worker [PY5–PY9]. */
+export class PaidCommits {
+  readonly #parts: Parts;
+  readonly #turnstile = new KeyedMutex();
+  /** Settle calls under way, with whoever waits for them. */
+  readonly #settling = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** The answer that an idempotency key has already; null when it has none [API5]. */
+  async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
+    const { journal, dispatcher, idempotencySince } = this.#parts;
+    if (input.idempotency === null) return null;
+    const { key, fingerprint } = input.idempotency;
+    const known = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
+    if (known === null) return null;
+    return known.fingerprint === fingerprint ? this.#known(known.jobId, input.wait) : { state: "refused", reason: "idempotency_key_reused" };
+  }
+
+  async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
+    const { dispatcher, ledger, clock } = this.#parts;
+    for (;;) {
+      const idempotent = await this.#enter(input, payment.key);
+      if (idempotent !== null) return idempotent;
+      // The ledger's done rows are read from the journal, so what is about to be written has to be there.
+      dispatcher.flush();
+      const { payload, requirements, ...facts } = payment;
+      const event = {
+        type: "reserve",
+        payment: { ...facts, asset: facts.asset ?? assetOf(requirements), payer: facts.payer && normalizeAddress(facts.payer) },
+        job: factsOf(input, clock()),
+        stored: ledger.find(payment.key),
+      } as const;
+      const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
+      const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
+      if (!(await this.#isWritten())) {
+        this.#turnstile.release(input.id);
+        return { state: "refused", reason: "queue_full" };
+      }
+      switch (reservation?.state) {
+        case "reserved":
+        case "credit":
+          return { state: reservation.state };
+        case "known":
+          this.#turnstile.release(input.id);
+          return this.#known(reservation.jobId, input.wait);
+        case "refused":
+          this.#turnstile.release(input.id);
+          return reservation.reason === "no_trusted_worker"
+            ? { state: "refused", reason: reservation.reason, jobId: input.id }
+            : { state: "refused", reason: reservation.reason };
+        case "busy":
+        case undefined:
+          // A reservation of a request that died with the memory of this hub: it ends by itself.
+          this.#turnstile.release(input.id);
+          await scheduler.wait(TUNING.busyPause);
+          continue;
+        default:
+          return reservation satisfies never;
+      }
+    }
+  }
+
+  async submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+    try {
+      return await this.#submit(input, key, payer);
+    } finally {
+      this.#turnstile.release(input.id);
+    }
+  }
+
+  async release(key: string, jobId: string): Promise<void> {
+    this.#parts.dispatcher.apply({ type: "release", key, jobId });
+    this.#turnstile.release(jobId);
+    await this.#isWritten();
+  }
+
+  /** Asks the facilitator to settle, and tells dispatch what came of it. Called when the row is durable. Never rejects. */
+  async settle(key: string): Promise<void> {
+    const { dispatcher } = this.#parts;
+    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
+    this.#settling.set(key, waiting);
+    const outcome = await this.#outcomeOf(key);
+    if (outcome.kind !== "settled") {
+      // Every one of them is somebody's money: the operator should see how many there are.
+      const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
+      logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: safeReason(outcome.reason) });
+    }
+    dispatcher.apply(
+      { type: "settled", key, settlement: settlementOf(outcome) },
+      outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } },
+    );
+    await dispatcher.committed().catch(() => {});
+    this.#settling.delete(key);
+    waiting.resolve();
+  }
+
+  async #outcomeOf(key: string): Promise<SettleOutcome> {
+    const { ledger, settle } = this.#parts;
+    try {
+      const held = ledger.held(key);
+      return held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+    } catch (error) {
+      // Without an end it would keep one of the few places for settlements for ever.
+      logError("settlement_failed", errorFacts(error));
+      return { kind: "unknown", reason: "failed" };
+    }
+  }
+
+  async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+    const { dispatcher, clock, ledger, journal } = this.#parts;
+    // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
+    const row = ledger.find(key);
+    const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
+    if (journal.result(input.id) === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
+    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
+    const job = factsOf(input, clock());
+    const effects = dispatcher.apply({ type: "submit", job, payment: { key, payer: normalizeAddress(payer) } }, { payload: input.payload });
+    for (const effect of effects) {
+      if (effect.type === "refused" && effect.jobId === input.id) return { ok: false, reason: (await this.#isWritten()) ? effect.reason : "reservation_lost" };
+      if (effect.type === "same_as") return this.#bought(input, effect.otherId);
+      if (effect.type === "ended" && effect.jobId === input.id) {
+        if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+        return { ok: false, reason: "no_trusted_worker", jobId: input.id };
+      }
+    }
+    // With the job, not after its settlement: a hub that dies in between must not sell the same commit twice [API5].
+    this.#keepKey(input, input.id);
+    return this.#answered(input, key);
+  }
+
+  /** The answer to a submit that was accepted, once it is known whether its payment could be settled. */
+  async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
+    const { dispatcher, ledger } = this.#parts;
+    const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
+    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    await this.#whileSettling(paidBy);
+    const refusal = ledger.refusalOf(paidBy, input.id);
+    if (refusal !== null) {
+      // Only 201s are stored.
+      if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
+      return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
+    }
+    return this.#bought(input, input.id);
+  }
+
+  async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
+    const { ledger, job } = this.#parts;
+    this.#keepKey(input, jobId);
+    // The job itself is durable, so this is a 201 whatever becomes of the key.
+    await this.#isWritten();
+    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {
+    if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
+  }
+
+  /** Whether everything so far is durable. What could not be written was undone, reservations with it, and logged. */
+  #isWritten(): Promise<boolean> {
+    return this.#parts.dispatcher.committed().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #known(jobId: string, wait: number): Promise<Extract<ReserveAnswer, { state: "known" }>> {
+    const { ledger, job } = this.#parts;
+    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  /** Waits for the settle call of a payment, if there is one, for as long as a request may. */
+  async #whileSettling(key: string): Promise<void> {
+    if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
+    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
+    this.#settling.set(key, waiting);
+    await atMost(TIMING.settleWait, waiting.promise);
+  }
+
+  /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */
+  async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
+    const { clock } = this.#parts;
+    for (const name of names(input, key)) {
+      for (
+        let other = this.#turnstile.acquire(name, input.id, clock(), TIMING.reservation);
+        other !== null;
+        other = this.#turnstile.acquire(name, input.id, clock(), TIMING.reservation)
+      ) {
+        await atMost(TIMING.reservation, other);
+      }
+    }
+    const stored = await this.stored(input);
+    if (stored !== null) this.#turnstile.release(input.id);
+    return stored;
+  }
+}
+
+/** What a request has to itself while it is looked at; always in this order, so that no two wait for each other. */
+function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
+  return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
+}
+
+/** Waits for `event`, but no longer than this. The timer goes with the wait: left behind, each would keep the hub awake, and 10,000 of them end it. */
+async function atMost(ms: number, event: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  try {
+    await Promise.race([event, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const Terms = z.object({ network: z.string(), asset: z.string() });
+
+/** What is paid in, as our own terms have it. */
+function assetOf(requirements: string): string {
+  const { network, asset } = Terms.parse(JSON.parse(requirements));
+  return `${network}/${asset.startsWith("0x") ? asset.toLowerCase() : asset}`;
+}
+
+/** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */
+function normalizeAddress(payer: string): string {
+  return payer.startsWith("0x") ? payer.toLowerCase() : payer;
+}
+
+function settlementOf(outcome: SettleOutcome): Settlement {
+  switch (outcome.kind) {
+    case "settled":
+      return { kind: "settled", transaction: outcome.transaction };
+    case "refused":
+      return { kind: "refused", alreadyUsed: outcome.alreadyUsed };
+    case "unknown":
+      return { kind: "unknown" };
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Lets one request at a time through per key; the others wait for it and then look again [API5, PY6]. */
+export class KeyedMutex {
+  /** In the order in which they entered, so that those who never left come first. */
+  readonly #inside = new Map<string, { holder: string; until: number; gone: PromiseWithResolvers<void> }>();
+  readonly #keysOf = new Map<string, Set<string>>();
+
+  /** How many keys are held now. */
+  get size(): number {
+    return this.#inside.size;
+  }
+
+  /** Enters with `holder`'s name, for at most `ms`; resolves to null when inside, else to what to wait for before trying again. */
+  acquire(key: string, holder: string, now: number, ms: number): Promise<void> | null {
+    this.#dropLate(now, ms);
+    const there = this.#inside.get(key);
+    if (there !== undefined && there.holder !== holder) return there.gone.promise;
+    this.#inside.delete(key);
+    this.#inside.set(key, { holder, until: now + ms, gone: there?.gone ?? Promise.withResolvers<void>() });
+    const keys = this.#keysOf.get(holder) ?? new Set();
+    this.#keysOf.set(holder, keys.add(key));
+    return null;
+  }
+
+  /** `holder` leaves all that it entered; whoever waits goes on. */
+  release(holder: string): void {
+    for (const key of this.#keysOf.get(holder) ?? []) this.#drop(key);
+  }
+
+  /** A client that hangs up ends its request wherever it was: it never leaves, and would be kept for ever. */
+  #dropLate(now: number, ms: number): void {
+    for (const [key, { until }] of this.#inside) {
+      // What is further away than the longest stay was entered before the clock was put back.
+      if (until > now && until <= now + ms) return;
+      this.#drop(key);
+    }
+  }
+
+  #drop(key: string): void {
+    const there = this.#inside.get(key);
+    if (there === undefined) return;
+    this.#inside.delete(key);
+    const keys = this.#keysOf.get(there.holder);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#keysOf.delete(there.holder);
+    there.gone.resolve();
+  }
+}

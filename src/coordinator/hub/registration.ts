@@ -1,0 +1,163 @@
+import { JobType } from "../../protocol/job.ts";
+import { TIMING } from "../../protocol/limits.ts";
+import { keptModels } from "../../protocol/models.ts";
+import { isoTime } from "../../protocol/text.ts";
+import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../protocol/worker-messages.ts";
+import { parseSignature } from "../../receipt/bytes.ts";
+import { isPublicKey } from "../../receipt/ed25519.ts";
+import type { Settings } from "../config.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Journal } from "./journal.ts";
+import { verifySync } from "./receipt-check.ts";
+import type { Conn, Registered, Sockets } from "./sockets.ts";
+import type { Tiers } from "./tiers.ts";
+
+/** Who may be a worker: keys, signatures, parking, tier; then the core is told [WS2–WS5, WS7]. */
+export class Registration {
+  readonly #settings: Settings;
+  readonly #journal: Journal;
+  readonly #sockets: Sockets;
+  readonly #dispatcher: Dispatcher;
+  readonly #tiers: Tiers;
+  readonly #clock: () => number;
+
+  constructor(parts: { settings: Settings; journal: Journal; sockets: Sockets; dispatcher: Dispatcher; tiers: Tiers; clock: () => number }) {
+    this.#settings = parts.settings;
+    this.#journal = parts.journal;
+    this.#sockets = parts.sockets;
+    this.#dispatcher = parts.dispatcher;
+    this.#tiers = parts.tiers;
+    this.#clock = parts.clock;
+  }
+
+  /** Answers a `register` frame. */
+  async register(conn: Conn, frame: Register): Promise<void> {
+    const { worker } = conn.attachment;
+    if (worker !== null) return this.#update(conn, worker, frame);
+    // Another register frame while the tier is being read changes nothing.
+    if (conn.registering) return;
+    const key = frame.provider_pubkey;
+    if (!isPublicKey(key)) return this.refuse(conn, "invalid_key");
+    const authenticated = typeof frame.signature === "string";
+    if (typeof frame.signature === "string") {
+      const { nonce, host } = conn.attachment;
+      const signature = parseSignature(frame.signature);
+      const text = registerText({ network: this.#settings.network, host, nonce, pubkey: key });
+      if (signature === null || !verifySync(text, signature, key)) return this.refuse(conn, "invalid_signature");
+    }
+    if (!this.#admits(conn, key, authenticated)) return;
+
+    conn.registering = true;
+    const { tier, tierDue } = await this.#tiers.first(key);
+    conn.registering = false;
+    // The tier may have taken a while: the socket may be gone, the key parked or authenticated elsewhere.
+    if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
+    const registered: Registered = {
+      key,
+      id: crypto.randomUUID(),
+      authenticated,
+      mobile: frame.provider_type === "MOBILE",
+      capabilities: capabilitiesOf(frame.capabilities, frame.provider_type === "MOBILE"),
+      tier,
+      tierDue,
+      acks: frame.features?.includes("ack") ?? false,
+      registeredAt: this.#clock(),
+      context: contextOf(frame),
+      // Kept by key, or a worker that comes and goes would always be the least recently used.
+      lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
+      draining: false,
+      models: modelsOf(frame),
+    };
+    this.#journal.keySeen(key, authenticated, registered.lastUsedAt, this.#clock());
+    this.#sockets.identify(conn, registered);
+    this.#acknowledge(conn, registered);
+    this.#dispatcher.apply({
+      type: "register",
+      conn: conn.attachment.conn,
+      key,
+      capabilities: new Set(registered.capabilities),
+      tier,
+      acks: registered.acks,
+      context: registered.context,
+      record: this.#dispatcher.recordOf(key),
+      lastUsedAt: registered.lastUsedAt,
+      resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
+    });
+  }
+
+  /** Refuses a registration and closes the socket [WS4]; its worker, if it has one by an earlier register, is disconnected. */
+  refuse(conn: Conn, error: RegisterRefusal, retryAfter?: number): void {
+    const id = conn.attachment.conn;
+    this.#dispatcher.apply({ type: "disconnect", conn: id });
+    this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
+    this.#dispatcher.close(id, CLOSE_OF[error], error);
+  }
+
+  /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
+  #admits(conn: Conn, key: string, authenticated: boolean): boolean {
+    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number";
+    if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
+      this.refuse(conn, "auth_required");
+      return false;
+    }
+    const left = this.#dispatcher.recordOf(key).parkedUntil - this.#clock();
+    if (left > 0) this.refuse(conn, "parked", Math.ceil(left / 1_000));
+    return left <= 0;
+  }
+
+  #update(conn: Conn, worker: Registered, frame: Register): void {
+    const id = conn.attachment.conn;
+    if (frame.provider_pubkey !== worker.key) {
+      this.#dispatcher.send(id, { type: "error", code: "already_registered", message: "this socket is registered with another key" });
+      return;
+    }
+    const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
+    const acks = frame.features?.includes("ack") ?? worker.acks;
+    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame) };
+    this.#sockets.identify(conn, updated);
+    this.#acknowledge(conn, updated);
+    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks, context: updated.context });
+  }
+
+  #acknowledge(conn: Conn, worker: Registered): void {
+    this.#dispatcher.send(conn.attachment.conn, {
+      type: "register_ack",
+      status: "ok",
+      worker_id: worker.id,
+      authenticated: worker.authenticated,
+      tier: worker.tier,
+      heartbeat_interval_ms: TIMING.heartbeat,
+      time: isoTime(this.#clock()),
+    });
+  }
+}
+
+const CLOSE_OF = {
+  invalid_key: CLOSE.badMessage,
+  invalid_register: CLOSE.badMessage,
+  invalid_signature: CLOSE.unauthorized,
+  auth_required: CLOSE.unauthorized,
+  parked: CLOSE.parked,
+} as const satisfies Record<RegisterRefusal, number>;
+
+/**
+ * The context of the model that answers a job that names none: the first of `models`, or the largest where that has none. 0 where nothing is
+ * announced [WS3].
+ */
+function contextOf({ context, models }: Register): number {
+  if (typeof context === "number") return context;
+  const told = Object.entries(context ?? {});
+  const first = told.find(([model]) => model === models?.[0]);
+  return first?.[1] ?? Math.max(0, ...told.map(([, tokens]) => tokens));
+}
+
+/** The names of its models as the attachment keeps them [JB10]. */
+function modelsOf(frame: Register): string {
+  return keptModels(frame.models ?? []).join("\n");
+}
+
+/** What a worker may be given: known capabilities only, and TASK alone for a mobile one [WS3]. */
+function capabilitiesOf(announced: readonly string[], mobile: boolean): JobType[] {
+  if (mobile) return ["TASK"];
+  return JobType.options.filter((type) => announced.includes(type));
+}

@@ -1,0 +1,134 @@
+import { TIMING } from "../../protocol/limits.ts";
+import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
+import type { ResolvedPolicy } from "../../protocol/job.ts";
+import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
+import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
+import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
+import { feePayers } from "./facilitator.ts";
+
+/** Decimals of USDC, on both instances. */
+const DECIMALS = 6;
+
+const DESCRIPTION = {
+  FAST: "Commit a compute job to the FAST tier",
+  CHEAP: "Commit a compute job to the CHEAP tier",
+} as const satisfies Record<ResolvedPolicy, string>;
+
+/** The token that a payment is made in, and what a payer must know to sign for it. */
+export type Token = { address: string; extra: Record<string, unknown> };
+
+/** What one commit endpoint wants to be paid. `resource` is the URL of the endpoint as its payer sees it. */
+export type Offer = { instance: Settings["instance"]; network: string; policy: ResolvedPolicy; payTo: string; token: Token; resource: string };
+
+/** Payment requirements of x402 v2, whose type wants a network with a colon that our settings have checked already. */
+export type Requirements = Omit<X402Requirements, "network"> & { network: string };
+
+/** What a payer without the body reads: the content of header `PAYMENT-REQUIRED`. */
+export type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
+
+/** A price as `$0.010` in atomic units of a token: by moving the point in the text, since 0.0010 × 10^6 is not exact in binary. */
+export function atomicAmount(price: string, decimals: number = DECIMALS): string {
+  const [, whole = "0", fraction = ""] = /^\$(\d+)(?:\.(\d+))?$/.exec(price) ?? [];
+  return `${whole}${fraction.slice(0, decimals).padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "");
+}
+
+/** The token of an EVM instance, from its settings; its name and version are those of its EIP-712 domain. */
+export function evmToken({ address, name, version }: NonNullable<PaymentSettings["asset"]>): Token {
+  return { address, extra: { name, version } };
+}
+
+/** The token of an SVM instance; without a fee payer while no facilitator has named one [PY12]. */
+export function svmToken(mint: string, feePayer: string | null): Token {
+  return { address: mint, extra: feePayer === null ? {} : { feePayer } };
+}
+
+/** The terms of a payment, exactly as x402 v2 has them: clients send them back and compare them whole, so nothing may be added [PY4]. */
+export function requirements({ network, policy, payTo, token }: Offer): Requirements {
+  return {
+    scheme: "exact",
+    network,
+    amount: atomicAmount(commitPrice(policy)),
+    asset: token.address,
+    payTo,
+    maxTimeoutSeconds: TIMING.paymentValid / 1_000,
+    extra: token.extra,
+  };
+}
+
+/** What is paid for, as x402 v2 describes it. */
+export function resourceInfo({ resource, policy }: Offer): { url: string; description: string; mimeType: "application/json" } {
+  return { url: resource, description: DESCRIPTION[policy], mimeType: "application/json" };
+}
+
+/** The content of header `PAYMENT-REQUIRED` [PY4]. */
+export function requiredHeader(offer: Offer, error: string): RequiredHeader {
+  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)] };
+}
+
+/** The body of a 402: SPEC.md's fields, and after them those for readers of bodies [PY4]. */
+export function paymentRequired(offer: Offer, error: string): PaymentRequired {
+  const { scheme: _, network, amount, asset, payTo, maxTimeoutSeconds, extra } = requirements(offer);
+  const resource = resourceInfo(offer);
+  const requirement: PaymentRequirement = {
+    scheme: "exact",
+    price: commitPrice(offer.policy),
+    network,
+    payTo,
+    // SPEC.md: absent on SVM, where the scheme resolves the token; x402 v2 wants it in the header all the same.
+    ...(offer.instance === "evm" && { asset }),
+    amount,
+    maxTimeoutSeconds,
+    extra,
+    maxAmountRequired: amount,
+    resource: resource.url,
+    description: resource.description,
+    mimeType: resource.mimeType,
+  };
+  return { error, accepts: [requirement], x402Version: 2, resource };
+}
+
+/** The URL of an endpoint as its payer sees it: on the operator's host when one is set (a request's own can be forged), else the request's. */
+export function resourceUrl(endpoint: string, requestUrl: string, publicHost: string | null): string {
+  if (publicHost === null) return new URL(endpoint, requestUrl).href;
+  const { hostname } = new URL(`https://${publicHost}`);
+  const local = hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
+  return new URL(endpoint, `${local ? "http" : "https"}://${publicHost}`).href;
+}
+
+/** What a commit endpoint asks for, told to whoever asked at `requestUrl`. On EVM nobody is asked about it, on SVM the facilitator perhaps [PY12]. */
+export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
+  const { instance, network, payment, publicHost } = settings;
+  const token = await tokenOf(settings, policy);
+  return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpointOf(policy), requestUrl, publicHost) };
+}
+
+async function tokenOf(settings: Settings, policy: ResolvedPolicy): Promise<Token> {
+  const { asset } = settings.payment;
+  if (asset !== null) return evmToken(asset);
+  const mint = await mintOf(settings.network, policy);
+  return svmToken(mint, (await feePayers(settings))?.quoted ?? null);
+}
+
+const mints = new Map<string, string>();
+
+/** The mint that the scheme resolves a price in dollars to on a network [PY11]. @throws {SettingsError} for a network that it does not know */
+async function mintOf(network: string, policy: ResolvedPolicy): Promise<string> {
+  let mint = mints.get(network);
+  if (mint === undefined) {
+    // Only here, and only when first asked: it brings a good part of Solana's libraries along, and EVM instances never need it.
+    const { ExactSvmScheme } = await import("@x402/svm/exact/server");
+    try {
+      mint = (await new ExactSvmScheme().parsePrice(commitPrice(policy), caip2(network))).asset;
+    } catch {
+      throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
+    }
+    mints.set(network, mint);
+  }
+  return mint;
+}
+
+/** A network as the library's types want it. */
+function caip2(network: string): `${string}:${string}` {
+  const [namespace = "", reference = ""] = network.split(":");
+  return `${namespace}:${reference}`;
+}

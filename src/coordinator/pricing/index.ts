@@ -1,2 +1,0 @@
-export * from "./policy.ts";
-export * from "./prices.ts";

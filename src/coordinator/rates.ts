@@ -1,0 +1,137 @@
+import { TIMING } from "../protocol/limits.ts";
+
+/** What a rate says: go on, or come again in `retryAfter` ms. */
+export type RateResult = { ok: true } | { ok: false; retryAfter: number };
+
+/** Slices of a period. More are more exact and take more memory. */
+const SLICES = 10;
+
+/**
+ * Counts per key what happened in the last `period` ms: never more than the limit in any stretch of that length, wherever it begins.
+ * Time is cut into slices and the oldest one counts in full, so room comes back up to a tenth of the period late.
+ * Holds at most `mostKeys` keys of 12 numbers each; the one not asked about for longest is forgotten first.
+ */
+export class SlidingWindow {
+  readonly #width: number;
+  readonly #mostKeys: number;
+  /** Per key the number of its newest slice, then the counts of that slice and the ten before, by slice number modulo eleven. */
+  readonly #counts = new Map<string, Float64Array>();
+
+  constructor(period: number, mostKeys: number) {
+    this.#width = period / SLICES;
+    this.#mostKeys = mostKeys;
+  }
+
+  /** How many keys are counted now. */
+  get size(): number {
+    return this.#counts.size;
+  }
+
+  /** Counts one more for `key` at `now` (ms), unless that would be more than `limit`. What is refused is not counted. */
+  take(key: string, limit: number, now: number): RateResult {
+    const counts = this.#countsOf(key);
+    const slice = advance(counts, Math.floor(now / this.#width));
+    let sum = 0;
+    for (let i = 1; i < counts.length; i++) sum += counts[i] ?? 0;
+    if (sum < limit) {
+      counts[place(slice)] = (counts[place(slice)] ?? 0) + 1;
+      return { ok: true };
+    }
+    // The slices leave oldest first; room is there when enough have.
+    let leaving = slice - SLICES;
+    for (; leaving <= slice && sum >= limit; leaving++) sum -= counts[place(leaving)] ?? 0;
+    return { ok: false, retryAfter: (leaving + SLICES) * this.#width - now };
+  }
+
+  #countsOf(key: string): Float64Array {
+    const known = this.#counts.get(key);
+    const counts = known ?? new Float64Array(SLICES + 2);
+    // Put back at the end: a map remembers the order of insertion.
+    if (known !== undefined) this.#counts.delete(key);
+    else if (this.#counts.size >= this.#mostKeys) {
+      const [oldest] = this.#counts.keys();
+      if (oldest !== undefined) this.#counts.delete(oldest);
+    }
+    this.#counts.set(key, counts);
+    return counts;
+  }
+}
+
+/** Where the count of a slice is kept. */
+function place(slice: number): number {
+  return 1 + (slice % (SLICES + 1));
+}
+
+/** Empties the slices that have come since; gives the newest. A clock that went back counts on in the newest slice there was. */
+function advance(counts: Float64Array, slice: number): number {
+  const newest = counts[0] ?? 0;
+  if (slice <= newest) return newest;
+  for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) counts[place(fresh)] = 0;
+  counts[0] = slice;
+  return slice;
+}
+
+/** What one socket has sent lately: a token bucket, and since when it has been sending too much. Times in ms. */
+export type TokenBucket = { tokens: number; filledAt: number; floodSince: number; refusedAt: number; refused: number };
+
+/** What becomes of a frame: it is read, or is one too many (the `nth` of this flood), or the last straw. */
+export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
+
+/** A full bucket. */
+export function fullBucket(burst: number, now: number): TokenBucket {
+  return { tokens: burst, filledAt: now, floodSince: now, refusedAt: Number.NEGATIVE_INFINITY, refused: 0 };
+}
+
+/**
+ * Takes one frame: `burst` at once and `perSecond` in the long run pass [LM2]. A socket that goes on sending too much for
+ * {@link TIMING.flood}, without having kept its rate for {@link TIMING.floodOver} in between, floods. Changes `flow` in place.
+ */
+export function takeToken(flow: TokenBucket, perSecond: number, burst: number, now: number): TakeResult {
+  const at = Math.max(now, flow.filledAt);
+  flow.tokens = Math.min(burst, flow.tokens + ((at - flow.filledAt) * perSecond) / 1_000);
+  flow.filledAt = at;
+  if (flow.tokens >= 1) {
+    flow.tokens--;
+    return { kind: "pass" };
+  }
+  if (at - flow.refusedAt > TIMING.floodOver) {
+    flow.floodSince = at;
+    flow.refused = 0;
+  }
+  flow.refusedAt = at;
+  flow.refused++;
+  return at - flow.floodSince >= TIMING.flood ? { kind: "flood" } : { kind: "excess", nth: flow.refused };
+}
+
+const IPV4 = /^(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/;
+const MAPPED = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i;
+const LONGEST = 64;
+
+/**
+ * What an address is counted under: an IPv4 address itself, of an IPv6 one its /64, since whoever has one address there has them all [LM2].
+ * A port, brackets and a zone are left out. What is no address is a name like any other, cut at 64 characters.
+ */
+export function networkOf(address: string): string {
+  const text = address.trim();
+  const v4 = IPV4.exec(text)?.[1];
+  if (v4 !== undefined) return v4;
+  const bare = (/^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text).replace(/%.*$/, "");
+  const mapped = MAPPED.exec(bare)?.[1];
+  if (mapped !== undefined) return mapped;
+  return v6Network(bare) ?? text.slice(0, LONGEST);
+}
+
+/** The first four of the eight groups, without leading zeros; null when it is no IPv6 address. */
+function v6Network(text: string): string | null {
+  const halves = text.toLowerCase().split("::");
+  if (halves.length > 2 || !text.includes(":")) return null;
+  const [head = [], tail = []] = halves.map((half) => (half === "" ? [] : half.split(":")));
+  const groups = halves.length === 2 ? [...head, ...Array.from({ length: Math.max(0, 8 - head.length - tail.length) }, () => "0"), ...tail] : head;
+  const written = groups.every((group, at) => /^[0-9a-f]{1,4}$/.test(group) || (at === groups.length - 1 && IPV4.test(group)));
+  // An IPv4 address in the last place stands for two groups.
+  if (!written || (groups.length !== 8 && !groups.at(-1)?.includes("."))) return null;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ""))
+    .join(":")}::/64`;
+}

@@ -1,0 +1,78 @@
+import { type Health, type Quote, QuoteQuery } from "../../protocol/rest.ts";
+import { isoTime } from "../../protocol/text.ts";
+import type { AppContext } from "../http/context.ts";
+import { askHub } from "../http/hub-client.ts";
+import { TUNING } from "../../protocol/limits.ts";
+import type { ModelList } from "../../protocol/models.ts";
+import type { Env } from "../config.ts";
+import { describeIssues } from "../../protocol/issues.ts";
+import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
+import { refuseWith } from "../http/errors.ts";
+import { DOCS_HTML, OPENAPI_JSON } from "../openapi/generated.ts";
+
+/** `GET /v1/health` [SPEC]. */
+export async function health(c: AppContext): Promise<Response> {
+  const body: Health = {
+    status: "ok",
+    workers_online: await askHub(c.env, (hub) => hub.workersOnline()),
+    network: c.var.settings.network,
+    timestamp: isoTime(Date.now()),
+  };
+  return c.json(body);
+}
+
+/** The last answer of the hub, of each instance that this isolate serves. */
+const known = new WeakMap<Env, { list: ModelList; at: number }>();
+
+/**
+ * `GET /v1/models`: the models of the connected workers [JB10].
+ *
+ * Clients ask for it often (a chat program at each start, a standby worker every few seconds), and the hub is one for all of them: each isolate
+ * asks it once a second at most.
+ */
+export async function models(c: AppContext): Promise<Response> {
+  const now = Date.now();
+  const last = known.get(c.env);
+  // A clock that was put back makes an answer of the future.
+  if (last !== undefined && now >= last.at && now < last.at + TUNING.modelsFresh) return c.json(last.list);
+  const list = await askHub(c.env, (hub) => hub.models());
+  known.set(c.env, { list, at: now });
+  return c.json(list);
+}
+
+/** `GET /v1/quote` [SPEC, API3]. */
+export function quote(c: AppContext): Response {
+  const given = { job_type: c.req.query("job_type"), policy: c.req.query("policy") };
+  const query = QuoteQuery.safeParse(given);
+  if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
+  const policy = resolvePolicy(query.data.policy, query.data.job_type);
+  const body: Quote = {
+    price: quotePrice(policy, query.data.job_type),
+    endpoint: endpointOf(policy),
+    policy_resolved: policy,
+    network: c.var.settings.network,
+    expires_at: null,
+  };
+  return c.json(body);
+}
+
+/** A deploy may change them; a reader may look again in five minutes. */
+const CACHE = "public, max-age=300";
+
+/** `GET /openapi.json`: the description of this API, as it was generated and checked in [API8]. */
+export function openApiDocument(c: AppContext): Response {
+  c.header("Content-Type", "application/json");
+  c.header("Cache-Control", CACHE);
+  return c.body(OPENAPI_JSON);
+}
+
+/** `GET /docs`: the same for people; but for its icon the page asks nobody for anything [API8]. */
+export function docsPage(c: AppContext): Response {
+  c.header("Content-Type", "text/html; charset=utf-8");
+  c.header("Cache-Control", CACHE);
+  c.header(
+    "Content-Security-Policy",
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  );
+  return c.body(DOCS_HTML);
+}

@@ -1,0 +1,37 @@
+import { askRpc, type RpcResult } from "../chain/json-rpc.ts";
+import type { StakeSource, TierResult } from "./source.ts";
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
+
+/** First four bytes of keccak-256 of `stakeOf(bytes32)`. */
+const STAKE_OF = "0x07177c9c";
+
+/** A `uint256` as the ABI returns it: one word. A contract that is not there returns none. */
+const WORD = /^0x[0-9a-fA-F]{64}$/;
+
+/** What `STAKE_SOURCE=evm` needs to know. */
+export type EvmStake = { rpcUrl: string; contract: string; decimals: number; deadline?: number };
+
+/** `STAKE_SOURCE=evm`: the view `stakeOf(bytes32 pubkey) → uint256` of a staking contract, at the latest block [ST1]. */
+export class EvmSource implements StakeSource {
+  /** What public RPCs take in one batch. */
+  readonly keysPerRead = 100;
+  readonly #stake: EvmStake;
+
+  constructor(stake: EvmStake) {
+    this.#stake = stake;
+  }
+
+  async read(keys: readonly string[]): Promise<TierResult[]> {
+    const { rpcUrl: url, contract: to, deadline } = this.#stake;
+    const calls = keys.map((key) => ({ method: "eth_call", params: [{ to, data: STAKE_OF + key }, "latest"] }));
+    const answers = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, calls);
+    return answers.map((answer) => this.#read(answer));
+  }
+
+  #read(answer: RpcResult): TierResult {
+    if (!answer.ok) return answer;
+    if (answer.result === "0x") return { ok: false, reason: "no_contract" };
+    if (typeof answer.result !== "string" || !WORD.test(answer.result)) return { ok: false, reason: "nonsense" };
+    return { ok: true, tier: tierOfAtoms(BigInt(answer.result), this.#stake.decimals) };
+  }
+}

@@ -1,0 +1,85 @@
+import * as z from "zod";
+import { toBase58 } from "../chain/addresses.ts";
+import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
+import type { StakeSource, TierResult } from "./source.ts";
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
+
+/** The SPL Token program and Token-2022. */
+const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;
+
+const MAX_U64 = 2n ** 64n - 1n;
+
+const TokenAccounts = z.object({
+  value: z.array(
+    z.object({
+      account: z.object({
+        owner: z.enum(TOKEN_PROGRAMS),
+        data: z.object({
+          parsed: z.object({
+            info: z.object({
+              mint: z.string(),
+              owner: z.string(),
+              tokenAmount: z.object({
+                amount: z
+                  .string()
+                  .regex(/^\d{1,20}$/)
+                  .transform(BigInt)
+                  .refine((amount) => amount <= MAX_U64),
+                decimals: z.int().min(0).max(255),
+              }),
+            }),
+          }),
+        }),
+      }),
+    }),
+  ),
+});
+
+/** What `STAKE_SOURCE=svm` needs to know. */
+export type SvmStake = { rpcUrl: string; mint: string; deadline?: number };
+
+/** `STAKE_SOURCE=svm`: what the worker's key, as a Solana address, holds of a mint in all its token accounts, finalized [ST1]. */
+export class SvmSource implements StakeSource {
+  /** Solana's RPCs count, or refuse, every call of a batch. */
+  readonly keysPerRead = 1;
+  readonly #stake: SvmStake;
+
+  constructor(stake: SvmStake) {
+    this.#stake = stake;
+  }
+
+  async read(keys: readonly string[]): Promise<TierResult[]> {
+    return Promise.all(keys.map((key) => this.#read(key)));
+  }
+
+  async #read(key: string): Promise<TierResult> {
+    const { mint } = this.#stake;
+    const address = toBase58(Buffer.from(key, "hex"));
+    // A mint belongs to one token program, and the node looks up which.
+    const params = [address, { mint }, { encoding: "jsonParsed", commitment: "finalized" }];
+    const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });
+    if (!answer.ok) return answer;
+    const accounts = TokenAccounts.safeParse(answer.result);
+    if (!accounts.success) return { ok: false, reason: "nonsense" };
+    const infos = accounts.data.value.map(({ account }) => account.data.parsed.info);
+    const decimals = infos[0]?.tokenAmount.decimals ?? 0;
+    let atoms = 0n;
+    for (const info of infos) {
+      if (info.mint !== mint || info.owner !== address || info.tokenAmount.decimals !== decimals) return { ok: false, reason: "nonsense" };
+      atoms += info.tokenAmount.amount;
+    }
+    return { ok: true, tier: tierOfAtoms(atoms, decimals) };
+  }
+
+  async #ask(call: RpcCall): Promise<RpcResult> {
+    const { rpcUrl: url, deadline } = this.#stake;
+    try {
+      const [answer] = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, [call]);
+      return answer ?? { ok: false, reason: "nonsense" };
+    } catch (error) {
+      // Anyone can open token accounts in any key's name: that many say something about this key, and nothing about the node.
+      if (error instanceof RpcFailure && error.reason === "too_large") return { ok: false, reason: error.reason };
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import * as z from "zod";
+import { JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
+
+export const ErrorBody = z
+  .object({ error: z.string(), request_id: z.string().optional().meta({ description: "On 5xx only; the same as the x-request-id header." }) })
+  .meta({ id: "Error" });
+/** Body of every error [API1]. */
+export type ErrorBody = z.infer<typeof ErrorBody>;
+
+export const NoTrustedWorker = z.object({ error: z.literal("no_trusted_worker"), job_id: z.uuid() }).meta({ id: "NoTrustedWorker" });
+/** Body of a 422: the refused job is stored as failed and can be polled [JB8]. */
+export type NoTrustedWorker = z.infer<typeof NoTrustedWorker>;
+
+/** Expected refusals and the HTTP status each is answered with [API1]. */
+export const REFUSALS = {
+  user_token_required: 401,
+  not_found: 404,
+  "Job not found": 404,
+  method_not_allowed: 405,
+  idempotency_key_reused: 409,
+  payload_too_large: 413,
+  rate_limited: 429,
+  queue_full: 503,
+  overloaded: 503,
+  facilitator_unavailable: 503,
+  too_many_held_payments: 503,
+} as const;
+/** An `error` text that stands for exactly one status. */
+export type Refusal = keyof typeof REFUSALS;
+
+export const Health = z
+  .object({
+    status: z.literal("ok"),
+    workers_online: z.int().min(0).meta({ description: "Registered workers with a live socket." }),
+    network: z.string(),
+    timestamp: z.iso.datetime(),
+  })
+  .meta({ id: "Health" });
+/** Body of `GET /v1/health` [SPEC]. */
+export type Health = z.infer<typeof Health>;
+
+/** Query of `GET /v1/quote`: an absent or empty `policy` is `AUTO` [API3]. */
+export const QuoteQuery = z.object({
+  job_type: JobType,
+  policy: z.preprocess((value) => (value === undefined || value === "" ? "AUTO" : value), Policy),
+});
+export type QuoteQuery = z.infer<typeof QuoteQuery>;
+
+export const Quote = z
+  .object({
+    price: z
+      .string()
+      .regex(/^\$\d+\.\d{3}$/)
+      .meta({ examples: ["$0.010"] }),
+    endpoint: z.enum(["/v1/jobs/commit/fast", "/v1/jobs/commit/cheap"]),
+    policy_resolved: ResolvedPolicy,
+    network: z.string(),
+    expires_at: z.null().meta({ description: "Reserved for dynamic pricing; always null." }),
+  })
+  .meta({ id: "Quote" });
+/** What a job will cost and where to commit it [SPEC]. */
+export type Quote = z.infer<typeof Quote>;
+
+export const PairingCreate = z.object({ user_id: UserId }).meta({ id: "PairingCreate" });
+/** Body of `POST /v1/trust/create`. */
+export type PairingCreate = z.infer<typeof PairingCreate>;
+
+export const PairingCode = z.object({ pairing_code: z.string().regex(/^[0-9A-F]{6}$/), expires_at: z.iso.datetime() }).meta({ id: "PairingCode" });
+/** A fresh pairing code, valid for one hour, usable once [SPEC]. */
+export type PairingCode = z.infer<typeof PairingCode>;
+
+export const PairingClaim = z
+  .object({
+    pairing_code: z.string(),
+    provider_pubkey: z
+      .string()
+      .regex(/^[0-9a-fA-F]{64}$/, "must be 64 hex characters")
+      .transform((key) => key.toLowerCase()),
+    signature: z
+      .string()
+      .nullish()
+      .meta({ description: "Optional proof of the key: base64 ed25519 over `compute-router/pair/v1`, network, code and key, one a line." }),
+  })
+  .meta({ id: "PairingClaim" });
+/** Body of `POST /v1/trust/claim` [TR4]. */
+export type PairingClaim = z.infer<typeof PairingClaim>;
+
+export const Paired = z.object({ user_id: z.string(), paired_at: z.iso.datetime() }).meta({ id: "Paired" });
+/** Answer to a claim that won. */
+export type Paired = z.infer<typeof Paired>;
+
+export const TrustList = z.object({ providers: z.array(z.object({ provider_pubkey: z.string(), paired_at: z.iso.datetime() })) }).meta({ id: "TrustList" });
+/** The workers that a user has paired with, newest first. */
+export type TrustList = z.infer<typeof TrustList>;
+
+/** Why a code cannot be claimed, in the order of checking [API4]. */
+export type ClaimRefusal = "invalid_code" | "already_claimed" | "expired";
+
+/** One way to pay, as the 402 body lists it: SPEC.md's fields first, the x402 fields for readers of bodies after them [PY4]. */
+export const PaymentRequirement = z
+  .object({
+    scheme: z.literal("exact"),
+    price: z.string(),
+    network: z.string(),
+    payTo: z.string(),
+    asset: z.string().optional().meta({ description: "Token contract; on the EVM instance only." }),
+    amount: z.string().meta({ description: "Atomic units of the token." }),
+    maxTimeoutSeconds: z.int(),
+    extra: z.record(z.string(), z.unknown()),
+    maxAmountRequired: z.string(),
+    resource: z.string(),
+    description: z.string(),
+    mimeType: z.literal("application/json"),
+  })
+  .meta({ id: "PaymentRequirement" });
+export type PaymentRequirement = z.infer<typeof PaymentRequirement>;
+
+export const PaymentRequired = z
+  .object({
+    error: z.string(),
+    accepts: z.array(PaymentRequirement),
+    x402Version: z.literal(2),
+    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
+  })
+  .meta({ id: "PaymentRequired" });
+/** Body of every 402 [PY4]. */
+export type PaymentRequired = z.infer<typeof PaymentRequired>;

@@ -1,0 +1,151 @@
+import { inWords, isJsonObject } from "../protocol/text.ts";
+import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
+import { type ComputeRouterError, FallbackError, InvalidOptionError, RouterConnectionError, UnavailableError } from "./errors.ts";
+import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
+import type { JobInput, LlmJob } from "./job-input.ts";
+import { untilAborted, within } from "./retry.ts";
+import type { RunPlan } from "./run-options.ts";
+import { fallbackResult, type FallbackResult } from "./result.ts";
+import { type BodyResult, readBody } from "./connection.ts";
+
+/** A hosted third party that can do some jobs when the router cannot be reached. It sees the job in clear. */
+export type FallbackProvider = {
+  /** Shows as `source: "fallback:<name>"`. */
+  name: string;
+  /** Whether this provider can do the job. */
+  supports: (job: JobInput) => boolean;
+  /** The output: a text for LLM_INFER, the task's object for TASK. Must stop when the signal aborts. */
+  run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
+};
+
+/** Checks a list of providers. Throws InvalidOptionError. */
+export function checkProviders(providers: readonly FallbackProvider[]): readonly FallbackProvider[] {
+  if (!Array.isArray(providers)) throw wrong("fallback", "must be an array of providers", providers);
+  providers.forEach((provider: unknown, at) => {
+    const fits = isJsonObject(provider) && typeof provider.name === "string" && typeof provider.supports === "function" && typeof provider.run === "function";
+    if (!fits) throw new InvalidOptionError(`fallback[${at}]`, "must have name, supports and run");
+  });
+  return providers;
+}
+
+/**
+ * Whether a run that ended with `error` may be given to a fallback provider. Only if the router could not be reached or failed (5xx), after
+ * the retries; never a PRIVATE job, which only paired workers may see; never if the result must be verified, which a provider's cannot be;
+ * never if the commit may count all the same (`mayCount`): a payment was sent, or a try ended without an answer that rules a job out.
+ * It certainly does not count if none was tried yet, every try failed to connect, or the router itself said that it kept nothing.
+ */
+export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPlan, mayCount: boolean): error is ComputeRouterError {
+  const outage = error instanceof RouterConnectionError || error instanceof UnavailableError;
+  return outage && !mayCount && privacy !== "PRIVATE" && !requireVerified;
+}
+
+/**
+ * Asks the providers in order, each for at most the run's timeout. If none delivers, throws a FallbackError that says why each failed, with
+ * `outage` as its cause; `outage` itself if none supports the job.
+ */
+export async function fallBack(providers: readonly FallbackProvider[], job: JobInput, plan: RunPlan, outage: ComputeRouterError): Promise<FallbackResult> {
+  const failures: { name: string; error: unknown }[] = [];
+  const outer = untilAborted(plan.signal);
+  for (const provider of providers) {
+    const expired = (): Error => new FallbackError(`${provider.name} gave no answer within ${plan.timeout} ms`, { reason: "timeout" });
+    try {
+      if (!provider.supports(job)) continue;
+      const output: unknown = await within(plan.timeout, outer, expired, async ({ signal }) => provider.run(job, signal));
+      if (typeof output === "string" || isJsonObject(output)) return fallbackResult(provider.name, output);
+      const error = new FallbackError(`${provider.name} gave an output that is neither text nor an object`);
+      failures.push({ name: provider.name, error });
+    } catch (error) {
+      outer.signal.throwIfAborted();
+      failures.push({ name: provider.name, error });
+    }
+  }
+  if (failures.length === 0) throw outage;
+  const told = failures.map(({ name, error }) => describeFailure(name, error)).join("; ");
+  const error = new FallbackError(`${outage.message}; the fallback failed too: ${told}`, { cause: outage });
+  error.fallbackErrors = failures.map((failure) => failure.error);
+  throw error;
+}
+
+/** Which provider failed and why, in one line. Our own errors name it already. */
+function describeFailure(name: string, error: unknown): string {
+  if (!(error instanceof Error)) return `${name} threw ${inWords(error)}`;
+  const [code] = errorCodes(error.cause);
+  const why = `${oneLine(error.message) || error.name}${code === undefined || error instanceof FallbackError ? "" : ` (${code})`}`;
+  return why.startsWith(name) ? why : `${name}: ${why}`;
+}
+
+/** Where and what to ask. */
+export type OpenAiCompatibleOptions = {
+  /** With its version path, as `https://api.openai.com/v1`. */
+  baseUrl: string;
+  /** Sent as a bearer token. */
+  apiKey?: string;
+  model: string;
+  /** Default: the host of `baseUrl`. */
+  name?: string;
+  /** Stands in for the global `fetch`. */
+  fetch?: typeof fetch;
+};
+
+const NAMES = optionNames<OpenAiCompatibleOptions>({ baseUrl: 0, apiKey: 0, model: 0, name: 0, fetch: 0 });
+
+/** A fallback for LLM_INFER jobs: any server that speaks `POST /chat/completions`. Throws InvalidOptionError. */
+export function openaiCompatible(options: OpenAiCompatibleOptions): FallbackProvider {
+  checkNames("options of openaiCompatible", options, NAMES);
+  const baseUrl = checkBaseUrl("baseUrl", options.baseUrl);
+  checkHeaderText("apiKey", options.apiKey, 4_096);
+  checkFunction("fetch", options.fetch);
+  if (typeof options.model !== "string" || options.model === "") throw wrong("model", "must be a non-empty string", options.model);
+  if (options.name !== undefined && typeof options.name !== "string") throw wrong("name", "must be a string", options.name);
+  const name = options.name ?? new URL(baseUrl).host;
+  return {
+    name,
+    supports: (job) => job.job_type === "LLM_INFER",
+    run: async (job, signal) => {
+      if (job.job_type !== "LLM_INFER") throw new FallbackError(`${name} does LLM_INFER only`);
+      const { response, reading } = await ask({ ...options, baseUrl }, job, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        const { message, reason } = describeBreak(new URL(baseUrl).host, cause);
+        throw new FallbackError(`${name}: ${message}`, { reason, cause });
+      });
+      if (!response.ok) {
+        const why = reading.ok ? complaintOf(reading.value, options.apiKey) : "";
+        throw new FallbackError(`${name} answered ${response.status}${why && `: ${why}`}`, { status: response.status });
+      }
+      const text = reading.ok ? contentOf(reading.value) : undefined;
+      if (text === undefined) throw new FallbackError(`${name} answered without a text`, { status: response.status });
+      return text;
+    },
+  };
+}
+
+async function ask(
+  { baseUrl, apiKey, model, fetch: send = globalThis.fetch }: OpenAiCompatibleOptions,
+  { prompt, max_tokens }: LlmJob,
+  signal: AbortSignal,
+): Promise<{ response: Response; reading: BodyResult }> {
+  const response = await send(`${baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json", ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: prompt }], ...(max_tokens !== undefined && { max_tokens }), stream: false }),
+    // A redirect would carry the key to a host nobody chose; it reads as an answer that is not ok.
+    redirect: "manual",
+    signal,
+  });
+  return { response, reading: await readBody(response) };
+}
+
+/** The text of a chat completion; undefined if there is none. */
+function contentOf(answer: unknown): string | undefined {
+  const choice: unknown = isJsonObject(answer) && Array.isArray(answer.choices) ? answer.choices[0] : undefined;
+  const content = isJsonObject(choice) && isJsonObject(choice.message) ? choice.message.content : undefined;
+  return typeof content === "string" && content.trim() !== "" ? content : undefined;
+}
+
+/** What the provider says is wrong, without the key, which some repeat; empty if it says nothing. */
+function complaintOf(answer: unknown, apiKey: string | undefined): string {
+  const error: unknown = isJsonObject(answer) ? answer.error : undefined;
+  const message: unknown = isJsonObject(error) ? error.message : error;
+  if (typeof message !== "string") return "";
+  return oneLine(apiKey === undefined ? message : message.replaceAll(apiKey, "(the key)"), 200);
+}

@@ -1,0 +1,175 @@
+import type { Job, Receipt } from "../protocol/job.ts";
+import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
+import { isJsonObject } from "../protocol/text.ts";
+import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
+
+/** A result of the router. */
+export type RouterResult<T = JobOutput> = {
+  source: "router";
+  /** The text of an LLM job, the object of a task. */
+  output: T;
+  /** `result` of the job as REST returned it: what the receipt is about. */
+  result: Job["result"];
+  receipt: Receipt | null;
+  /** Whether the client itself checked the receipt against job and result, and it holds. */
+  verified: boolean;
+  /** Why not, if not. */
+  verification: Verification;
+  /** US dollars as `$0.010`: what was paid if a payment was made, otherwise the quote. Null from `waitFor`, which made no quote. */
+  price: string | null;
+  jobId: string;
+  status: "completed";
+};
+
+/** A result of a fallback provider: nobody signed it, and the router has no job of it. */
+export type FallbackResult<T = JobOutput> = {
+  source: `fallback:${string}`;
+  output: T;
+  result: Job["result"];
+  receipt: null;
+  verified: false;
+  verification: { ok: false; reason: "fallback" };
+  price: null;
+  jobId: null;
+  status: "completed";
+};
+
+/** What `run` resolves to. */
+export type RunResult<T = JobOutput> = RouterResult<T> | FallbackResult<T>;
+
+/** The result of a job that has ended. Throws JobFailedError for a failed one, ReceiptError if `requireVerified` is not met. */
+export function routerResult(job: Job, price: string | null, requireVerified: boolean): RouterResult {
+  if (job.status === "failed") throw failureOf(job);
+  const verification = verifyJob(job);
+  if (requireVerified && !verification.ok) throw new ReceiptError(job.id, verification.reason);
+  return {
+    source: "router",
+    output: outputOf(job.result),
+    result: job.result,
+    receipt: job.receipt,
+    verified: verification.ok,
+    verification,
+    price,
+    jobId: job.id,
+    status: "completed",
+  };
+}
+
+/** A provider's output in the form of a result; a text is wrapped as the router does [JB7]. */
+export function fallbackResult(name: string, output: string | Record<string, unknown>): FallbackResult {
+  return {
+    source: `fallback:${name}`,
+    output,
+    result: typeof output === "string" ? { output } : output,
+    receipt: null,
+    verified: false,
+    verification: { ok: false, reason: "fallback" },
+    price: null,
+    jobId: null,
+    status: "completed",
+  };
+}
+
+/** The error that a failed job stands for [JB5]. */
+function failureOf({ id, result }: Job): JobFailedError {
+  const cause = typeof result?.error === "string" ? result.error : "unknown";
+  switch (cause) {
+    case "no_eligible_worker":
+      return new NoEligibleWorkerError(id);
+    case "no_trusted_worker":
+      return new NoTrustedWorkerError(id);
+    default: {
+      const error = new JobFailedError(id, cause);
+      if (typeof result?.message === "string") error.workerMessage = result.message;
+      return error;
+    }
+  }
+}
+
+/** What a job gave: the text of an LLM, or the object of a task. Null only for a finished job whose result is past its retention. */
+export type JobOutput = string | Record<string, unknown> | null;
+
+/** Output of `summarize`. */
+export type Summary = { summary: string; word_count: number };
+/** Output of `classify`; `confidence` from 0 to 1. */
+export type Classification = { sentiment: string; confidence: number };
+/** Output of `extractJson`. */
+export type Extraction = { extracted: unknown[]; count: number };
+
+/**
+ * The output in a job's `result`: the string `output` if there is one, otherwise the object itself [JB7]. Some workers call an LLM's text `text`;
+ * it is read where there is no `output` and the object is not that of a task, which may have any other members [RC6].
+ */
+function outputOf(result: Job["result"]): JobOutput {
+  if (typeof result?.output === "string") return result.output;
+  const isTask = isSummary(result) || isClassification(result) || isExtraction(result);
+  return typeof result?.text === "string" && (result.output ?? null) === null && !isTask ? result.text : result;
+}
+
+/** The same result with its output known to be of one shape, of which `expected` tells. Throws UnexpectedOutputError. */
+export function withOutput<T extends JobOutput>(run: RunResult, is: (output: unknown) => output is T, expected: string): RunResult<T> {
+  const { output } = run;
+  if (is(output)) return { ...run, output };
+  throw new UnexpectedOutputError(expected, run);
+}
+
+/** Whether an output is text. */
+export function isText(output: unknown): output is string {
+  return typeof output === "string";
+}
+
+/** Whether an output is that of `summarize`. */
+export function isSummary(output: unknown): output is Summary {
+  return isJsonObject(output) && typeof output.summary === "string" && typeof output.word_count === "number";
+}
+
+/** Whether an output is that of `classify`. */
+export function isClassification(output: unknown): output is Classification {
+  return isJsonObject(output) && typeof output.sentiment === "string" && typeof output.confidence === "number";
+}
+
+/** Whether an output is that of `extract_json`. */
+export function isExtraction(output: unknown): output is Extraction {
+  return isJsonObject(output) && Array.isArray(output.extracted) && typeof output.count === "number";
+}
+
+/**
+ * What the client's own check of a result found. `no_receipt`: the router sent none; `no_result`: it is past its retention; `job_mismatch`:
+ * the receipt is of another job; `fallback`: the result is not the router's; the others are verifyReceipt's.
+ */
+export type Verification =
+  | { ok: true }
+  | { ok: false; reason: "no_receipt" | "no_result" | "job_mismatch" | "fallback" | Extract<ReceiptCheck, { ok: false }>["reason"] };
+
+/** Checks the receipt of a completed job: that it is this job's, and that its worker signed this result [RC1, RC2, RC4]. */
+function verifyJob({ id, result, receipt }: Job): Verification {
+  if (receipt === null) return { ok: false, reason: "no_receipt" };
+  if (result === null) return { ok: false, reason: "no_result" };
+  // A router could answer with the genuine receipt and result of another job.
+  if (receipt.job_id !== id) return { ok: false, reason: "job_mismatch" };
+  return verifyReceipt(receipt, result);
+}
+
+/** Decimals of USDC, the token of both instances; a token with more would only make the check stricter. */
+const TOKEN_DECIMALS = 6;
+
+/** Reads `$0.010`, `0.01` or a number of US dollars as millionths of a dollar; null for anything else. */
+export function parsePrice(price: unknown): bigint | null {
+  const text = typeof price === "number" ? price.toFixed(TOKEN_DECIMALS) : price;
+  if (typeof text !== "string") return null;
+  const match = /^\$?(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);
+  return match === null ? null : BigInt(`${match[1]}${(match[2] ?? "").padEnd(TOKEN_DECIMALS, "0")}`);
+}
+
+/** Whether `price` can be read and is at most `max` US dollars. */
+export function isWithin(price: unknown, max: number): boolean {
+  const asked = parsePrice(price);
+  const limit = parsePrice(max);
+  return asked !== null && limit !== null && asked <= limit;
+}
+
+/** Whether an amount in atomic units of the token can be read and is at most `max` US dollars. */
+export function isAmountWithin(amount: unknown, max: number): boolean {
+  const limit = parsePrice(max);
+  return typeof amount === "string" && /^\d{1,78}$/.test(amount) && limit !== null && BigInt(amount) <= limit;
+}

@@ -1,0 +1,49 @@
+import { sentencesOf } from "./words.ts";
+import { foreignValence, languageOf } from "./sentiment/languages.ts";
+import { valenceOfSentence } from "./sentiment/sentence.ts";
+
+/** Output of `classify`. `confidence` is 0..1 with at most four decimals. */
+export type Classification = { sentiment: "positive" | "negative" | "neutral"; confidence: number };
+
+// Below this, feeling is not distinguishable from wording.
+const THRESHOLD = 0.7;
+// A line without sentences is read in pieces.
+const PIECE_WORDS = 60;
+// Up to this many sentences, feelings add up; a longer text is as warm as its sentences are on average.
+const SHORT_TEXT = 4;
+
+/** Sentiment of `input`: valences of words and phrases, sentence by sentence. English; German, French and Spanish in a small way. */
+export function classify(input: string): Classification {
+  const language = languageOf(input);
+  let sum = 0;
+  let pieces = 0;
+  for (const piece of piecesOf(input)) {
+    sum += language === undefined ? valenceOfSentence(piece) : foreignValence(piece, language);
+    pieces++;
+  }
+  if (pieces === 0) return { sentiment: "neutral", confidence: 0 };
+  const score = sum / (pieces <= SHORT_TEXT ? Math.sqrt(pieces) : pieces / Math.sqrt(SHORT_TEXT));
+  const strength = Math.abs(score);
+  if (strength >= THRESHOLD) return { sentiment: score > 0 ? "positive" : "negative", confidence: round(0.5 + (0.5 * strength) / (strength + 2)) };
+  // Plain words may still tell a bad story ("there was a hair in my soup"), so silence proves little.
+  return { sentiment: "neutral", confidence: round((0.7 - 0.25 * (strength / THRESHOLD)) * (0.3 + 0.7 * latinShare(input))) };
+}
+
+function round(share: number): number {
+  return Math.round(share * 10_000) / 10_000;
+}
+
+function* piecesOf(input: string): Generator<string> {
+  for (const line of input.split(/[\n\r\u2028\u2029]+/)) {
+    for (const sentence of sentencesOf(line)) {
+      const words = sentence.split(/\s+/);
+      for (let i = 0; i < words.length; i += PIECE_WORDS) yield words.slice(i, i + PIECE_WORDS).join(" ");
+    }
+  }
+}
+
+/** Share of the letters of `text` that are Latin: what is written otherwise was not read. */
+function latinShare(text: string): number {
+  const letters = text.match(/\p{L}/gu)?.length ?? 0;
+  return letters === 0 ? 0 : (text.match(/[a-z\u00c0-\u024f]/gi)?.length ?? 0) / letters;
+}

@@ -1,0 +1,312 @@
+import { type ExtractedRecord, setMember } from "./record.ts";
+
+/** What a text in brackets says if it was meant as data, or undefined if it reads as prose, code or mathematics. */
+export function parseLeniently(text: string): unknown {
+  const value = new LenientParser(text).whole();
+  return value === NONE ? undefined : value;
+}
+
+// No value; `undefined` would be mistaken for one.
+const NONE = Symbol("none");
+
+// Brackets deeper than any output shows are blanked by the caller; calls and tuples count here too.
+const DEPTH = 64;
+const KEY_LENGTH = 120;
+
+const CLOSING: ReadonlyMap<string, string> = new Map([
+  ['"', '"'],
+  ["'", "'"],
+  ["`", "`"],
+  ["“", "”"],
+  ["‘", "’"],
+  ["«", "»"],
+]);
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ["n", "\n"],
+  ["t", "\t"],
+  ["r", "\r"],
+  ["b", "\b"],
+  ["f", "\f"],
+  ["\n", ""],
+]);
+const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
+  ["true", true],
+  ["True", true],
+  ["TRUE", true],
+  ["false", false],
+  ["False", false],
+  ["FALSE", false],
+  ...["null", "None", "nil", "NULL", "Null", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf"].map((name): [string, null] => [name, null]),
+]);
+
+// Comments are bounded: a quote looks past them, and there may be a quote before each.
+const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
+const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
+const KEY_AHEAD = /\s*(?:["'“‘]|[\p{L}\p{N}_$@-]{1,64}\s*[:=])/uy;
+const VALUE_AHEAD = /\s*(?:["'“‘{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
+const CALL = /(?:new\s+)?[\p{L}_$][\p{L}\p{N}_$.]{0,60}\(/uy;
+const BARE_VALUE = /[^,;{}[\]()"“\n]{1,2000}/uy;
+// A comment behind a bare value; `http://` is none.
+const COMMENT_BEHIND = /\s(?:\/\/|#|\/\*)[^]*$/u;
+// What a value without quotes may look like: a name, a date, a version, a path, a few plain words.
+const PLAIN = /^[\p{L}\p{N}_$@./:+%~&?=-]+(?: [\p{L}\p{N}_$@./:+%&'’-]+){0,7}$/u;
+
+/**
+ * Recursive descent over everything that people and models call JSON: JSON5, Python and JavaScript literals, comments,
+ * missing or doubled commas and closers, quotes within strings, texts cut off in the middle. Every character is read a
+ * bounded number of times.
+ */
+class LenientParser {
+  private at = 0;
+  private quoted = 0;
+  private semicolons = 0;
+
+  private readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  whole(): unknown {
+    const value = this.value(0, false);
+    // `{ color: red; }` is a style sheet, `{ id: number; }` a type.
+    return value === NONE || (this.semicolons > 0 && this.quoted === 0) ? NONE : value;
+  }
+
+  private value(depth: number, inObject: boolean): unknown {
+    this.skip(BLANK);
+    const char = this.text[this.at];
+    if (char === undefined) return null;
+    if (depth > DEPTH) return NONE;
+    if (char === "{") return this.object(depth);
+    if (char === "[" || char === "(") return this.array(depth, char === "[" ? "]" : ")");
+    if (CLOSING.has(char)) return this.strings(inObject);
+    const call = this.match(CALL);
+    if (call !== undefined) return this.call(depth);
+    return this.bare();
+  }
+
+  private object(depth: number): unknown {
+    const record: ExtractedRecord = {};
+    let pairs = 0;
+    this.at++;
+    for (;;) {
+      this.separators();
+      const char = this.text[this.at];
+      if (char === undefined) break;
+      if (char === "}") {
+        this.at++;
+        break;
+      }
+      // The closer of something around: this one was forgotten.
+      if (char === "]" || char === ")") break;
+      const key = this.key();
+      this.skip(BLANK);
+      // Cut off in a name or behind it: what was complete counts.
+      if (this.at >= this.text.length) break;
+      if (key === undefined || !this.assignment()) return NONE;
+      const value = this.value(depth + 1, true);
+      if (value === NONE) return NONE;
+      setMember(record, key, value);
+      pairs++;
+    }
+    return pairs > 0 || this.text.slice(0, 2) === "{}" || depth > 0 ? record : NONE;
+  }
+
+  private array(depth: number, closer: string): unknown {
+    const items: unknown[] = [];
+    this.at++;
+    for (;;) {
+      this.separators();
+      const char = this.text[this.at];
+      if (char === undefined) return items;
+      if (char === closer) {
+        this.at++;
+        return items;
+      }
+      if (char === "}" || char === "]" || char === ")") return items;
+      const item = this.value(depth + 1, false);
+      if (item === NONE) return NONE;
+      items.push(item);
+    }
+  }
+
+  /** `ObjectId("5f")`, `new Date("…")`, `Decimal('1.2')`: what is inside. */
+  private call(depth: number): unknown {
+    this.at--;
+    const inside = this.array(depth + 1, ")");
+    if (!Array.isArray(inside)) return NONE;
+    return inside.length === 1 ? inside[0] : inside;
+  }
+
+  private key(): string | undefined {
+    if (CLOSING.has(this.text[this.at] ?? "")) {
+      const key = this.string(":", true);
+      return key === undefined || key.length > KEY_LENGTH ? key?.slice(0, KEY_LENGTH) : key;
+    }
+    return this.match(BARE_KEY);
+  }
+
+  private assignment(): boolean {
+    if (this.text.startsWith("=>", this.at)) this.at += 2;
+    else if (":=：".includes(this.text[this.at] ?? " ")) this.at++;
+    else return false;
+    return true;
+  }
+
+  private separators(): void {
+    for (;;) {
+      this.skip(BLANK);
+      const char = this.text[this.at];
+      if (char === ";") this.semicolons++;
+      else if (char !== "," && char !== "，") return;
+      this.at++;
+    }
+  }
+
+  /** One string, or several joined by `+`. */
+  private strings(inObject: boolean): unknown {
+    let text = this.string(inObject ? "key" : "value", false) ?? "";
+    for (;;) {
+      const end = this.at;
+      this.skip(BLANK);
+      if (this.text[this.at] === "+") {
+        this.at++;
+        this.skip(BLANK);
+        if (CLOSING.has(this.text[this.at] ?? "")) {
+          text += this.string(inObject ? "key" : "value", false) ?? "";
+          continue;
+        }
+      }
+      this.at = end;
+      return text;
+    }
+  }
+
+  /** The string that opens at `at`. A quote closes it only where what follows fits: `next` is what a comma would lead to. */
+  private string(next: ":" | "key" | "value", isKey: boolean): string | undefined {
+    const opener = this.text[this.at] ?? "";
+    const closer = CLOSING.get(opener) ?? opener;
+    this.quoted++;
+    this.at++;
+    let text = "";
+    let missed: { at: number; length: number } | undefined;
+    while (this.at < this.text.length) {
+      const char = this.text[this.at] ?? "";
+      if (char === "\\") text += this.escape();
+      else if (char === closer || char === opener) {
+        if (isKey ? this.endsKey() : this.endsValue(next)) {
+          this.at++;
+          return text;
+        }
+        if (!isKey && missed !== undefined && this.leadsTo(":=")) {
+          // This closes a key: the string was over before it, its own closing quote is missing.
+          this.at = missed.at;
+          return withoutEnd(text.slice(0, missed.length), ",");
+        }
+        if (/[,\n]\s{0,40}$/.test(this.text.slice(Math.max(0, this.at - 42), this.at))) missed = { at: this.at, length: text.length };
+        text += char;
+        this.at++;
+      } else {
+        text += char;
+        this.at++;
+      }
+    }
+    // Cut off, or never closed: then the closers at the end are not its own.
+    return isKey ? undefined : withoutEnd(text, "}]");
+  }
+
+  private endsKey(): boolean {
+    return this.leadsTo(":=：");
+  }
+
+  private endsValue(next: ":" | "key" | "value"): boolean {
+    BLANK.lastIndex = this.at + 1;
+    BLANK.exec(this.text);
+    const after = Math.max(this.at + 1, BLANK.lastIndex);
+    const char = this.text[after];
+    if (char === undefined || "}]);+".includes(char)) return true;
+    if (char === ",") {
+      const ahead = next === "key" ? KEY_AHEAD : VALUE_AHEAD;
+      ahead.lastIndex = after + 1;
+      return ahead.test(this.text) || /^\s*(?:[}\])]|$|\/\/|\/\*|#|\.\.\.)/.test(this.text.slice(after + 1, after + 200));
+    }
+    // A comma was forgotten at the end of a line, or between two strings.
+    const gap = this.text.slice(this.at + 1, after);
+    if (gap.includes("\n")) {
+      const ahead = next === "key" ? KEY_AHEAD : VALUE_AHEAD;
+      ahead.lastIndex = after;
+      return ahead.test(this.text);
+    }
+    return gap !== "" && CLOSING.has(char) && next === "key" && this.isKeyAt(after);
+  }
+
+  private isKeyAt(at: number): boolean {
+    return /^["'“‘][^"'”’\n]{1,60}["'”’]\s*:/.test(this.text.slice(at, at + 80));
+  }
+
+  private leadsTo(marks: string): boolean {
+    let after = this.at + 1;
+    while (/\s/.test(this.text[after] ?? "x")) after++;
+    return marks.includes(this.text[after] ?? " ");
+  }
+
+  private escape(): string {
+    const code = /\\(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|x([0-9a-fA-F]{2}))/y;
+    code.lastIndex = this.at;
+    const hex = code.exec(this.text);
+    if (hex !== null) {
+      const point = Number.parseInt(hex[1] ?? hex[2] ?? hex[3] ?? "0", 16);
+      this.at = code.lastIndex;
+      return point > 0x10ffff ? "\ufffd" : hex[1] === undefined ? String.fromCodePoint(point) : String.fromCharCode(point);
+    }
+    const char = this.text[this.at + 1] ?? "";
+    this.at += 2;
+    return ESCAPES.get(char) ?? char;
+  }
+
+  private bare(): unknown {
+    const start = this.at;
+    const raw = this.match(BARE_VALUE);
+    if (raw === undefined) return NONE;
+    const comment = COMMENT_BEHIND.exec(raw.slice(0, 2000));
+    const text = (comment === null ? raw : raw.slice(0, comment.index)).trim();
+    if (comment !== null) this.at = start + comment.index;
+    if (text === "") return null;
+    const constant = CONSTANTS.get(text);
+    if (constant !== undefined) return constant;
+    const number = numberOf(text);
+    if (number !== undefined) return number;
+    return PLAIN.test(text) && !/[<>]|(?:^|\s)[=&|]/.test(text) ? text : NONE;
+  }
+
+  private skip(pattern: RegExp): void {
+    pattern.lastIndex = this.at;
+    if (pattern.test(this.text)) this.at = pattern.lastIndex;
+  }
+
+  private match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0];
+    if (found !== undefined) this.at += found.length;
+    return found;
+  }
+}
+
+/** `text` without the `marks` at its end and the blanks around them; as it is where there are none. A pattern would be quadratic in blanks. */
+export function withoutEnd(text: string, marks: string): string {
+  let end = text.trimEnd().length;
+  const blank = end;
+  while (end > 0 && marks.includes(text[end - 1] ?? " ")) end--;
+  return end === blank ? text : text.slice(0, end).trimEnd();
+}
+
+/** A number of JSON, JSON5 or Python; an integer that a double cannot hold stays text. */
+function numberOf(text: string): number | string | undefined {
+  const plain = text.replace(/(?<=\d)_(?=\d)/g, "").replace(/^\+/, "");
+  if (!/^-?(?:0[xX][0-9a-fA-F]{1,13}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)$/.test(plain)) return undefined;
+  // "007" is a code, not a number.
+  if (/^-?0\d/.test(plain)) return text;
+  const value = plain.startsWith("-") ? 0 - Number(plain.slice(1)) : Number(plain);
+  return /^-?\d+$/.test(plain) && !Number.isSafeInteger(value) ? text : value;
+}

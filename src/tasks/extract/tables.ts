@@ -1,0 +1,186 @@
+import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
+
+/** A table in a text: its header, its rows of raw cells, and the lines from `from` up to but not including `to`. */
+export type Table = { header: string[]; rows: string[][]; from: number; to: number };
+
+// Columns past this are dropped; every record repeats all names.
+const COLUMNS = 200;
+
+/** The records of a table, one a row, made as they are asked for. Equal or empty headers get a number; spare cells too. */
+export function* recordsOf(table: Table): Generator<ExtractedRecord> {
+  const taken = new Set<string>();
+  const names = table.header.slice(0, COLUMNS).map((label, i) => uniqueName(memberName(label) || `column_${i + 1}`, taken));
+  for (const row of table.rows) {
+    const record: ExtractedRecord = {};
+    names.forEach((name, i) => setMember(record, name, scalarOf(row[i] ?? "")));
+    for (let i = names.length; i < Math.min(row.length, COLUMNS); i++) setMember(record, uniqueName(`column_${i + 1}`, new Set(names)), scalarOf(row[i] ?? ""));
+    yield record;
+  }
+}
+
+function uniqueName(name: string, taken: Set<string>): string {
+  let unique = name;
+  for (let n = 2; taken.has(unique); n++) unique = `${name}_${n}`;
+  taken.add(unique);
+  return unique;
+}
+
+// A quoted cell may hold line breaks, but an open quote must not make every line read the rest of the text.
+const RECORD_LINES = 20;
+const RECORD_LENGTH = 4096;
+
+/** All CSV tables (comma, semicolon, tab or bar; RFC 4180 quotes) of a text given as lines: a header and at least two rows. */
+export function csvTables(lines: readonly string[]): Table[] {
+  const tables: Table[] = [];
+  for (let i = 0; i + 2 < lines.length;) {
+    const table = tableAt(lines, i);
+    if (table === undefined) i++;
+    else {
+      tables.push(table);
+      i = table.to;
+    }
+  }
+  return tables;
+}
+
+function tableAt(lines: readonly string[], from: number): Table | undefined {
+  const line = lines[from] ?? "";
+  for (const delimiter of ["\t", ";", ",", "|"]) {
+    if (!line.includes(delimiter)) continue;
+    const header = csvRecord(lines, from, delimiter);
+    if (header === undefined || !isHeader(header.cells)) continue;
+    const rows: string[][] = [];
+    let to = header.to;
+    for (
+      let record = csvRecord(lines, to, delimiter);
+      record !== undefined && record.cells.length === header.cells.length;
+      record = csvRecord(lines, to, delimiter)
+    ) {
+      rows.push(record.cells);
+      to = record.to;
+    }
+    if (rows.length >= 2 && isTabular(line, rows, delimiter)) return { header: header.cells, rows, from, to };
+  }
+  return undefined;
+}
+
+function isHeader(cells: readonly string[]): boolean {
+  return (
+    cells.length >= 2 &&
+    new Set(cells).size === cells.length &&
+    cells.every((cell) => cell !== "" && cell.length <= 64 && /[\p{L}_#]/u.test(cell) && !/[.!?:{}[\]<>]$/.test(cell) && cell.split(/\s+/).length <= 5)
+  );
+}
+
+/** Verse and prose have commas too, but with spaces behind them and no column of numbers. */
+function isTabular(header: string, rows: readonly string[][], delimiter: string): boolean {
+  if (delimiter === "\t" || !header.includes(`${delimiter} `)) return true;
+  const width = rows[0]?.length ?? 0;
+  for (let column = 0; column < width; column++) {
+    if (rows.every((row) => /^[\p{Sc}+-]?[\d.,:/-]+ ?[%\p{Sc}]?$/u.test(row[column] ?? "") || /^\S+@\S+$/.test(row[column] ?? ""))) return true;
+  }
+  return false;
+}
+
+/** The record that begins at line `from`, or undefined for a blank line or a quote that stays open. */
+function csvRecord(lines: readonly string[], from: number, delimiter: string): { cells: string[]; to: number } | undefined {
+  if (from >= lines.length || (lines[from] ?? "").trim() === "") return undefined;
+  const cells: string[] = [];
+  let cell = "";
+  let quoted = false;
+  let length = 0;
+  for (let to = from; to < lines.length && to - from < RECORD_LINES; to++) {
+    const line = lines[to] ?? "";
+    length += line.length;
+    if (quoted) {
+      if (length > RECORD_LENGTH) return undefined;
+      cell += "\n";
+    }
+    for (let i = 0; i < line.length; i++) {
+      const char = line[i] ?? "";
+      if (quoted) {
+        if (char !== '"') cell += char;
+        else if (line[i + 1] === '"') {
+          cell += '"';
+          i++;
+        } else quoted = false;
+      } else if (char === '"' && cell.trim() === "") {
+        quoted = true;
+        cell = "";
+      } else if (char === delimiter) {
+        cells.push(cell.trim());
+        cell = "";
+      } else cell += char;
+    }
+    if (!quoted) return { cells: [...cells, cell.trim()], to: to + 1 };
+  }
+  return undefined;
+}
+
+/** All Markdown tables of a text given as lines: a row of cells, a row of dashes, and rows as long as there are bars. */
+export function markdownTables(lines: readonly string[]): Table[] {
+  const tables: Table[] = [];
+  for (let i = 1; i < lines.length; i++) {
+    if (!isRule(lines[i] ?? "")) continue;
+    const header = cellsOf(lines[i - 1] ?? "");
+    if (!(lines[i - 1] ?? "").includes("|") || header.every((cell) => cell === "") || header.length !== cellsOf(lines[i] ?? "").length) continue;
+    const from = i - 1;
+    const rows: string[][] = [];
+    for (i++; i < lines.length && (lines[i] ?? "").includes("|") && !isRule(lines[i + 1] ?? ""); i++) rows.push(cellsOf(lines[i] ?? ""));
+    tables.push({ header, rows, from, to: i });
+  }
+  return tables;
+}
+
+function isRule(line: string): boolean {
+  return line.includes("-") && line.includes("|") && cellsOf(line).every((cell) => /^:?-+:?$/.test(cell));
+}
+
+function cellsOf(line: string): string[] {
+  let inside = line.trim();
+  if (inside.startsWith("|")) inside = inside.slice(1);
+  if (inside.endsWith("|") && !inside.endsWith("\\|")) inside = inside.slice(0, -1);
+  const cells: string[] = [];
+  let cell = "";
+  for (let i = 0; i < inside.length; i++) {
+    const char = inside[i] ?? "";
+    if (char === "\\" && inside[i + 1] === "|") {
+      cell += "|";
+      i++;
+    } else if (char === "|") {
+      cells.push(cell.trim());
+      cell = "";
+    } else cell += char;
+  }
+  return [...cells, cell.trim()];
+}
+
+/** Cells of a line whose columns are set apart by a tab or by two spaces or more. */
+export function columnsOf(line: string): string[] {
+  return line
+    .trim()
+    .split(/\t+| {2,}/)
+    .map((cell) => cell.trim())
+    .filter((cell) => cell !== "");
+}
+
+/** Tables set with spaces: a header of at least three words or phrases, and at least `minRows` rows of as many cells. */
+export function alignedTables(lines: readonly string[], minRows: number): Table[] {
+  const tables: Table[] = [];
+  for (let i = 0; i + minRows < lines.length;) {
+    const header = columnsOf(lines[i] ?? "");
+    const rows: string[][] = [];
+    let to = i + 1;
+    if (header.length >= 3 && header.every((cell) => /^\p{L}/u.test(cell) && !/[:=]/.test(cell))) {
+      // A line under the header is drawn, not data.
+      if (/^[\s=_─-]+$/.test(lines[to] ?? "") && (lines[to] ?? "").trim() !== "") to++;
+      for (let row = columnsOf(lines[to] ?? ""); row.length === header.length; row = columnsOf(lines[to] ?? "")) {
+        rows.push(row);
+        to++;
+      }
+    }
+    if (rows.length >= minRows) tables.push({ header, rows, from: i, to });
+    i = rows.length >= minRows ? to : i + 1;
+  }
+  return tables;
+}

@@ -1,0 +1,141 @@
+import { BLAME } from "./blame-phrases.ts";
+import { PRAISE } from "./praise-phrases.ts";
+import type { Token } from "./tokens.ts";
+
+/**
+ * Groups of words whose feeling is not the sum of their words, with their valence. Slots are words; `a|b` is either, `a*`
+ * a word that begins so, `?a` may be absent, `~` stands for up to four words of any kind. The longest match counts.
+ */
+export type PhraseList = readonly (readonly [valence: number, lines: string])[];
+
+/** Phrases whose words would mislead: closings, terms of business, names of things. */
+const NEUTRAL: PhraseList = [
+  [
+    0,
+    `to cool
+    copy of
+    would|i'd|we'd|should ?also|all like|love|be|appreciate ?to|it|a
+    look*|feel*|felt|taste*|smell*|sound*|seem*|works|just|something|things|more|nothing|anything like ?a|an|the|it
+    like a|an|the|this|that|my|our|so|when|if|in|to ?lot
+    best|kind|warm|warmest|kindest regards|wishes
+    yours sincerely|faithfully|truly
+    dear sir|madam|all|mr|mrs|ms|dr|team|customer|colleagues|friends
+    in advance
+    free plan|tier|trial|account|from|to|software|market|kick|agent|speech
+    free of
+    support team|ticket|page|staff|desk|group
+    interest rate|rates
+    central|savings|investment bank
+    credit card|cards|note|notes
+    value added
+    good|fair afternoon|morning|evening|night|luck|friday|share|game
+    happy birthday|new|mothers|mother's|fathers|father's|valentine's|christmas
+    as well ?as
+    well known|as
+    kind of
+    kinds of
+    right now|away|here|side|hand|after|before
+    pretty much
+    fine arts|art|print|dust|mist|line|tuning
+    play|plays a|the|at|in|on|with
+    fire department|brigade|alarm|station|truck|extinguisher|exit
+    war memorial|museum|office|film|movie|ii|ministry|time|veteran|veterans
+    world war
+    civil war
+    critical section|path|mass|value|temperature
+    error code|codes|message|messages|rate|log|handling|handler|page|bar|bars|margin
+    bug report|reports|fix|fixes|tracker
+    fixed|fixes|fix ~ bug|bugs|issue|issues|crash|error|typo|problem
+    issue number|date|tracker
+    lost and found
+    hard drive|disk|copy|cover|hat|coded
+    hot water|chocolate|dog|dogs
+    cold water|war|start
+    dead sea|line|end|heat
+    black friday
+    supreme court
+    sanctions committee
+    heart attack|rate|failure|disease
+    strong wind|winds
+    smart phone|phones|home|tv|watch|meter
+    just in case
+    had better
+    better half
+    most of
+    gap|gaps between
+    good for ?nothing
+    free time`,
+  ],
+];
+
+/** All phrases. */
+export const PHRASES: PhraseList = [...PRAISE, ...BLAME, ...NEUTRAL];
+
+/** A phrase found at a token: its valence, and the token after its last. */
+export type PhraseMatch = { readonly valence: number; readonly end: number };
+
+type Slot = { readonly words: ReadonlySet<string>; readonly beginnings: readonly string[]; readonly isOptional: boolean; readonly isGap: boolean };
+type Phrase = { readonly valence: number; readonly slots: readonly Slot[] };
+
+const GAP = 4;
+
+function slotOf(source: string): Slot {
+  const isOptional = source.startsWith("?");
+  const choices = (isOptional ? source.slice(1) : source).split("|");
+  return {
+    words: new Set(choices.filter((choice) => !choice.endsWith("*"))),
+    beginnings: choices.filter((choice) => choice.endsWith("*")).map((choice) => choice.slice(0, -1)),
+    isOptional,
+    isGap: source === "~",
+  };
+}
+
+const BY_FIRST = new Map<string, Phrase[]>();
+const BY_BEGINNING: { beginning: string; phrase: Phrase }[] = [];
+for (const [valence, list] of PHRASES) {
+  for (const line of list.split("\n")) {
+    const slots = line.trim().split(/\s+/).map(slotOf);
+    const phrase = { valence, slots };
+    for (const word of slots[0]?.words ?? []) {
+      const others = BY_FIRST.get(word);
+      if (others === undefined) BY_FIRST.set(word, [phrase]);
+      else others.push(phrase);
+    }
+    for (const beginning of slots[0]?.beginnings ?? []) BY_BEGINNING.push({ beginning, phrase });
+  }
+}
+
+/** The longest phrase that begins at token `at`, the first listed of equals; undefined if none does. Constant work. */
+export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | undefined {
+  const first = tokens[at];
+  if (first?.kind !== "word") return undefined;
+  let best: PhraseMatch | undefined;
+  const consider = ({ valence, slots }: Phrase) => {
+    const end = matchFrom(tokens, at + 1, slots, 1);
+    if (end !== undefined && end > (best?.end ?? 0)) best = { valence, end };
+  };
+  BY_FIRST.get(first.text)?.forEach(consider);
+  for (const { beginning, phrase } of BY_BEGINNING) if (first.text.startsWith(beginning)) consider(phrase);
+  return best;
+}
+
+function matchFrom(tokens: readonly Token[], at: number, slots: readonly Slot[], index: number): number | undefined {
+  const slot = slots[index];
+  if (slot === undefined) return at;
+  const token = tokens[at];
+  const isWord = token?.kind === "word";
+  if (slot.isGap) {
+    for (let skipped = 0; skipped <= GAP; skipped++) {
+      const end = matchFrom(tokens, at + skipped, slots, index + 1);
+      if (end !== undefined) return end;
+      if (tokens[at + skipped]?.kind !== "word") return undefined;
+    }
+    return undefined;
+  }
+  const fits = isWord && (slot.words.has(token.text) || slot.beginnings.some((beginning) => token.text.startsWith(beginning)));
+  if (fits) {
+    const end = matchFrom(tokens, at + 1, slots, index + 1);
+    if (end !== undefined) return end;
+  }
+  return slot.isOptional ? matchFrom(tokens, at, slots, index + 1) : undefined;
+}

@@ -1,0 +1,136 @@
+import { type SentenceVectors, similaritiesTo, textRank, vectorsOf } from "./text-rank.ts";
+import { type Unit, unitsOf } from "./units.ts";
+import { countWords, termsOf } from "./words.ts";
+
+/** Output of `summarize`. `word_count` counts the words of `summary`, not of the input (see `countWords`). */
+export type Summary = { summary: string; word_count: number };
+
+// Two sentences of five, at most five, and one more per hundred sentences up to eight.
+const SHARE = 0.4;
+const USUAL_MOST = 5;
+const MOST = 8;
+// A unit longer than this many UTF-16 units is cut at a word: one endless line must not be its own summary.
+const UNIT_LENGTH = 400;
+// Sentences that share this much say the same thing; what shares less loses this part of it.
+const SAME = 0.75;
+const REPETITION = 0.5;
+// A sentence about the heading or the subject of a mail is about the matter.
+const PER_HEADING_TERM = 0.11;
+
+/** Summary of `input` by its own most telling sentences, in their order. Text without a letter or digit yields "". */
+export function summarize(input: string): Summary {
+  const all = unitsOf(input);
+  const body = all.filter(({ kind }) => kind !== "heading" && kind !== "frame");
+  const units = body.length > 0 ? body : all;
+  const headings = new Set(all.flatMap(({ kind, text }) => (kind === "heading" ? termsOf(text) : [])));
+  const terms = units.map(({ text }) => termsOf(text));
+  const vectors = vectorsOf(terms);
+  const ranks = textRank(vectors);
+  const scores = units.map((unit, i) => {
+    const own = terms[i] ?? [];
+    const named = Math.min(3, own.filter((term) => headings.has(term)).length);
+    return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + PER_HEADING_TERM * named));
+  });
+  const chosen = choose(scores, vectors, wantedUnits(units.length));
+  const summary = join(chosen.map((i) => textOf(units, i, i > 0 && !chosen.includes(i - 1))));
+  return { summary, word_count: countWords(summary) };
+}
+
+function wantedUnits(count: number): number {
+  const usual = Math.min(USUAL_MOST, Math.max(1, Math.round(count * SHARE)));
+  return Math.min(MOST, usual + Math.floor(count / 100));
+}
+
+/** Indices of the best units in order: best first, each next one worth less the more it repeats one chosen before. */
+function choose(scores: readonly number[], vectors: SentenceVectors, wanted: number): number[] {
+  const chosen: number[] = [];
+  const closest = scores.map(() => 0);
+  while (chosen.length < wanted) {
+    let best = -1;
+    let bestScore = -1;
+    scores.forEach((score, i) => {
+      const alike = closest[i] ?? 0;
+      const left = Math.floor(score * (1 - REPETITION * alike));
+      if (alike < SAME && left > bestScore) {
+        best = i;
+        bestScore = left;
+      }
+    });
+    if (best < 0) break;
+    chosen.push(best);
+    similaritiesTo(vectors, best).forEach((alike, i) => {
+      closest[i] = i === best ? 1 : Math.max(closest[i] ?? 0, alike);
+    });
+  }
+  return chosen.sort((a, b) => a - b);
+}
+
+// What ties a sentence to the one before it.
+const TIE =
+  /^(?:(?:however|but|therefore|moreover|furthermore|besides|in addition|also|then|still|nevertheless|by the way|of course|meanwhile|so),|but|and|aber|doch|mais|pero) +(?=[\p{L}\p{N}])/iu;
+
+/** The text of a unit, cut to its bound; `standsAlone`: what it ties on to is not in the summary. */
+function textOf(units: readonly Unit[], i: number, standsAlone: boolean): string {
+  const text = cut(units[i]?.text ?? "");
+  if (!standsAlone || units[i]?.kind !== "sentence") return text;
+  return text.replace(TIE, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
+}
+
+function join(texts: readonly string[]): string {
+  let summary = "";
+  for (const part of texts) {
+    let text = part;
+    // List items often end bare; side by side they need a stop between them.
+    if (texts.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
+    summary += summary === "" || /[。！？」』]$/.test(summary) ? text : ` ${text}`;
+  }
+  return summary;
+}
+
+function cut(text: string): string {
+  if (text.length <= UNIT_LENGTH) return text;
+  const head = text.slice(0, UNIT_LENGTH);
+  const space = head.lastIndexOf(" ");
+  let end = space > UNIT_LENGTH / 2 ? space : UNIT_LENGTH;
+  const unit = head.charCodeAt(end - 1);
+  if (unit >= 0xd800 && unit <= 0xdbff) end--;
+  return `${head.slice(0, end)}…`;
+}
+
+// Words that mark what was decided, found, caused or is due; beginnings of words, in English, German, French and Spanish.
+const CUES =
+  /(?<!\p{L})(?:decid|announc|agree[ds]?\b|adopt|approv|found\b|finding|conclud|conclusion|show[sn]?\b|reveal|caus|because|due to|result|therefore|so that|will\b|must\b|need|require|recommend|should|suggest|advis|plan(?:s|ned)?\b|propos|deadline|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|before\b|until\b|instead|replac|increas|decreas|rose\b|fell\b|cut\b|reduc|doubl|cost|million|billion|percent|expect|warn|never\b|cannot|only if|at least|more than|first|last\b|best\b|most\b|main\b|important|problem|fail|fix|error|no longer|from now on|beschlo|stimm|kosten|kostet|deshalb|weil|grund|wegen|soll|wird|werden|müssen|muss|millionen|prozent|geschlossen|bis\b|ouvrir|annonc|décid|coût|million|gratuit|depuis|après|pendant|attend|sera\b|seront|deb|costar|costará|millones|empezar|tendrá|porque|será|presentó|prometió|decidi)/giu;
+
+// What lies behind is cut from the summary anyway.
+const HEAD = 400;
+
+const QUESTION = /[?？؟]["'”’»)]*$/;
+const QUOTED = /^["“„«'‘]/;
+const DANGLING =
+  /^(?:he|she|it|they|this|that|these|those|such|here|there|his|her|their|its|nobody|nothing|er|sie|es|das|dies|diese|dort|dabei|il|elle|ils|elles|cela|c'est|ce|eso|esto|ella|ellos)(?![\p{L}])/iu;
+const PERSONAL = /(?<![\p{L}'])(?:i|my|me|i'm|i've)(?![\p{L}])/iu;
+const CONNECTIVE =
+  /^(?:however|but|and|so|therefore|moreover|furthermore|besides|also|in addition|then|of course|in fact|indeed|still|yet|nevertheless|meanwhile|by the way|on another note|likewise|similarly|aber|doch|jedoch|außerdem|deshalb|mais|cependant|pero|sin embargo|además)(?![\p{L}'-])/iu;
+
+const FILLER =
+  /^(?:thanks?\b|thank you|hope\b|i hope|have a|sorry|congratulations|welcome|by the way|on another note|first of all|many thanks|danke|vielen dank|merci|gracias|übrigens|meet\b|of course)/iu;
+
+const FULL_TERMS = 9;
+
+/** How much of its centrality a unit keeps: what a reader of the summary would miss weighs more, what dangles or fills weighs less. */
+function salienceOf({ text, kind }: Unit, terms: number, position: number, count: number): number {
+  const head = text.slice(0, HEAD);
+  // Three quarters of the shortness: a sentence of two words is nearly worthless, one of six is not.
+  const length = Math.min(1, terms / FULL_TERMS);
+  let weight = Math.sqrt(length) * Math.sqrt(Math.sqrt(length));
+  if (QUESTION.test(text.slice(-4))) weight *= 0.8;
+  if (QUOTED.test(head)) weight *= 0.95;
+  if (FILLER.test(head)) weight *= 0.5;
+  if (DANGLING.test(head)) weight *= 0.85;
+  if (CONNECTIVE.test(head)) weight *= 0.7;
+  if (kind !== "turn" && PERSONAL.test(head)) weight *= 0.8;
+  weight *= 1 + 0.15 * Math.min(3, head.match(CUES)?.length ?? 0);
+  weight *= 1 + 0.13 * Math.min(2, head.match(/\d[\d.,:]*/g)?.length ?? 0);
+  if (position === 0 && count > 3) return weight * 0.9;
+  return position === 1 && count > 6 ? weight * 1.1 : weight;
+}
