@@ -23,7 +23,8 @@ import {
   type Summary,
   withOutput,
 } from "./result.ts";
-import { askQuote, lookAt, RouterRun } from "./run.ts";
+import { lookAt } from "./poll.ts";
+import { askQuote, RouterRun } from "./run.ts";
 
 import {
   checkCall,

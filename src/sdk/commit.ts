@@ -1,13 +1,12 @@
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import { type Connection, expectShape, type RouterRequest, type RouterResponse } from "./connection.ts";
+import type { Connection, RouterRequest } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders } from "./payment.ts";
-import { refusalOf } from "./refusal.ts";
+import { expectShape, refusalOf, type RouterResponse } from "./response.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
-import { toHex } from "../receipt/bytes.ts";
 
 /** Payments made for one commit at most. */
 const MAX_PAYMENTS = 2;
@@ -133,9 +132,4 @@ function isClearRefusal({ status, body }: RouterResponse): boolean {
 
 function hasOffer(challenge: PaymentChallenge): boolean {
   return challenge.accepts.length > 0;
-}
-
-/** 128 random bits as 32 hex characters. */
-export function random128(): string {
-  return toHex(crypto.getRandomValues(new Uint8Array(16)));
 }

@@ -1,20 +1,7 @@
 import { describeBreak } from "./error-text.ts";
 import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying, type RetryRule, within } from "./retry.ts";
-import { refusalOf } from "./refusal.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import { isShallowJson } from "../protocol/text.ts";
-
-/** A whole answer of the router. */
-export type RouterResponse = {
-  status: number;
-  headers: Headers;
-  requestId: string | null;
-  /** The parsed body; undefined when it could not be read as JSON. */
-  body: unknown;
-  /** Why `body` is undefined. */
-  problem: string | null;
-};
+import { expectShape, refusalOf, type RouterResponse, wholeAnswer } from "./response.ts";
 
 /** One request; `timeout` in milliseconds is for the whole exchange, body included. */
 export type RouterRequest = { method: "GET" | "POST"; path: string; headers?: Headers; body?: string; timeout: number };
@@ -86,89 +73,4 @@ export class Connection {
     }
     return response;
   }
-}
-
-/** An answer, read to its end. */
-async function wholeAnswer(response: Response): Promise<RouterResponse> {
-  const reading = await readBody(response);
-  return {
-    status: response.status,
-    headers: response.headers,
-    requestId: response.headers.get("x-request-id"),
-    body: reading.ok ? reading.value : undefined,
-    problem: reading.ok ? null : reading.reason,
-  };
-}
-
-/** The body of a 2xx answer of the right shape; throws the refusal or ProtocolError otherwise. */
-export function expectShape<T>(answer: RouterResponse, { method, path }: RouterRequest, is: (body: unknown) => body is T): T {
-  if (answer.status < 200 || answer.status > 299) throw refusalOf(answer);
-  if (is(answer.body)) return answer.body;
-  const reason = answer.problem ?? "unexpected_shape";
-  throw new ProtocolError(`the router answered ${method} ${path} with a malformed body (${reason})`, {
-    status: answer.status,
-    requestId: answer.requestId,
-    reason,
-  });
-}
-
-/** The most bytes read of an answer: the largest output and as much again for what is around it. */
-export const MAX_BYTES = 2 * LIMITS.outputBytes;
-/** An output of the deepest nesting stands inside `result` of a job. */
-const MAX_DEPTH = LIMITS.jsonDepth + 4;
-
-/** What reading a body as JSON gave. */
-export type BodyResult = { ok: true; value: unknown } | { ok: false; reason: "too_long" | "not_utf8" | "not_json" | "too_deep" };
-
-/** Reads a whole body of bounded size as JSON. Rejects, with the platform's own error, only when the connection breaks. */
-export async function readBody(response: Response): Promise<BodyResult> {
-  const bytes = await readBytes(response);
-  if (bytes === null) return { ok: false, reason: "too_long" };
-  let text: string;
-  try {
-    // A replacement character would surface later as a receipt that does not hold.
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return { ok: false, reason: "not_utf8" };
-  }
-  return readJsonText(text);
-}
-
-/** Parses a text that is JSON of a bounded depth. */
-export function readJsonText(text: string): BodyResult {
-  if (!isShallowJson(text, MAX_DEPTH)) return { ok: false, reason: "too_deep" };
-  try {
-    return { ok: true, value: JSON.parse(text) };
-  } catch {
-    return { ok: false, reason: "not_json" };
-  }
-}
-
-async function readBytes(response: Response): Promise<Uint8Array | null> {
-  if (response.body === null) return new Uint8Array();
-  const reader = response.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return joined(chunks, length);
-      length += value.length;
-      if (length > MAX_BYTES) return null;
-      chunks.push(value);
-    }
-  } finally {
-    // Not awaited: a peer that never stops sending would hold us here.
-    reader.cancel().catch(() => {});
-  }
-}
-
-function joined(chunks: Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }

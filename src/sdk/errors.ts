@@ -1,6 +1,5 @@
 import type { Job, Receipt } from "../protocol/job.ts";
-
-import type { PaymentOption } from "./payment.ts";
+import type { PaymentRequirement } from "../protocol/rest.ts";
 
 /** What an error knows beyond its message. */
 export type ErrorDetails = {
@@ -62,6 +61,11 @@ export class NotFoundError extends ComputeRouterError {
   override readonly name = "NotFoundError";
   override readonly code = "not_found";
 }
+
+/** One way to pay. SPEC.md's fields are always there (`asset` on the EVM instance only), the x402 fields with routers that send them. */
+export type PaymentOption = { scheme: string; price: string; network: string; payTo: string } & Partial<
+  Omit<PaymentRequirement, "scheme" | "price" | "network" | "payTo">
+>;
 
 /** The job has to be paid for (402), and there is no `payment` hook or its payment was refused. */
 export class PaymentRequiredError extends ComputeRouterError {

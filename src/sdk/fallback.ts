@@ -1,32 +1,13 @@
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
-import { type ComputeRouterError, FallbackError, InvalidOptionError, RouterConnectionError, UnavailableError } from "./errors.ts";
+import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
 import type { JobInput, LlmJob } from "./job-input.ts";
 import { untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
 import { fallbackResult, type FallbackResult } from "./result.ts";
-import { type BodyResult, readBody } from "./connection.ts";
-
-/** A hosted third party that can do some jobs when the router cannot be reached. It sees the job in clear. */
-export type FallbackProvider = {
-  /** Shows as `source: "fallback:<name>"`. */
-  name: string;
-  /** Whether this provider can do the job. */
-  supports: (job: JobInput) => boolean;
-  /** The output: a text for LLM_INFER, the task's object for TASK. Must stop when the signal aborts. */
-  run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
-};
-
-/** Checks a list of providers. Throws InvalidOptionError. */
-export function checkProviders(providers: readonly FallbackProvider[]): readonly FallbackProvider[] {
-  if (!Array.isArray(providers)) throw wrong("fallback", "must be an array of providers", providers);
-  providers.forEach((provider: unknown, at) => {
-    const fits = isJsonObject(provider) && typeof provider.name === "string" && typeof provider.supports === "function" && typeof provider.run === "function";
-    if (!fits) throw new InvalidOptionError(`fallback[${at}]`, "must have name, supports and run");
-  });
-  return providers;
-}
+import { type BodyResult, readBody } from "./response.ts";
+import type { FallbackProvider } from "./options.ts";
 
 /**
  * Whether a run that ended with `error` may be given to a fallback provider. Only if the router could not be reached or failed (5xx), after

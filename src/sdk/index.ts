@@ -5,7 +5,7 @@
 
 // The client
 export { ComputeRouter } from "./client.ts";
-export type { ClientOptions, Instance } from "./options.ts";
+export type { ClientOptions, FallbackProvider, Instance } from "./options.ts";
 
 // Jobs in, results out
 export type { JobInput, LlmJob, TaskJob } from "./job-input.ts";
@@ -34,12 +34,32 @@ export type { Verification } from "./result.ts";
 // Pairing, payment and fallback
 export { fingerprintOf } from "../receipt/ed25519.ts";
 export type { PairedWorker, PairingClaimInput, PairingOffer, Trust } from "./trust.ts";
-export type { PaymentAttempt, PaymentChallenge, PaymentHook, PaymentOption } from "./payment.ts";
-export type { FallbackProvider } from "./fallback.ts";
+export type { PaymentAttempt, PaymentChallenge, PaymentHook } from "./payment.ts";
 export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback.ts";
 
 // Errors
-export * from "./errors.ts";
+export {
+  BadRequestError,
+  ComputeRouterError,
+  ConflictError,
+  FallbackError,
+  InvalidOptionError,
+  JobFailedError,
+  JobTimeoutError,
+  NoEligibleWorkerError,
+  NoTrustedWorkerError,
+  NotFoundError,
+  PairingExpiredError,
+  PaymentLimitError,
+  PaymentRequiredError,
+  ProtocolError,
+  RateLimitedError,
+  ReceiptError,
+  RouterConnectionError,
+  UnavailableError,
+  UnexpectedOutputError,
+} from "./errors.ts";
+export type { ErrorDetails, PaymentOption } from "./errors.ts";
 
 // What travels on the wire
 export type { Health } from "../protocol/rest.ts";

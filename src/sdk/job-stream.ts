@@ -1,14 +1,15 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";
+import type { Connection, RouterRequest } from "./connection.ts";
+import { MAX_BYTES, readJsonText } from "./response.ts";
 import { NotFoundError, ProtocolError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import { askedPause, backoff, isTransient, type Limit, sleep, within } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
 import type { RouterResult } from "./result.ts";
 import { isJob, isStatus } from "./shapes.ts";
 import { TIMING } from "../protocol/limits.ts";
-import type { Poll } from "./run.ts";
+import type { Poll } from "./poll.ts";
 
 /** What `stream` yields. Text is final only in `done`: joined deltas are what a worker has said so far. */
 export type JobEvent =

@@ -1,7 +1,7 @@
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
 import { type Limit, sleep, untilAborted } from "./retry.ts";
-import { random128 } from "./commit.ts";
+import { random128 } from "./options.ts";
 import type { MapResult } from "./run-options.ts";
 import type { RunResult } from "./result.ts";
 

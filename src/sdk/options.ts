@@ -1,4 +1,6 @@
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
+import { isJsonObject } from "../protocol/text.ts";
+import { toHex } from "../receipt/bytes.ts";
 import {
   checkBaseUrl,
   checkBoolean,
@@ -13,14 +15,22 @@ import {
 } from "./check.ts";
 
 import { InvalidOptionError } from "./errors.ts";
-import { checkProviders, type FallbackProvider } from "./fallback.ts";
-import type { PaymentHook } from "./payment.ts";
-import { parsePrice } from "./result.ts";
-import { random128 } from "./commit.ts";
+import type { JobInput } from "./job-input.ts";
+import { parsePrice, type PaymentHook } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
 
 /** The two coordinators of a service; they differ in chain and payment only. */
 export type Instance = "evm" | "svm";
+
+/** A hosted third party that can do some jobs when the router cannot be reached. It sees the job in clear. */
+export type FallbackProvider = {
+  /** Shows as `source: "fallback:<name>"`. */
+  name: string;
+  /** Whether this provider can do the job. */
+  supports: (job: JobInput) => boolean;
+  /** The output: a text for LLM_INFER, the task's object for TASK. Must stop when the signal aborts. */
+  run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
+};
 
 /** Options of a client. Every one may be left out. Times are in milliseconds. */
 export type ClientOptions = {
@@ -140,4 +150,19 @@ function readMaxPrice(maxPrice: number | string | undefined): number | undefined
   const parsed = parsePrice(maxPrice);
   if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
   return Number(parsed) / 1e6;
+}
+
+/** Checks a list of providers. Throws InvalidOptionError. */
+function checkProviders(providers: readonly FallbackProvider[]): readonly FallbackProvider[] {
+  if (!Array.isArray(providers)) throw wrong("fallback", "must be an array of providers", providers);
+  providers.forEach((provider: unknown, at) => {
+    const fits = isJsonObject(provider) && typeof provider.name === "string" && typeof provider.supports === "function" && typeof provider.run === "function";
+    if (!fits) throw new InvalidOptionError(`fallback[${at}]`, "must have name, supports and run");
+  });
+  return providers;
+}
+
+/** 128 random bits as 32 hex characters. */
+export function random128(): string {
+  return toHex(crypto.getRandomValues(new Uint8Array(16)));
 }

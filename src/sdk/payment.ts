@@ -1,13 +1,7 @@
-import type { PaymentRequired, PaymentRequirement } from "../protocol/rest.ts";
+import type { PaymentRequired } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
-import { InvalidOptionError, PaymentLimitError } from "./errors.ts";
-import { isAmountWithin, isWithin } from "./result.ts";
-
-/** One way to pay. SPEC.md's fields are always there (`asset` on the EVM instance only), the x402 fields with routers that send them. */
-export type PaymentOption = { scheme: string; price: string; network: string; payTo: string } & Partial<
-  Omit<PaymentRequirement, "scheme" | "price" | "network" | "payTo">
->;
+import { InvalidOptionError, PaymentLimitError, type PaymentOption } from "./errors.ts";
 
 /** Body of a 402: what the router wants to be paid, and why it answers so. */
 export type PaymentChallenge = { error: string; accepts: PaymentOption[] } & Partial<Omit<PaymentRequired, "error" | "accepts">>;
@@ -72,4 +66,28 @@ function headerAmounts(header: string): unknown[] {
   } catch {
     return [undefined];
   }
+}
+
+/** Decimals of USDC, the token of both instances; a token with more would only make the check stricter. */
+const TOKEN_DECIMALS = 6;
+
+/** Reads `$0.010`, `0.01` or a number of US dollars as millionths of a dollar; null for anything else. */
+export function parsePrice(price: unknown): bigint | null {
+  const text = typeof price === "number" ? price.toFixed(TOKEN_DECIMALS) : price;
+  if (typeof text !== "string") return null;
+  const match = /^\$?(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);
+  return match === null ? null : BigInt(`${match[1]}${(match[2] ?? "").padEnd(TOKEN_DECIMALS, "0")}`);
+}
+
+/** Whether `price` can be read and is at most `max` US dollars. */
+export function isWithin(price: unknown, max: number): boolean {
+  const asked = parsePrice(price);
+  const limit = parsePrice(max);
+  return asked !== null && limit !== null && asked <= limit;
+}
+
+/** Whether an amount in atomic units of the token can be read and is at most `max` US dollars. */
+export function isAmountWithin(amount: unknown, max: number): boolean {
+  const limit = parsePrice(max);
+  return typeof amount === "string" && /^\d{1,78}$/.test(amount) && limit !== null && BigInt(amount) <= limit;
 }

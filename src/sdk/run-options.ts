@@ -1,8 +1,7 @@
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
-import type { ClientSettings } from "./options.ts";
-import { random128 } from "./commit.ts";
+import { type ClientSettings, random128 } from "./options.ts";
 import type { RunResult } from "./result.ts";
 
 /** Who may run a job: anyone capable, or only workers that are paired with the client's user. */

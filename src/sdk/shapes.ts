@@ -3,7 +3,8 @@ import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 
 import { isJsonObject } from "../protocol/text.ts";
 
-import type { PaymentChallenge, PaymentOption } from "./payment.ts";
+import type { PaymentOption } from "./errors.ts";
+import type { PaymentChallenge } from "./payment.ts";
 
 // Hand-written so that zod stays out of the bundle. Members that are not named here are let through: the wire grows by addition.
 

@@ -1,10 +1,9 @@
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { fromBase64, toBase64 } from "../../receipt/bytes.ts";
-import { isAmountWithin, parsePrice } from "../result.ts";
+import { isAmountWithin, parsePrice, type PaymentHook } from "../payment.ts";
 import { checkNames, optionNames, wrong } from "../check.ts";
 import { PaymentLimitError, ProtocolError } from "../errors.ts";
 import { defaultAsset, isToken, MONAD_TESTNET_USDC, type PaymentToken, SOLANA_DEVNET_USDC } from "./token.ts";
-import type { PaymentHook } from "../payment.ts";
 
 /**
  * The client side of x402 v2: read what a 402 asks for, make a payment of it, put the payment into headers. Knows no chain; a signer does.

@@ -1,0 +1,93 @@
+// Waiting for a job that the router has: one look at it, and the polling until it has ended.
+import type { Job, JobStatus } from "../protocol/job.ts";
+import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
+import { wrong } from "./check.ts";
+import type { Connection } from "./connection.ts";
+import { type ComputeRouterError, JobTimeoutError, UnavailableError } from "./errors.ts";
+import type { ClientSettings } from "./options.ts";
+import { askedPause, isTransient, type Limit, NO_RETRY, sleep } from "./retry.ts";
+import { isJob, isUuid } from "./shapes.ts";
+
+/** One look at a job. `wait` (seconds) lets the router hold the answer until the job has ended. */
+export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<Job> {
+  // Anything else in the path, as `..`, would ask for something else.
+  if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
+  const path = `/v1/jobs/${jobId}${wait === undefined ? "" : `?wait=${wait}`}`;
+  const timeout = settings.requestTimeout + (wait ?? 0) * 1_000;
+  const isThisJob = (body: unknown): body is Job => isJob(body) && body.id.toLowerCase() === jobId.toLowerCase();
+  return connection.get(path, timeout, settings.retry, limit, isThisJob);
+}
+
+/** How long the answer to the last look may take beyond the time that it asked to be held, in milliseconds. */
+const LAST_ANSWER = 2_000;
+
+function hasEnded({ status }: Job): boolean {
+  return status === "completed" || status === "failed";
+}
+
+/** The polling of one job until it ends. */
+export class Poll {
+  readonly jobId: string;
+  #status: JobStatus | null = null;
+  #trouble: ComputeRouterError | undefined;
+
+  constructor(jobId: string) {
+    this.jobId = jobId;
+  }
+
+  /**
+   * Polls at once and then every `pollInterval`; yields the job when its status has changed and returns it at its end. An accepted job outlives
+   * an outage, so any 5xx or lost answer only delays the next poll. With `held` the router may hold each answer until the job has ended.
+   */
+  async *changes(connection: Connection, settings: ClientSettings, limit: Limit, held = false): AsyncGenerator<Job, Job, undefined> {
+    for (;;) {
+      const left = Math.floor((limit.endsAt - performance.now()) / 1_000);
+      const job = await this.#look(connection, settings, limit, held ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
+      if (job !== null && this.saw(job.status)) yield job;
+      if (job !== null && hasEnded(job)) return job;
+      await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);
+    }
+  }
+
+  /** Takes note of a status that was seen; says whether it is another one than before. */
+  saw(status: JobStatus): boolean {
+    const isNew = status !== this.#status;
+    this.#status = status;
+    return isNew;
+  }
+
+  /** What to say when the time is over. */
+  timedOut(timeout: number): JobTimeoutError {
+    return new JobTimeoutError(this.jobId, timeout, this.#status, this.#trouble);
+  }
+
+  /**
+   * The last look, when the time is over: the end of the job if it has ended by now or does so until `end` (on the clock of performance.now()),
+   * else null, also in trouble. Routers that do not hold their answers are asked again every `pollInterval`.
+   */
+  async last(connection: Connection, settings: ClientSettings, outer: Limit, end: number): Promise<Job | null> {
+    const oneTry = { ...settings, retry: NO_RETRY, requestTimeout: Math.min(settings.requestTimeout, LAST_ANSWER) };
+    for (;;) {
+      const left = Math.max(0, end - performance.now());
+      const job = await this.#look(connection, oneTry, outer, Math.ceil(left / 1_000));
+      if (job !== null) this.saw(job.status);
+      if (job !== null && hasEnded(job)) return job;
+      const pause = Math.max(settings.pollInterval, askedPause(this.#trouble));
+      if (performance.now() + pause > end) return null;
+      await sleep(pause, outer);
+    }
+  }
+
+  async #look(connection: Connection, settings: ClientSettings, limit: Limit, wait?: number): Promise<Job | null> {
+    try {
+      const job = await lookAt(connection, settings, this.jobId, limit, wait);
+      this.#trouble = undefined;
+      return job;
+    } catch (error) {
+      limit.signal.throwIfAborted();
+      if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
+      this.#trouble = error;
+      return null;
+    }
+  }
+}
