@@ -1,0 +1,21 @@
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const FILES = globSync(["src/**/*.ts", "scripts/*", "test/**/*.ts"], { exclude: (name) => name.includes("node_modules") });
+
+/** Files that a page names in backticks and that are not there; a name may leave out the folders before it. */
+function missing(page: string): string[] {
+  const named = [...readFileSync(page, "utf8").matchAll(/`([a-z0-9/-]+\.(?:ts|mjs))`/g)].map(([, name = ""]) => name);
+  return named.filter((name) => !FILES.some((file) => file === name || file.endsWith(`/${name}`)));
+}
+
+test.each(["docs/architecture.md", "CONTRIBUTING.md", "docs/rules.md"])("%s names only files that are there", (page) => {
+  expect(missing(page)).toEqual([]);
+});
+
+test("docs/architecture.md names every folder of the coordinator", () => {
+  const page = readFileSync("docs/architecture.md", "utf8");
+  const folders = globSync("src/coordinator/*/").map((folder) => `${folder.replaceAll("\\", "/").split("/")[2]}/`);
+  expect(folders.length).toBeGreaterThan(8);
+  expect(folders.filter((folder) => !page.includes(`  ${folder}`))).toEqual([]);
+});
