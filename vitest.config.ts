@@ -10,6 +10,16 @@ const NOBODY = "http://127.0.0.1:9";
 buildPages();
 const migrations = await readD1Migrations("migrations");
 
+/**
+ * What an instance differs in: its network id, which workers sign, and its payment scheme and token. Everything else is the same code with the
+ * same settings, so the other edge tests run on one instance.
+ */
+const DIFFERS = [
+  ...["doorkeeper", "ledger", "required", "socket"].map((name) => `test/edge/hub/${name}.test.ts`),
+  ...["commit", "docs", "home-page", "payment", "quote", "trust"].map((name) => `test/edge/rest/${name}.test.ts`),
+  "test/edge/stake/**/*.test.ts",
+];
+
 /** In workerd, with the bindings of the instance's own wrangler file, in testnet mode; a test may override any variable. */
 function edge(instance: "evm" | "svm"): TestProjectConfiguration {
   return {
@@ -22,7 +32,7 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
     ],
     test: {
       name: `edge-${instance}`,
-      include: ["test/edge/**/*.test.ts"],
+      include: instance === "evm" ? ["test/edge/**/*.test.ts"] : DIFFERS,
       setupFiles: ["test/edge/setup.ts"],
       testTimeout: 20_000,
       hookTimeout: 30_000,

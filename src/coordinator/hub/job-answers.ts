@@ -24,7 +24,7 @@ const REASONS: Record<CompletionRefusal, string> = {
   unknown_job: "no job has this id",
   already_terminal: "the job has ended",
   invalid_receipt: "the receipt is not valid",
-  output_too_large: "the output is too large",
+  output_too_large: `the output is too large: at most ${LIMITS.outputBytes} bytes as JSON text are taken`,
 };
 
 /** A rejection with its message: the check that failed where one did. */

@@ -154,7 +154,10 @@ describe("a result over the limit of a frame", () => {
       const job = await worker.assigned();
       worker.send(worker.completion(job, "x".repeat(2 * 1024 * 1024)));
       // Acknowledged, so that it is not sent again after the reconnect.
-      expect(await worker.next("job_complete_ack")).toEqual({ type: "job_complete_ack", job_id: id, status: "rejected", error: "output_too_large" });
+      expect(await worker.next("job_complete_ack")).toEqual({
+        ...{ type: "job_complete_ack", job_id: id, status: "rejected", error: "output_too_large" },
+        message: "the output is too large: at most 1048576 bytes as JSON text are taken",
+      });
       expect(await worker.closed()).toBe(1009);
     }
     expect((await hub.job(id)).result).toEqual({ error: "output_too_large" });

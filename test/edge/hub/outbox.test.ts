@@ -34,7 +34,7 @@ describe("from the hub to D1", () => {
       result: null,
     });
     const worker = await hub.worker();
-    await worker.assigned();
+    await worker.assigned({ acks: false });
     expect(await hub.recorded(id, "assigned")).toMatchObject({
       attempt: 1,
       provider_pubkey: worker.key.publicKey,
