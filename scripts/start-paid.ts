@@ -63,8 +63,6 @@ async function main(): Promise<number> {
   }
 }
 
-process.exit(await main());
-
 const FOLDER = join(ROOT, "test", "payment");
 const INSTALL_COMMAND = "npm ci --prefix test/payment";
 const READY_TIMEOUT_MS = 60_000;
@@ -217,3 +215,5 @@ function short(address: string): string {
 function dollars(millionths: bigint): string {
   return `$${millionths / DOLLAR}.${String(millionths % DOLLAR).padStart(6, "0")}`;
 }
+
+process.exit(await main());

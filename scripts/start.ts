@@ -49,8 +49,6 @@ async function main(): Promise<number> {
   return options === USAGE ? 0 : 2;
 }
 
-process.exit(await main());
-
 const JOB = `{"job_type":"TASK","user_id":"me","payload":{"task_type":"classify","input":"What a lovely day."}}`;
 
 /** What a newcomer may do next. */
@@ -176,3 +174,5 @@ export function shortened(output: unknown, width: number): string {
   const characters = [...text];
   return characters.length <= width ? text : `${characters.slice(0, width - 1).join("")}…`;
 }
+
+process.exit(await main());
