@@ -1,11 +1,78 @@
-export * from "./rest.ts";
-export * from "./rest.ts";
-export * from "./job.ts";
-export * from "./limits.ts";
-export * from "./models.ts";
-export * from "./rest.ts";
-export * from "./rest.ts";
-export * from "./job.ts";
-export * from "./text.ts";
-export * from "./rest.ts";
-export * from "./worker-messages.ts";
+/**
+ * The contract of The Compute Router, for whoever implements a client, a worker or a coordinator: what travels on the wire as Zod schemas and types, the texts
+ * that a worker signs, and the documented limits. docs/protocol.md states the rules in words.
+ * @module
+ */
+
+// Jobs and receipts
+export {
+  CommitRequest,
+  CommitResponse,
+  FailureCause,
+  Job,
+  JobStatus,
+  JobType,
+  LlmPayload,
+  Policy,
+  PrivacyClass,
+  Receipt,
+  ReceiptFields,
+  ResolvedPolicy,
+  TaskPayload,
+  TaskType,
+  UserId,
+} from "./job.ts";
+
+// The other bodies of REST
+export {
+  ErrorBody,
+  Health,
+  NoTrustedWorker,
+  Paired,
+  PairingClaim,
+  PairingCode,
+  PairingCreate,
+  PaymentRequired,
+  PaymentRequirement,
+  Quote,
+  QuoteQuery,
+  REFUSALS,
+  TrustList,
+} from "./rest.ts";
+export type { ClaimRefusal, Refusal } from "./rest.ts";
+export { Model, ModelList } from "./models.ts";
+
+// The frames of a worker's socket
+export {
+  Challenge,
+  CLOSE,
+  COORDINATOR_FRAMES,
+  Drain,
+  Drained,
+  ErrorFrame,
+  Heartbeat,
+  HEARTBEAT,
+  HEARTBEAT_ACK,
+  HeartbeatAck,
+  JobAck,
+  JobAssign,
+  JobCancel,
+  JobComplete,
+  JobCompleteAck,
+  JobFailed,
+  JobProgress,
+  JobReject,
+  Register,
+  RegisterAck,
+  Tier,
+  TierChange,
+  WORKER_FRAMES,
+  WorkerFailure,
+} from "./worker-messages.ts";
+export type { CompletionRefusal, CoordinatorFrame, RegisterRefusal, WorkerFrame } from "./worker-messages.ts";
+
+// The texts that a worker signs
+export { pairText, registerText } from "./worker-messages.ts";
+
+// Documented limits and times
+export { CLIENT, LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "./limits.ts";

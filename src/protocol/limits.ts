@@ -3,10 +3,10 @@
  * The coordinator enforces them, the docs print them, the tests read them. Source: DECISIONS LM1–LM3, JB4, WS, TR3; SPEC.md "Limits".
  */
 
-const KiB = 1024;
-const MiB = 1024 * KiB;
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
+export const KiB = 1024;
+export const MiB = 1024 * KiB;
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
@@ -207,64 +207,6 @@ export const RETENTION = {
   idempotency: 24 * HOUR,
   /** Pairing codes that nobody claimed, after they expired: so long a late claim is told `expired`. */
   expiredCode: 24 * HOUR,
-} as const;
-
-/** Times in milliseconds and sizes that nobody outside sees: how the coordinator does its work. */
-export const TUNING = {
-  /** An alarm that is later than this is taken for lost. */
-  alarmLost: 1 * SECOND,
-  /** How old the last sign of life in a socket's attachment may be, since writing it costs. */
-  seenSaved: 5 * SECOND,
-  /** Rows of a kind that the hub forgets at most in one cron run, and how many D1 does in one statement, with how many of these in one run. */
-  purgedRows: 10_000,
-  sweptRows: 500,
-  sweptBatches: 40,
-  /** How long changes gather after a write of the journal failed: tried again at once, rebuilding would make the same change and go round and round. */
-  journalPause: 500,
-  /** Characters of jobs that ended lately and are still answered from memory. */
-  recentChars: 4 * MiB,
-  /** How long changes gather on their way to D1, so that they travel together. */
-  outboxLinger: 100,
-  /** First pause after D1 has refused; it doubles. */
-  outboxBackoff: 1 * SECOND,
-  /** Longest pause after D1 has refused. */
-  outboxBackoffMax: 30 * SECOND,
-  /** Refusals of D1 in a row after which it is logged. */
-  outboxReport: 10,
-  /** How long D1 may take for a migration: as long as it lets one statement run [API10]. */
-  migration: 30 * SECOND,
-  /** How long a migration that failed is not tried again by the isolate that tried it [API10]. */
-  migrationPause: 5 * SECOND,
-  /** Payments that are copied to D1 in one write. */
-  copiedPayments: 200,
-  /** Rows larger than this travel to D1 alone, each text as its own parameter: inside JSON, 1 MiB of quotes would double past its 2 MB. */
-  aloneBytes: 256 * KiB,
-  /** Bytes of the rows that travel to D1 in one statement. */
-  batchBytes: 768 * KiB,
-  /** Rows that travel to D1 in one statement. */
-  batchRows: 500,
-  /** How long a router answers `GET /v1/models` from memory [JB10]. */
-  modelsFresh: 1 * SECOND,
-  /** Longest pause before the hub is asked a second time. */
-  hubRetryPause: 100,
-  /** How long the facilitator's list of fee payers counts as fresh. */
-  feePayersFresh: 5 * MINUTE,
-  /** How long a facilitator that gave no list is not asked again: a 402 must not wait for it each time [PY12]. */
-  feePayersPause: 2 * SECOND,
-  /** Longest time that others are answered from an old list while one asks for a new one. */
-  feePayersAsking: 6 * SECOND,
-  /** How fresh the list must be before a payment is refused for not being by one of them. */
-  feePayersRefusing: 10 * SECOND,
-  /** How long a commit waits before it looks again at a payment that a request of before the hub lost its memory reserved. */
-  busyPause: 500,
-  /** How long those found silent are not looked at again at a claim. */
-  silentRechecked: 1 * SECOND,
-  /** A clock that goes back by more than this was put back. */
-  clockSlack: 5 * SECOND,
-  /** How often, at most, all streams are asked whether anybody reads them, while there is room for no more. */
-  streamProbe: 1 * SECOND,
-  /** Characters that a stream hands to the platform at once; a large event goes in parts, so that a slow reader holds no copy of it. */
-  streamChunkChars: 64 * KiB,
 } as const;
 
 /** What `Retry-After` says to a refusal for a passing reason, in seconds; a rate says when it has room again. */

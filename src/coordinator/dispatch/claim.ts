@@ -1,4 +1,4 @@
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";
 import { lease } from "./lease.ts";
@@ -6,6 +6,9 @@ import { lease } from "./lease.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
 import { hold, owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
+
+/** How long those found silent are not looked at again at a claim, in milliseconds. */
+const SILENT_RECHECKED = 1_000;
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
 export function offerJob(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
@@ -113,7 +116,7 @@ function findWorker(state: DispatchState, job: Wanted, turn: ReduceContext, acce
 
 function findAfterSilence(state: DispatchState, job: LiveJob, turn: ReduceContext): Worker | undefined {
   // Once a second at most, so that a flood of jobs over many silent workers stays cheap.
-  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < TUNING.silentRechecked) return undefined;
+  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < SILENT_RECHECKED) return undefined;
   recheckSilent(state, turn);
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, turn, (key) => !job.tried.has(key));

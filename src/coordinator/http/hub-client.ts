@@ -1,6 +1,6 @@
-import { TUNING } from "../../protocol/limits.ts";
 import type { Env } from "../config.ts";
 import type { Hub } from "../hub/rpc.ts";
+import { TUNING } from "../tuning.ts";
 
 /** The one hub of an instance. */
 const HUB_NAME = "hub";

@@ -1,4 +1,4 @@
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
@@ -21,6 +21,7 @@ import { explained, parkedFrame } from "./job-answers.ts";
 import type { Journal, StoredEnd } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
+import { TUNING } from "../tuning.ts";
 
 /** The result of a job that was refused at commit [JB8]. */
 export const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });

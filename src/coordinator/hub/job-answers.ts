@@ -4,7 +4,8 @@ import type { CheckedCompletion } from "./completion-check.ts";
 import { type JournalRow, storedReceipt } from "../store/record.ts";
 import type { Journal } from "./journal.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
-import { LIMITS, TUNING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TUNING } from "../tuning.ts";
 
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {

@@ -1,10 +1,11 @@
 import type { JobStatus } from "../../protocol/job.ts";
 import { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
-import { LIMITS, TUNING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import * as z from "zod";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+import { TUNING } from "../tuning.ts";
 
 /** How a job ended, as it is stored: `result` is JSON text of the object that REST returns. Times in ms. */
 export type StoredEnd = {

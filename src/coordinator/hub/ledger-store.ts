@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { TUNING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/record.ts";
+import { TUNING } from "../tuning.ts";
 
 /** What a row of the ledger carries for the facilitator, and what the facilitator said; none of it enters the core. */
 export type PaymentCargo = { payload?: string; requirements?: string; response?: string };

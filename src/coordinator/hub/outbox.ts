@@ -1,9 +1,9 @@
-import { TUNING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { copyStatement, type JournalRow, RecordBatch, recordStatements } from "../store/record.ts";
 import { writeD1 } from "../store/database.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
+import { TUNING } from "../tuning.ts";
 
 /**
  * Brings changed jobs and payments to D1 behind the hub's back: one row each in its newest state, many rows per statement.

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
@@ -8,6 +8,7 @@ import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+import { TUNING } from "../tuning.ts";
 
 type Parts = {
   journal: Journal;

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import type { TokenBucket } from "../rates.ts";
+import { TUNING } from "../tuning.ts";
 
 /** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
 const Attachment = z.object({

@@ -1,4 +1,4 @@
-import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -11,6 +11,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./job-answers.ts";
 import type { JournalRow } from "../store/record.ts";
 import type { Journal } from "./journal.ts";
+import { TUNING } from "../tuning.ts";
 
 /**
  * The event streams of one hub [API6]: logs of the jobs that somebody reads or whose worker sends text, and their readers. A job that is

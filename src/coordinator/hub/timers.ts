@@ -1,6 +1,7 @@
 import { errorFacts, logError } from "../log.ts";
 import { OrderedPool } from "../dispatch/ordered-pool.ts";
-import { LIMITS, TUNING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TUNING } from "../tuning.ts";
 
 /** Times at which held requests have to be looked at, on one timer for all: an object dies at 10,000 of them [API6]. Ms since the epoch. */
 export class Deadlines {

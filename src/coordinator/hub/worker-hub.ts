@@ -1,6 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
-import { LIMITS, TIMING, TUNING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFrame } from "../../protocol/worker-messages.ts";
@@ -27,6 +27,7 @@ import { PaidCommits } from "./paid-commits.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { EventStreams } from "./streams.ts";
+import { TUNING } from "../tuning.ts";
 
 /**
  * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.

@@ -1,8 +1,9 @@
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse } from "@x402/core/types";
 import type { Settings } from "../config.ts";
 import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
 import { errorFacts, logError } from "../log.ts";
+import { TUNING } from "../tuning.ts";
 
 /** How long the facilitator may take, ms [PY8]. */
 const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;

@@ -1,4 +1,4 @@
-import { RETRY_AFTER, TUNING } from "../../protocol/limits.ts";
+import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
@@ -13,6 +13,7 @@ import { bringsPayment, chargedTerms, payloadText, type PaymentHeaders, readPaym
 import type { MiddlewareHandler } from "hono";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { toBase64 } from "../../receipt/bytes.ts";
+import { TUNING } from "../tuning.ts";
 
 /** Whether a payment may be spent, and by whom; if not, what is answered. */
 type Verdict = { ok: true; payer: string } | { ok: false; kind: "invalid" | "unavailable"; reason: string };

@@ -2,13 +2,13 @@ import { type Health, type Quote, QuoteQuery } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { TUNING } from "../../protocol/limits.ts";
 import type { ModelList } from "../../protocol/models.ts";
 import type { Env } from "../config.ts";
 import { describeIssues } from "../../protocol/issues.ts";
 import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
 import { refuseWith } from "../http/errors.ts";
 import { DOCS_HTML, OPENAPI_JSON } from "../openapi/generated.ts";
+import { TUNING } from "../tuning.ts";
 
 /** `GET /v1/health` [SPEC]. */
 export async function health(c: AppContext): Promise<Response> {

@@ -1,6 +1,7 @@
-import { TIMING, TUNING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
+import { TUNING } from "../tuning.ts";
 
 /** D1 did not answer in time or failed; what a write did is unknown. */
 export class StoreUnavailable extends Error {

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
 import { readJson } from "../../protocol/text.ts";
-import { TUNING } from "../../protocol/limits.ts";
 import type { Payment } from "../dispatch/index.ts";
+import { TUNING } from "../tuning.ts";
 
 /** A job's row on its way to D1. */
 export type JournalRow = {

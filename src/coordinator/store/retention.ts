@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { TUNING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
 import { writeD1 } from "./database.ts";
 import { jobs, pairings, payments, receipts } from "./schema.ts";
+import { TUNING } from "../tuning.ts";
 
 /** How many rows a sweep changed. */
 export type SweepCount = { emptied: number; jobs: number; codes: number; payments: number };

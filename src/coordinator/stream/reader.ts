@@ -1,5 +1,5 @@
-import { TUNING } from "../../protocol/limits.ts";
 import { type Cursor, DONE_ID, type EventLog, type StreamEvent } from "./event-log.ts";
+import { TUNING } from "../tuning.ts";
 
 const encoder = new TextEncoder();
 

@@ -6,11 +6,12 @@ import { toHex } from "../../receipt/bytes.ts";
 import { checkNames } from "../check.ts";
 import { InvalidOptionError, ProtocolError } from "../errors.ts";
 import type { PaymentHook } from "../payment.ts";
-import { chooseOffer, hookOf, type PaymentSigner, type PaymentTerms, readMaxPrice, SPEND_LIMIT, type SpendLimit } from "./x402.ts";
+import { chooseOffer, hookOf, readMaxPrice, SPEND_LIMIT, type SpendLimit } from "./spend.ts";
+import type { PaymentSigner, PaymentTerms } from "./x402.ts";
 import { checkTokens, MONAD_TESTNET_USDC } from "./token.ts";
 
 export { MONAD_TESTNET_USDC, type PaymentToken } from "./token.ts";
-export type { SpendLimit } from "./x402.ts";
+export type { SpendLimit } from "./spend.ts";
 
 type Hex = `0x${string}`;
 

@@ -5,11 +5,12 @@
 import { checkNames, optionNames } from "../check.ts";
 import { InvalidOptionError } from "../errors.ts";
 import type { PaymentHook } from "../payment.ts";
-import { chooseOffer, hookOf, type PaymentSigner, type PaymentTerms, readMaxPrice, type SpendLimit } from "./x402.ts";
+import { chooseOffer, hookOf, readMaxPrice, type SpendLimit } from "./spend.ts";
+import type { PaymentSigner, PaymentTerms } from "./x402.ts";
 import { checkTokens, SOLANA_DEVNET_USDC } from "./token.ts";
 
 export { SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
-export type { SpendLimit } from "./x402.ts";
+export type { SpendLimit } from "./spend.ts";
 
 /** Who pays: a signer of @solana/kit that signs transactions, such as `await createKeyPairSignerFromBytes(secret)`. */
 export type SvmSigner = {

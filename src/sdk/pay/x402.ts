@@ -1,9 +1,9 @@
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { fromBase64, toBase64 } from "../../receipt/bytes.ts";
-import { isAmountWithin, parsePrice, type PaymentHook } from "../payment.ts";
+import { parsePrice } from "../payment.ts";
 import { checkNames, optionNames, wrong } from "../check.ts";
-import { PaymentLimitError, ProtocolError } from "../errors.ts";
-import { defaultAsset, isToken, MONAD_TESTNET_USDC, type PaymentToken, SOLANA_DEVNET_USDC } from "./token.ts";
+import { ProtocolError } from "../errors.ts";
+import { defaultAsset, MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC } from "./token.ts";
 
 /**
  * The client side of x402 v2: read what a 402 asks for, make a payment of it, put the payment into headers. Knows no chain; a signer does.
@@ -124,47 +124,4 @@ function isTerms(value: unknown): value is PaymentTerms {
   const { scheme, network, amount, asset, payTo, maxTimeoutSeconds, extra } = value;
   const areTexts = [scheme, network, amount, asset, payTo].every((text) => typeof text === "string");
   return areTexts && Number.isSafeInteger(maxTimeoutSeconds) && Number(maxTimeoutSeconds) > 0 && isJsonObject(extra);
-}
-
-/** What a payment hook may spend. */
-export type SpendLimit = {
-  /** The only tokens that it pays in, of 6 decimals as USDC has. */
-  tokens?: readonly PaymentToken[];
-  /** The most for one payment, in US dollars: `0.1` (default) or `"$0.10"`. */
-  maxPrice?: number | string;
-};
-
-/** The names of these options, checked against the type. */
-export const SPEND_LIMIT = optionNames<SpendLimit>({ tokens: 0, maxPrice: 0 });
-
-/** The most for one payment unless the user says otherwise, in US dollars. */
-const DEFAULT_MAX_PRICE = 0.1;
-
-/** Reads `maxPrice`. Throws InvalidOptionError. */
-export function readMaxPrice(maxPrice: number | string = DEFAULT_MAX_PRICE): number {
-  const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
-  return Number(parsed) / 1e6;
-}
-
-/** The first exact offer in an allowed token that costs no more than `maxPrice`. Throws PaymentLimitError when there is none: nothing is signed then. */
-export function chooseOffer(offers: readonly PaymentTerms[], tokens: readonly PaymentToken[], maxPrice: number): PaymentTerms {
-  const allowed = offers.filter((offer) => offer.scheme === "exact" && tokens.some((token) => isToken(offer, token)));
-  const chosen = allowed.find(({ amount }) => isAmountWithin(amount, maxPrice));
-  if (chosen !== undefined) return chosen;
-  const [dearest] = allowed;
-  if (dearest !== undefined) throw new PaymentLimitError(`${dearest.amount} units`, maxPrice, { status: 402 });
-  const asked = offers.map(({ amount, asset, network }) => `${amount} units of ${asset} on ${network}`).join(" or ");
-  throw new PaymentLimitError(asked, maxPrice, { status: 402, reason: "token_not_allowed" });
-}
-
-/**
- * A payment hook of a signer. It signs once for a commit: a router that took the first payment and asks again gets no second one. The run is
- * then rejected with the router's own reason.
- */
-export function hookOf(signer: PaymentSigner): PaymentHook {
-  return async (required, { number, header }) => {
-    if (number > 1) return {};
-    return paymentHeaders(await createPayment(readPaymentRequired({ "payment-required": header }, required), signer));
-  };
 }

@@ -1,6 +1,7 @@
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
-import { toBase64, toHex, verifyReceipt } from "../../../src/receipt/index.ts";
+import { verifyReceipt } from "../../../src/receipt/index.ts";
+import { toBase64, toHex } from "../../../src/receipt/bytes.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
 const LLM = { job_type: "LLM_INFER" };

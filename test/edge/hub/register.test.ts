@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { toHex } from "../../../src/receipt/index.ts";
+import { toHex } from "../../../src/receipt/bytes.ts";
 import { TestHub } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 

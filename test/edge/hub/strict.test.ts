@@ -1,6 +1,7 @@
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { describe, expect, test } from "vitest";
-import { receiptText, signText, toHex } from "../../../src/receipt/index.ts";
+import { receiptText, signText } from "../../../src/receipt/index.ts";
+import { toHex } from "../../../src/receipt/bytes.ts";
 import type { ReceiptFields } from "../../../src/protocol/job.ts";
 import { TestHub, withSettings } from "../support/worker-hub.ts";
 import { newKey, type TestWorker } from "../support/worker.ts";

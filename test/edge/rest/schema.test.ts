@@ -2,7 +2,7 @@ import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
-import { TIMING, TUNING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/limits.ts";
 import { PairingCode } from "../../../src/protocol/rest.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { migrate } from "../../../src/coordinator/store/database.ts";
@@ -13,6 +13,7 @@ import type { DatabaseFault } from "../../chaos/database-fault.ts";
 import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
 import { TestHub } from "../support/worker-hub.ts";
 import { TASK, post, read, refusal, rest } from "./rest.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 
 // Every test begins on an empty D1: `reset` empties it, and nothing is applied.
 const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);

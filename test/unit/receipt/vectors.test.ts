@@ -1,18 +1,7 @@
 import { describe, expect, test } from "vitest";
-import {
-  canonicalize,
-  fromHex,
-  isPublicKey,
-  keyPair,
-  outputHash,
-  parseSignature,
-  receiptText,
-  signReceipt,
-  signText,
-  toHex,
-  verifyReceipt,
-  verifyText,
-} from "../../../src/receipt/index.ts";
+import { canonicalize, keyPair, outputHash, receiptText, signReceipt, signText, verifyReceipt, verifyText } from "../../../src/receipt/index.ts";
+import { fromHex, parseSignature, toHex } from "../../../src/receipt/bytes.ts";
+import { isPublicKey } from "../../../src/receipt/ed25519.ts";
 import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import vectors from "../../vectors/receipts.json" with { type: "json" };
 

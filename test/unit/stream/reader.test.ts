@@ -1,8 +1,9 @@
 import { createParser } from "eventsource-parser";
 import { describe, expect, it } from "vitest";
-import { LIMITS, TUNING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { EventLog } from "../../../src/coordinator/stream/event-log.ts";
 import { Reader } from "../../../src/coordinator/stream/reader.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 
 const VIEW = { status: "running", attempt: 1, lease: { number: 1, key: "worker" } } as const;
 
