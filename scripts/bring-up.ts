@@ -69,6 +69,7 @@ const Note = z.discriminatedUnion("type", [
   z.object({ type: z.literal("starting"), provider_pubkey: z.string() }),
   z.object({ type: z.literal("online") }),
   z.object({ type: z.literal("runtime_ready"), model: z.string() }),
+  z.object({ type: z.literal("runtime_lost"), model: z.string() }),
   z.object({ type: z.literal("runtime_missing"), hint: z.string() }),
   z.object({ type: z.literal("standby"), llm: z.enum(["left", "taken"]) }),
 ]);
@@ -97,6 +98,7 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   let model: string | null = null;
   let online = false;
   let leaves = false;
+  let isGone = false;
   const runtime = llm.kind === "toy" ? ["--runtime", "embedded", "--model-file", MODEL, "--standby"] : [];
   const child = startChild([join("src", "cli", "main.ts"), "worker", ...place, ...runtime], {
     cwd: ROOT,
@@ -104,7 +106,15 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
       const note = readNote(line);
       if (note?.type === "starting") publicKey = note.provider_pubkey;
       else if (note?.type === "online") online = true;
-      else if (note?.type === "runtime_ready") model = note.model;
+      else if (note?.type === "runtime_ready") {
+        if (isGone) onLine(`${note.model} is back`);
+        else if (model !== null) onLine(`${note.model} takes the LLM jobs now, instead of ${model}`);
+        model = note.model;
+        isGone = false;
+      } else if (note?.type === "runtime_lost") {
+        isGone = true;
+        onLine(`${note.model} is gone: no LLM jobs until it is back`);
+      }
       // A real one has just answered: on a busy machine the worker may miss it once.
       else if (note?.type === "runtime_missing" && llm.kind === "toy")
         refuse(new StartFailure(`the worker of ${coordinator.instance} has no LLM: ${note.hint}`));

@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
@@ -186,7 +187,7 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     const state = await health(url);
     if (state === "well") return null;
     if (state === "silent") unwellSince = null;
-    else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return `${url}/v1/health answers ${state}`;
+    else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return state;
     if (FATAL.test(coordinator.lastWords)) {
       // The rest of the message.
       await delay(500);
@@ -204,12 +205,20 @@ async function runCron(url: string): Promise<void> {
     .catch(() => {});
 }
 
-/** `well`, `silent`, or the status and text of another answer. */
+const ErrorAnswer = z.object({ error: z.string() });
+
+/** `well`, `silent`, or what is wrong: the coordinator's own words, or the status and text of another answer. */
 async function health(url: string): Promise<string> {
   try {
     const response = await fetch(`${url}/v1/health`, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) });
     const text = await response.text();
-    return response.ok ? "well" : `${response.status} ${text.slice(0, 500)}`;
+    if (response.ok) return "well";
+    const problem = `${url}/v1/health answers ${response.status}`;
+    try {
+      return `${problem}: ${ErrorAnswer.parse(JSON.parse(text)).error}`;
+    } catch {
+      return `${problem} ${text.slice(0, 500)}`;
+    }
   } catch {
     return "silent";
   }

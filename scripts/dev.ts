@@ -1,7 +1,7 @@
 // npm run dev -- evm|svm: one coordinator, without a worker, until Ctrl-C.
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
-import { SETTING_NAMES } from "../src/coordinator/config.ts";
+import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
 import { printable } from "../src/worker/node/status-line.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 
@@ -63,6 +63,12 @@ function distance(one: string, other: string): number {
   return row.at(-1) ?? 0;
 }
 
+/** What the coordinator's warning means here. */
+function unpayable(instance: string): string {
+  const setting = `${instance.toUpperCase()}_PAY_TO`;
+  return `jobs must be paid, but ${setting} is a placeholder: nobody can pay. For jobs without payment: --var TESTNET_MODE=true; to be paid: --var ${setting}=ADDRESS`;
+}
+
 async function main(): Promise<number> {
   const parsed = parse(process.argv.slice(2));
   if (!parsed.ok) {
@@ -73,11 +79,14 @@ async function main(): Promise<number> {
     const warning = unknownSetting(name);
     if (warning !== null) console.error(warning);
   }
+  const { instance, settings = {} } = parsed.options;
+  const wrong = wrongSettings({ ...settings, INSTANCE: instance });
+  if (wrong !== null) throw new StartFailure(`${instance} did not start: ${wrong}`);
   const stopped = stopSignal();
   const starting = startCoordinator({
     ...parsed.options,
-    onLine: (line) => console.error(printable(line)),
-    onStep: (step) => console.error(`${step} ${parsed.options.instance}`),
+    onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
+    onStep: (step) => console.error(`${step} ${instance}`),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
   if (coordinator === null) {

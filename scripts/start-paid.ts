@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./start.ts";
+import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./first-jobs.ts";
 import { assertPortsFree, bringUp, readStartOptions, runSession, type Session, type StartOptions, whileUp } from "./bring-up.ts";
 import { type Coordinator, type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
 import { existsSync, readFileSync } from "node:fs";

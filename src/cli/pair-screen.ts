@@ -13,12 +13,15 @@ const ONLY_HERE = "(for this machine only; a phone needs --url with an address i
 /** Where the code is shown. Without color it is plain text, for pipes and screen readers too. */
 export type Screen = { color: boolean; columns: number; rows: number };
 
+/** What is shown of a code. `place` is the option that names its coordinator, ` --url …`, or empty for the default one. */
+type ShownOffer = Pick<PairingOffer, "code" | "expiresAt" | "workerUrl"> & { place: string };
+
 /** All about a code that does not change while it is waited for. The code and its times are the coordinator's words. */
-export function offerLines(offer: Pick<PairingOffer, "code" | "expiresAt" | "workerUrl">, screen: Screen): string[] {
+export function offerLines(offer: ShownOffer, screen: Screen): string[] {
   const code = untrusted(offer.code);
   const workerUrl = untrusted(offer.workerUrl);
   const ways = [
-    `on the worker's machine: ${ownCommand(`worker pair ${code}`)}`,
+    `on the worker's machine: ${ownCommand(`worker pair ${code}${untrusted(offer.place)}`)}`,
     `phone or browser:        ${workerUrl}`,
     ...(isLocalAddress(offer.workerUrl) ? [ONLY_HERE] : []),
   ];

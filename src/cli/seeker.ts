@@ -161,7 +161,6 @@ export function sameUser(words: string, args: SeekerOptions): string {
 
 /** What to do about a pairing code that cannot be claimed [API4]. */
 const CODE_ADVICE: Record<string, string> = {
-  invalid_code: "invalid_code: this coordinator does not know the code; check the code and --url",
   already_claimed: "already_claimed: the code was used; its owner can make a new one: pair create",
   expired: "expired: a code is valid for an hour; its owner can make a new one: pair create",
 };

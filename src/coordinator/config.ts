@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { describeIssues, ruleOf } from "../protocol/issues.ts";
 import { RATES, RETENTION } from "../protocol/limits.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 
@@ -147,10 +148,9 @@ export class SettingsError extends Error {
 
 /** Reads the settings of an instance. @throws {SettingsError} naming each variable that is wrong. */
 export function readSettings(env: Record<string, unknown>): Settings {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
-  const parsed = Variables.safeParse(given);
+  const parsed = Variables.safeParse(givenIn(env));
   if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${ruleOf(issue)}`);
     throw new SettingsError(`Invalid setting ${problems.join("; ")}`);
   }
   const v = parsed.data;
@@ -184,6 +184,22 @@ export function readSettings(env: Record<string, unknown>): Settings {
       failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE,
     },
   };
+}
+
+/** An empty variable counts as absent. */
+function givenIn(env: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
+}
+
+/** Settings whose values may hold a key or a password. */
+const SECRET = /_(AUTHORIZATION|RPC_URL|FACILITATOR)$/;
+
+/** What is wrong with settings, for the person who has just typed them; null if each can be read. It shows their values, but no value that may be a secret. */
+export function wrongSettings(variables: Record<string, unknown>): string | null {
+  const given = givenIn(variables);
+  const parsed = Variables.safeParse(given);
+  if (parsed.success) return null;
+  return describeIssues(parsed.error, Object.fromEntries(Object.entries(given).map(([name, value]) => [name, SECRET.test(name) ? "" : value])));
 }
 
 function stakeOf(v: z.infer<typeof Variables>): StakeSettings {

@@ -41,7 +41,8 @@ function isUnshown(got: unknown): boolean {
   return typeof got === "string" && got.length <= 32 && !inWords(got).startsWith('"');
 }
 
-function ruleOf(issue: z.core.$ZodIssue): string {
+/** What a field must be, as `must be true or false`. It never repeats the value. */
+export function ruleOf(issue: z.core.$ZodIssue): string {
   if (issue.message.startsWith("must ")) return issue.message;
   switch (issue.code) {
     case "invalid_type":

@@ -12,14 +12,19 @@ export function wrong(option: string, rule: string, value: unknown): InvalidOpti
   return new InvalidOptionError(option, `${rule}, got ${inWords(value)}`);
 }
 
-/** The options as an object without names that nobody reads: a misspelt one would silently do nothing. */
-export function checkNames(what: string, options: unknown, names: readonly string[]): Record<string, unknown> {
-  if (options === undefined) return {};
+/**
+ * The options, null among them counting as left out. Refuses names that nobody reads: a misspelt one would silently do nothing.
+ * @returns undefined where there are no options
+ */
+export function checkNames<T extends object>(what: string, options: T | null | undefined, names: readonly string[]): T | undefined {
+  if (options === undefined || options === null) return undefined;
   if (!isJsonObject(options)) throw wrong(what, "must be an object", options);
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) throw new InvalidOptionError(name, `is not one of the ${what} (${names.join(", ")})`);
   }
-  return options;
+  const given = { ...options };
+  for (const [name, value] of Object.entries(given)) if (value === null) Reflect.deleteProperty(given, name);
+  return given;
 }
 
 /** `value` if it is one of `choices`, or undefined. */

@@ -81,9 +81,8 @@ export class ComputeRouter {
 
   /** Text generation. Throws as `run` does, and UnexpectedOutputError, which has the result all the same, for a worker that gave no text. */
   async llm(prompt: string, options?: LlmOptions): Promise<RunResult<string>> {
-    checkCall("llm", options);
+    const { maxTokens, ...rest } = checkCall("llm", options) ?? {};
     checkText("prompt", prompt);
-    const { maxTokens, ...rest } = options ?? {};
     checkInteger("maxTokens", maxTokens, 1, LIMITS.maxTokens);
     return withOutput(await this.run({ job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) }, rest), isText, "a text");
   }
@@ -94,10 +93,9 @@ export class ComputeRouter {
    * Throws InvalidOptionError, before anything is sent, for a list with a job that cannot be run; and the signal's reason, or what `onResult` throws.
    */
   async map(jobs: readonly JobInput[], options?: MapOptions): Promise<MapResult[]> {
-    checkCall("map", options);
+    const { concurrency, onResult, ...rest } = checkCall("map", options) ?? {};
     if (!Array.isArray(jobs)) throw wrong("jobs", "must be an array of jobs", jobs);
     jobs.forEach((job: JobInput, index) => checkJob(job, `jobs[${index}]`));
-    const { concurrency, onResult, ...rest } = options ?? {};
     const settings = { ...this.#settings, retry: { ...this.#settings.retry, leaves429: true } };
     const usual = { ...readRunOptions(rest, "run", "TASK", settings), held: true };
     const planOf = (job: JobInput, signal: AbortSignal, idempotencyKey: string): RunPlan => {
@@ -105,7 +103,7 @@ export class ComputeRouter {
     };
     const plan = {
       concurrency: checkInteger("concurrency", concurrency, 1, CONCURRENCY.most) ?? CONCURRENCY.usual,
-      signal: checkSignal(options),
+      signal: checkSignal(rest),
       onResult: (checkFunction("onResult", onResult) ? onResult : undefined) ?? (() => {}),
     };
     return new JobMap(jobs, plan, {
@@ -160,23 +158,23 @@ export class ComputeRouter {
 
   /** A job as it is now, or, with `wait` (0 to 25 seconds), as soon as it has ended. Throws NotFoundError for an unknown one. */
   async get(jobId: string, options?: GetOptions): Promise<Job> {
-    checkCall("get", options);
-    const wait = checkInteger("wait", options?.wait, 0, MAX_WAIT_SECONDS);
-    return lookAt(this.#connection, this.#settings, jobId, limitOf(options), wait);
+    const given = checkCall("get", options);
+    const wait = checkInteger("wait", given?.wait, 0, MAX_WAIT_SECONDS);
+    return lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait);
   }
 
   /** What a job would cost, and where it would be committed. */
   async quote(jobType: JobType, policy?: Policy, options?: RequestOptions): Promise<Quote> {
-    checkCall("quote", options);
+    const given = checkCall("quote", options);
     checkJobType("jobType", jobType);
-    return askQuote(this.#connection, this.#settings, jobType, checkPolicy(policy), limitOf(options));
+    return askQuote(this.#connection, this.#settings, jobType, checkPolicy(policy), limitOf(given));
   }
 
   /** How the router is: its chain, and how many workers are online. */
   async health(options?: RequestOptions): Promise<Health> {
-    checkCall("health", options);
+    const given = checkCall("health", options);
     const { requestTimeout, retry } = this.#settings;
-    return this.#connection.get("/v1/health", requestTimeout, retry, limitOf(options), isHealth);
+    return this.#connection.get("/v1/health", requestTimeout, retry, limitOf(given), isHealth);
   }
 
   /** Checks a receipt against the `result` of its job. Works offline; does not know which job you meant, so compare `receipt.job_id`. */

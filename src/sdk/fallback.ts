@@ -71,8 +71,9 @@ export type OpenAiCompatibleOptions = {
 const NAMES = optionNames<OpenAiCompatibleOptions>({ baseUrl: 0, apiKey: 0, model: 0, name: 0, fetch: 0 });
 
 /** A fallback for LLM_INFER jobs: any server that speaks `POST /chat/completions`. Throws InvalidOptionError. */
-export function openaiCompatible(options: OpenAiCompatibleOptions): FallbackProvider {
-  checkNames("options of openaiCompatible", options, NAMES);
+export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvider {
+  const options = checkNames("options of openaiCompatible", given, NAMES);
+  if (options === undefined) throw wrong("options of openaiCompatible", "must be an object", given);
   const baseUrl = checkBaseUrl("baseUrl", options.baseUrl);
   checkHeaderText("apiKey", options.apiKey, 4_096);
   checkFunction("fetch", options.fetch);

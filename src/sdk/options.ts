@@ -32,7 +32,7 @@ export type FallbackProvider = {
   run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
 };
 
-/** Options of a client. Every one may be left out. Times are in milliseconds. */
+/** Options of a client. Every one may be left out, and null counts as left out. Times are in milliseconds. */
 export type ClientOptions = {
   /** Address of the router. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
   baseUrl?: string;
@@ -103,8 +103,8 @@ const REQUEST_TIMEOUT = 10_000;
 const COMMIT_TIMEOUT = 30_000;
 
 /** Checks a client's options and fills in the rest. Throws InvalidOptionError. */
-export function readOptions(options: ClientOptions = {}): ClientSettings {
-  checkNames("options of ComputeRouter", options, NAMES);
+export function readOptions(given?: ClientOptions): ClientSettings {
+  const options = checkNames("options of ComputeRouter", given, NAMES) ?? {};
   checkFunction("fetch", options.fetch);
   if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be given where there is no global one");
   checkFunction("payment", options.payment);

@@ -103,14 +103,14 @@ const CALLS = {
   "trust.list": optionNames<RequestOptions>({ signal: 0 }),
 };
 
-/** Checks that a call knows every option that it is given. Throws InvalidOptionError. */
-export function checkCall(call: keyof typeof CALLS, options: unknown): void {
-  checkNames(`options of ${call}`, options, CALLS[call]);
+/** The options of a call, null among them counting as left out. Throws InvalidOptionError for one that the call does not know. */
+export function checkCall<T extends object>(call: keyof typeof CALLS, options: T | undefined): T | undefined {
+  return checkNames(`options of ${call}`, options, CALLS[call]);
 }
 
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */
-export function readRunOptions(options: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: ClientSettings): RunPlan {
-  checkCall(call, options);
+export function readRunOptions(given: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: ClientSettings): RunPlan {
+  const options = checkCall(call, given);
   const onUpdate = checkFunction("onUpdate", options?.onUpdate) ? options?.onUpdate : undefined;
   return {
     policy: checkPolicy(options?.policy),
@@ -125,8 +125,8 @@ export function readRunOptions(options: RunOptions | undefined, call: keyof type
 }
 
 /** A policy; `AUTO` when left out. */
-export function checkPolicy(policy: Policy | undefined): Policy {
-  return checkChoice("policy", policy, ["FAST", "CHEAP", "AUTO"]) ?? "AUTO";
+export function checkPolicy(policy: Policy | null | undefined): Policy {
+  return checkChoice("policy", policy ?? undefined, ["FAST", "CHEAP", "AUTO"]) ?? "AUTO";
 }
 
 /** The signal of a call, if it has one. */

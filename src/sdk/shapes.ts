@@ -67,9 +67,9 @@ function isPaymentOption(value: unknown): value is PaymentOption {
   return isJsonObject(value) && hasTexts(value, "scheme", "price", "network", "payTo");
 }
 
-/** Shape of `POST /v1/trust/create`. */
+/** Shape of `POST /v1/trust/create`. The code is shown to people and becomes part of commands and links, so it must be a code. */
 export function isPairingCode(value: unknown): value is PairingCode {
-  return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at");
+  return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at") && /^[0-9A-F]{6}$/.test(String(value.pairing_code));
 }
 
 /** Shape of `POST /v1/trust/claim`. */

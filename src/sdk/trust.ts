@@ -67,7 +67,7 @@ export class Trust {
    */
   async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
     const limit = limitOf("trust.waitForWorker", options);
-    const interval = checkInteger("interval", options?.interval, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
+    const interval = checkInteger("interval", options?.interval ?? undefined, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
     const madeAt = Date.parse(offer?.expires_at) - TIMING.pairingCode;
     const end = offer?.expiresAt?.getTime();
     if (!Number.isFinite(madeAt) || !Number.isFinite(end)) throw new InvalidOptionError("offer", "must be what create() gave");
@@ -84,10 +84,10 @@ export class Trust {
 
   /** Claims a code for a worker. Throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`. */
   async claim(claim: PairingClaimInput, options?: RequestOptions): Promise<Paired> {
-    checkNames("fields of a claim", claim, CLAIM);
-    if (typeof claim?.pairing_code !== "string") throw wrong("pairing_code", "must be a string", claim?.pairing_code);
-    if (typeof claim.provider_pubkey !== "string") throw wrong("provider_pubkey", "must be a string", claim.provider_pubkey);
-    return this.#post("/v1/trust/claim", claim, isPaired, new Headers(), limitOf("trust.claim", options));
+    const given = checkNames("fields of a claim", claim, CLAIM);
+    if (typeof given?.pairing_code !== "string") throw wrong("pairing_code", "must be a string", claim?.pairing_code);
+    if (typeof given.provider_pubkey !== "string") throw wrong("provider_pubkey", "must be a string", claim.provider_pubkey);
+    return this.#post("/v1/trust/claim", given, isPaired, new Headers(), limitOf("trust.claim", options));
   }
 
   /** The workers that this client's user is paired with. */
@@ -127,8 +127,7 @@ export class Trust {
 }
 
 function limitOf(call: Parameters<typeof checkCall>[0], options: RequestOptions | undefined): Limit {
-  checkCall(call, options);
-  return untilAborted(checkSignal(options));
+  return untilAborted(checkSignal(checkCall(call, options)));
 }
 
 /** Whether a URL leads to the very machine that asks: a phone that scans it finds itself. */

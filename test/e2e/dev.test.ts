@@ -77,12 +77,38 @@ describe("npm run dev", () => {
     await first.stop();
   });
 
-  it("names the setting that is wrong", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "EVM_PAY_TO=nobody");
+  it.each([
+    ["RATE_LIMITS=maybe", 'RATE_LIMITS must be one of on, off, got "maybe"'],
+    ["EVM_PAY_TO=nobody", 'EVM_PAY_TO must be an address: 0x and 40 hex digits, with the right letters in capitals if any are (EIP-55), got "nobody"'],
+    ["EVM_RPC_URL=ws://node.example/key", "EVM_RPC_URL must be an http(s) URL"],
+    ["EVM_FACILITATOR_AUTHORIZATION=\u00fc", "EVM_FACILITATOR_AUTHORIZATION must be the value of an Authorization header"],
+  ])("says in one line what is wrong with --var %s, and shows no secret", async (setting, problem) => {
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", setting);
     expect(await child.exited).toBe(1);
-    expect(child.lines.join("\n")).toContain("EVM_PAY_TO");
+    expect(child.lines).toEqual([`evm did not start: ${problem}`]);
+  });
+
+  it("names the setting that only the coordinator finds to be wrong", async () => {
+    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "STAKE_SOURCE=evm");
+    expect(await child.exited).toBe(1);
+    expect(child.lines.at(-1)).toMatch(/^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: /);
     // Once, however often it is asked before it is given up.
     expect(child.lines.filter((line) => line.includes("invalid_setting"))).toHaveLength(1);
+  });
+
+  it("says in one plain line that jobs must be paid and how to have them without payment, unless they are", async () => {
+    const paid = dev("svm", "--port", String(await freePort()), "--state", stateDir);
+    const hint = (child: Child) => child.lines.filter((line) => line.includes("TESTNET_MODE=true"));
+    await until("hint", () => (hint(paid).length > 0 ? true : undefined));
+    await until("ready line", () => paid.lines.find((line) => line.startsWith("ready ")));
+    await paid.stop();
+    expect(hint(paid)).toEqual([expect.stringMatching(/^jobs must be paid, but SVM_PAY_TO is a placeholder: nobody can pay\. .*--var TESTNET_MODE=true/)]);
+    expect(paid.lines.join("\n")).not.toContain("placeholder_pay_to");
+
+    const free = dev("svm", "--port", String(await freePort()), "--state", stateDir, "--var", "TESTNET_MODE=true");
+    await until("ready line", () => free.lines.find((line) => line.startsWith("ready ")));
+    await free.stop();
+    expect(hint(free)).toEqual([]);
   });
 
   it("warns of a setting that no coordinator knows, and names the one that was meant", async () => {

@@ -7,7 +7,7 @@ import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";
-import { get } from "../support/rest.ts";
+import { commit, get } from "../support/rest.ts";
 import { copySources } from "../support/source-copy.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
 import { until } from "../support/until.ts";
@@ -118,6 +118,24 @@ describe("npm start", { timeout: 120_000 }, () => {
     expect(stillRunning(children)).toEqual([]);
     // What the children say while they are being ended is no news.
     expect(child.lines.at(-1)).toBe("stopping");
+  });
+
+  it("says once that the LLM of the machine is gone, and once that it is back", async () => {
+    const ollama = await TalkingLlm.start();
+    ollama.says = "Paris, of course.";
+    const { child, svm, text } = await start([], { env: { LLM_BASE_URL: "", OPENAI_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host } });
+    await until("banner", () => (text().includes("up until Ctrl-C") ? true : undefined), text, 100_000);
+    ollama.gone = true;
+    // A job is the quickest way for a worker to notice.
+    const url = `http://127.0.0.1:${svm}`;
+    await commit(url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
+    const said = (what: string) => child.lines.filter((line) => line.trimEnd().endsWith(what)).map((line) => line.slice(line.indexOf("s ") + 3));
+    const isGone = "talker is gone: no LLM jobs until it is back";
+    await until("gone", () => (said(isGone).includes(`svm  ${isGone}`) ? true : undefined), text);
+    ollama.gone = false;
+    await until("back", () => (said("talker is back").includes("svm  talker is back") ? true : undefined), text);
+    expect(said(isGone).filter((line) => line.startsWith("svm"))).toHaveLength(1);
+    expect(said("talker is back").filter((line) => line.startsWith("svm"))).toHaveLength(1);
   });
 
   it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once, and says so", async () => {

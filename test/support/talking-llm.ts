@@ -10,6 +10,8 @@ export class TalkingLlm {
   says: string | null = null;
   /** Every prompt fails, as with a model that does not fit. */
   fails = false;
+  /** It answers nothing: each connection is cut. */
+  gone = false;
   /** How many prompts it got, first ones to load the model left out. */
   prompts = 0;
   #answer: ServerResponse | null = null;
@@ -48,7 +50,8 @@ export class TalkingLlm {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url?.endsWith("/models") === true) {
+    if (this.gone) request.socket.destroy();
+    else if (request.url?.endsWith("/models") === true) {
       response
         .writeHead(200, { "content-type": "application/json" })
         .end(JSON.stringify({ object: "list", data: [{ id: "talker", object: "model", owned_by: "library" }] }));

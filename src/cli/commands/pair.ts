@@ -4,7 +4,7 @@ import { type ComputeRouter, ComputeRouterError, type PairedWorker, type Pairing
 import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
-import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, userIdFile } from "../seeker.ts";
+import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile } from "../seeker.ts";
 import { countdown } from "../../sdk/trust.ts";
 import { offerLines } from "../pair-screen.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
@@ -20,23 +20,25 @@ export type Claimed = { coordinator: string; pairedAt: string };
 /** Claims a pairing code for a worker's key, at the first of these coordinators that knows it. Throws CliError. */
 export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
   const code = text.trim().toUpperCase();
-  let failure = new CliError(EXIT.usage, "no coordinator to claim the code at");
-  const asked: string[] = [];
+  let unreachable: CliError | undefined;
+  const unknowing: string[] = [];
   for (const url of urls) {
     try {
       const { paired_at } = await claimAt(url, key, code);
       return { coordinator: coordinatorName(coordinatorUrls(url).socket), pairedAt: paired_at };
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
-      asked.push(coordinatorName(coordinatorUrls(url).socket));
       const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
       // The code may be another coordinator's, and one that could not be asked may be the one that knows it.
-      if (reason !== "invalid_code" && error.exit !== EXIT.unreachable) throw error;
-      if (failure.exit !== EXIT.unreachable) failure = error;
+      if (reason === "invalid_code") unknowing.push(coordinatorName(coordinatorUrls(url).socket));
+      else if (error.exit === EXIT.unreachable) unreachable ??= error;
+      else throw error;
     }
   }
-  if (asked.length < 2) throw failure;
-  throw new CliError(failure.exit, `${failure.message}\nasked: ${asked.join(", ")}`, { cause: failure });
+  const unknown = `${unknowing.join(" and ")} ${unknowing.length > 1 ? "do" : "does"} not know the code`;
+  if (unreachable === undefined)
+    throw new CliError(EXIT.refused, `invalid_code: ${unknown}; check the code, or say --url with the address of the coordinator that made it`);
+  throw unknowing.length === 0 ? unreachable : new CliError(unreachable.exit, `${unreachable.message}; ${unknown}`, { cause: unreachable });
 }
 
 /** What the worker's owner sees. The user id is a secret of the other side: it is not shown. */
@@ -71,7 +73,7 @@ export const pairCreate = command({
       const { pairing_code, expires_at, workerUrl } = offer;
       const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
       if (json) printJson({ pairing_code, expires_at, worker_url: workerUrl });
-      else print(offerLines(offer, { color, columns: columns || UNKNOWN.columns, rows: rows || UNKNOWN.rows }).join("\n"));
+      else print(offerLines({ ...offer, place: urlHint(args.url) }, { color, columns: columns || UNKNOWN.columns, rows: rows || UNKNOWN.rows }).join("\n"));
       if (!waits) return;
       const worker = await waited(client, offer, { isLive: color && !json });
       if (worker === undefined) {

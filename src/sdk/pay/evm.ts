@@ -53,11 +53,11 @@ export function payWithEvm(account: EvmAccount, options?: SpendLimit): PaymentHo
 }
 
 /** The same as a signer for `createPayment`. Throws InvalidOptionError. */
-export function evmSigner(account: EvmAccount, options: SpendLimit = {}): PaymentSigner {
-  checkNames("options of payWithEvm", options, SPEND_LIMIT);
-  const { tokens = [MONAD_TESTNET_USDC] } = options;
+export function evmSigner(account: EvmAccount, given?: SpendLimit): PaymentSigner {
+  const options = checkNames("options of payWithEvm", given, SPEND_LIMIT);
+  const tokens = options?.tokens ?? [MONAD_TESTNET_USDC];
   checkTokens(tokens, ADDRESS);
-  const maxPrice = readMaxPrice(options.maxPrice);
+  const maxPrice = readMaxPrice(options?.maxPrice);
   if (typeof account?.signTypedData !== "function" || !ADDRESS.test(account.address)) {
     throw new InvalidOptionError("account", "must have an address and signTypedData, as an account of viem has");
   }

@@ -39,8 +39,8 @@ export function payWithSvm(signer: SvmSigner, options?: SvmOptions): PaymentHook
 }
 
 /** The same as a signer for `createPayment`. Throws InvalidOptionError. */
-export function svmSigner(signer: SvmSigner, options: SvmOptions = {}): PaymentSigner {
-  checkNames("options of payWithSvm", options, NAMES);
+export function svmSigner(signer: SvmSigner, given?: SvmOptions): PaymentSigner {
+  const options = checkNames("options of payWithSvm", given, NAMES) ?? {};
   const { tokens = [SOLANA_DEVNET_USDC], rpcUrl } = options;
   checkTokens(tokens, /^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
   const maxPrice = readMaxPrice(options.maxPrice);

@@ -91,10 +91,9 @@ export type SpendOptions = {
  */
 export function spendControlsFor(
   instance: "evm" | "svm",
-  options: SpendOptions = {},
+  options?: SpendOptions,
 ): { allowedAssets: { network: `${string}:${string}`; asset: string; maxAmountPerPayment: string }[] } {
-  checkNames("options of spendControlsFor", options, optionNames<SpendOptions>({ asset: 0, maxPrice: 0 }));
-  const { asset, maxPrice = 0.1 } = options;
+  const { asset, maxPrice = 0.1 } = checkNames("options of spendControlsFor", options, optionNames<SpendOptions>({ asset: 0, maxPrice: 0 })) ?? {};
   const most = parsePrice(maxPrice);
   if (most === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
   const token = instance === "evm" ? MONAD_TESTNET_USDC : SOLANA_DEVNET_USDC;

@@ -73,7 +73,10 @@ describe("what is shown of a code", () => {
     [64, false, true],
     [20, false, false],
   ])("on a terminal of %i columns nothing is broken into two lines: letters %s, QR code %s", (columns, hasLetters, hasQr) => {
-    const lines = offerLines({ code: "A1B2C3", expiresAt: new Date(0), workerUrl: "https://r.example/worker?code=A1B2C3" }, { color: true, columns, rows: 60 });
+    const lines = offerLines(
+      { code: "A1B2C3", expiresAt: new Date(0), workerUrl: "https://r.example/worker?code=A1B2C3", place: "" },
+      { color: true, columns, rows: 60 },
+    );
     const drawn = lines.filter((line) => /[█▀▄]/.test(line)).map((line) => stripVTControlCharacters(line));
     for (const line of drawn) expect(line.length).toBeLessThanOrEqual(columns);
     expect([lines.join("\n").includes("████████"), lines.join("\n").includes("48;5;231m")]).toEqual([hasLetters, hasQr]);
@@ -110,7 +113,7 @@ describe("pair create", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(
       new RegExp(
-        `^A00000\nvalid until 20\\S+Z\non the worker's machine: npx compute-router worker pair A00000\nphone or browser: +${router.url}/worker\\?code=A00000\n`,
+        `^A00000\nvalid until 20\\S+Z\non the worker's machine: npx compute-router worker pair A00000 --url ${router.url}\nphone or browser: +${router.url}/worker\\?code=A00000\n`,
       ),
     );
     expect(stdout).not.toContain(ESCAPE);
@@ -165,7 +168,8 @@ describe("pair create", () => {
       const { says, screen } = terminal(["pair", "create", "--user", "u", "--url", router.url], {}, size);
       await says("expires in");
       expect(scan(screen())).toBe(`${router.url}/worker?code=A00000`);
-      expect(screen().text).toContain("npx compute-router worker pair A00000");
+      // The terminal may break the line.
+      expect(screen().text.replaceAll("\n", "")).toContain(`npx compute-router worker pair A00000 --url ${router.url}`);
       expect(screen().text).toMatch(size.rows === 24 ? /^ {2}A 0 0 0 0 0$/m : /██/);
     });
 
@@ -203,7 +207,13 @@ describe("worker pair without --url", () => {
     const pair = (code: string) => runCli(["worker", "pair", code, "--config-dir", folder]);
     expect(await pair("A00000")).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(router.url).host}: worker ${WORDS}`) });
     const { code, stderr } = await pair("BBBBBB");
-    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining(`\nasked: ${new URL(other.url).host}, ${new URL(router.url).host}\n`) });
+    const advice = "check the code, or say --url with the address of the coordinator that made it";
+    expect({ code, stderr }).toEqual({
+      code: 5,
+      stderr: `invalid_code: ${new URL(other.url).host} and ${new URL(router.url).host} do not know the code; ${advice}\n`,
+    });
+    const one = await runCli(["worker", "pair", "BBBBBB", "--url", router.url, "--config-dir", folder]);
+    expect(one).toMatchObject({ code: 5, stderr: `invalid_code: ${new URL(router.url).host} does not know the code; ${advice}\n` });
   });
 });
 

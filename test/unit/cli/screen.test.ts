@@ -81,7 +81,6 @@ function hostileFolder(): string {
 describe.runIf(hasScript)("text of strangers on a terminal commands nothing, and forges no line of ours", () => {
   it.each([
     ["quote", "--type", "LLM_INFER", "--policy", "FAST"],
-    ["pair", "create", "--no-wait"],
     ["pair", "create", "--no-wait", "--json"],
     ["job", JOB, "--json"],
     ["worker", "doctor", "--tasks-only"],
@@ -91,7 +90,7 @@ describe.runIf(hasScript)("text of strangers on a terminal commands nothing, and
     const job = { id: JOB, status: "completed", result: { output: HOSTILE }, receipt: RECEIPT, created_at: HOSTILE, completed_at: HOSTILE };
     router.fail("GET /v1/quote", (response) => json(response, 200, quote));
     router.fail("GET /v1/jobs", (response) => json(response, 200, job));
-    router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: HOSTILE, expires_at: HOSTILE }));
+    router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: "A1B2C3", expires_at: HOSTILE }));
     router.fail("GET /v1/health", (response) =>
       json(response, 200, { status: "ok", workers_online: 1, network: HOSTILE, timestamp: new Date().toISOString() }),
     );
@@ -99,6 +98,14 @@ describe.runIf(hasScript)("text of strangers on a terminal commands nothing, and
     const text = await screenOf(terminal([...args, ...user, "--url", router.url]));
     expect(text).toContain("\\u001b]0;owned\\u0007");
     expect(text).not.toMatch(/^✓ forged/m);
+  });
+
+  it("of a coordinator, as a pairing code: it is refused, not shown", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: HOSTILE, expires_at: new Date().toISOString() }));
+    const text = await screenOf(terminal(["pair", "create", "--no-wait", "--user", "u", "--url", router.url]));
+    expect(text).toContain("malformed");
+    expect(text).not.toContain("owned");
   });
 
   it.each([

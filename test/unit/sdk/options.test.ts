@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { ComputeRouter, InvalidOptionError, type JobInput } from "../../../src/sdk/index.ts";
+import { ComputeRouter, InvalidOptionError, type JobInput, openaiCompatible } from "../../../src/sdk/index.ts";
 import { readOptions } from "../../../src/sdk/options.ts";
 import { rejection } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
@@ -91,7 +91,7 @@ describe("client options", () => {
     [{ baseUrl: "localhost:4010" }, 'baseUrl must be an absolute http or https URL, got "localhost:4010"'],
     [{ maxPrice: "cheap" }, 'maxPrice must be US dollars, as 0.01 or "$0.01", got "cheap"'],
     [{ fallback: {} }, "fallback must be an array of providers, got an object"],
-    [{ payment: null }, "payment must be a function, got null"],
+    [{ payment: 5 }, "payment must be a function, got 5"],
     [{ userId: 5 }, "userId must be a string, got 5"],
     [{ userToken: "my secret" }, "userToken must have 1 to 1024 characters, all of them visible ASCII"],
     [{ requireVerified: "\u001b[31m" }, "requireVerified must be true or false, got a string of 5 characters"],
@@ -100,12 +100,64 @@ describe("client options", () => {
     expect(() => new ComputeRouter(options)).toThrow(message);
   });
 
+  it.each([
+    "instance",
+    "userId",
+    "userToken",
+    "fetch",
+    "pollInterval",
+    "timeout",
+    "requestTimeout",
+    "maxRetries",
+    "retryDelay",
+    "fallback",
+    "payment",
+    "maxPrice",
+  ])("%s null counts as left out", (name) => {
+    const { userId: made, ...usual } = readOptions({ baseUrl: "http://a.example" });
+    const { userId, ...settings } = readOptions({ baseUrl: "http://a.example", [name]: null });
+    expect(settings).toEqual(usual);
+    expect(userId).toHaveLength(made.length);
+  });
+
+  it("baseUrl and requireVerified null, and options null, count as left out", () => {
+    delete process.env.ROUTER_BASE_URL;
+    expect(readOptions({ baseUrl: null, requireVerified: null } as never)).toMatchObject({ baseUrl: "http://127.0.0.1:4010", requireVerified: false });
+    expect(readOptions(null as never).baseUrl).toBe("http://127.0.0.1:4010");
+  });
+
   it("options that are no object are refused", () => {
     expect(() => new ComputeRouter("http://a.example" as never)).toThrow(InvalidOptionError);
   });
 });
 
 describe("call options and jobs", () => {
+  it("null counts as left out in the options of every call", async () => {
+    const router = await RouterServer.start();
+    const client = router.client();
+    const run = { signal: null, policy: null, privacy: null, timeout: null, idempotencyKey: null, onUpdate: null, requireVerified: null } as never;
+    expect((await client.run(CLASSIFY, run)).verified).toBe(true);
+    const llm = { maxTokens: null, ...Object(run) } as never;
+    expect((await client.llm("hi", llm)).verified).toBe(true);
+    expect(JSON.parse(router.to("/v1/jobs/commit").at(-1)?.body ?? "").payload).not.toHaveProperty("max_tokens");
+    const map = { concurrency: null, onResult: null, signal: null, policy: null, privacy: null, timeout: null, requireVerified: null } as never;
+    expect(await client.map([CLASSIFY], map)).toEqual([expect.objectContaining({ status: "fulfilled" })]);
+    const commit = { signal: null, policy: null, privacy: null, timeout: null, idempotencyKey: null } as never;
+    const { jobId } = await client.submit(CLASSIFY, commit);
+    for await (const event of client.stream(CLASSIFY, { requireVerified: null, ...Object(commit) } as never)) expect(event).toHaveProperty("type");
+    expect((await client.waitFor(jobId, { signal: null, timeout: null, onUpdate: null, requireVerified: null } as never)).verified).toBe(true);
+    expect(await client.get(jobId, { signal: null, wait: null } as never)).toMatchObject({ id: jobId });
+    expect(await client.quote("TASK", null as never, { signal: null } as never)).toMatchObject({ policy_resolved: "CHEAP" });
+    expect(await client.health(null as never)).toMatchObject({ status: "ok" });
+    const offer = await client.trust.create({ signal: null } as never);
+    await client.trust.claim({ pairing_code: offer.code, provider_pubkey: "00".repeat(32), signature: null } as never, { signal: null } as never);
+    expect(router.to("/v1/trust/claim").at(-1)?.body).not.toContain("signature");
+    expect((await client.trust.list({ signal: null } as never)).providers).toHaveLength(1);
+    expect((await client.trust.waitForWorker(offer, { signal: null, interval: null } as never)).publicKey).toBe("00".repeat(32));
+    const provider = openaiCompatible({ baseUrl: "http://a.example/v1", model: "m", apiKey: null, name: null, fetch: null } as never);
+    expect(provider.name).toBe("a.example");
+  });
+
   it.each<[string, object]>([
     ["policy", { policy: "fast" }],
     ["privacy", { privacy: "SECRET" }],

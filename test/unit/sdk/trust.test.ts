@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BadRequestError } from "../../../src/sdk/index.ts";
+import { BadRequestError, ProtocolError } from "../../../src/sdk/index.ts";
 import { rejection, reply } from "./support/faults.ts";
 import { RouterServer, WORKER } from "./support/router-server.ts";
 
@@ -19,6 +19,15 @@ describe("trust", () => {
     expect(await trust.list()).toEqual({ providers: [{ provider_pubkey: WORKER.publicKey, paired_at }] });
     expect(await router.client().trust.list()).toEqual({ providers: [] });
   });
+
+  it.each(["a1b2c3", "A1B2C", "A1B2C3D", "$(id)", "A1B2CG"])(
+    "[API4] %j for a new code is malformed: a code becomes part of commands and links",
+    async (code) => {
+      const router = await RouterServer.start();
+      router.fail("POST /v1/trust/create", reply(201, { pairing_code: code, expires_at: "2030-01-01T01:00:00.000Z" }));
+      expect(await rejection(router.client().trust.create())).toBeInstanceOf(ProtocolError);
+    },
+  );
 
   it.each(["invalid_code", "already_claimed", "expired"])("[API4] %s is a BadRequestError with that reason", async (reason) => {
     const router = await RouterServer.start();
