@@ -208,7 +208,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "a job is assigned before its payment is settled",
     "claim.ts",
     "const payment = owedPayment(state, job);",
-    "const payment = owed({ ...state, jobs: new Map() }, { ...job, payment: null });",
+    "const payment = owedPayment({ ...state, jobs: new Map() }, { ...job, payment: null });",
   ),
   one(
     "PY7",

@@ -1,7 +1,6 @@
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
-import type { Payment, PaymentFacts, Settlement } from "./ledger.ts";
-import type { Reservation } from "./reservation.ts";
+import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
 
 /** What a completion turned out to be when the shell read it: receipt rules, size and shape [RC3, LM1, JB5]. */

@@ -2,6 +2,6 @@ export type { DispatchEvent, Effect, Outcome, Verdict } from "./events.ts";
 export { reduce } from "./reduce.ts";
 export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
 export { createState, statusOf, type DispatchState, type JobFacts, type KeyRecord, type LiveJob, type Rules, type Worker } from "./state.ts";
-export { type Payment, type PaymentFacts, type Settlement } from "./ledger.ts";
-export { type Reservation, restorePayments } from "./reservation.ts";
+export type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
+export { restorePayments } from "./reservation.ts";
 export { nextDue } from "./lease.ts";

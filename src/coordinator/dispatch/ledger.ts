@@ -42,6 +42,15 @@ export type Payment = PaymentFacts & {
   phase: PaymentPhase;
 };
 
+/** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
+export type Reservation =
+  | { state: "reserved" }
+  | { state: "credit" }
+  | { state: "known"; jobId: string }
+  /** Another request with the same payment is being looked at: wait for it, then ask again. */
+  | { state: "busy" }
+  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
+
 /** The ledger as dispatch knows it: payments that are not done, with their indexes. */
 export type Ledger = {
   readonly payments: Map<string, Payment>;

@@ -1,20 +1,10 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasIdleWorker } from "./claim.ts";
-import { hasTrustedWorker, isFull } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";
-import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts } from "./ledger.ts";
-
 import { forgetPayment, movePayment } from "./holds.ts";
+import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation } from "./ledger.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
-
-/** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
-export type Reservation =
-  | { state: "reserved" }
-  | { state: "credit" }
-  | { state: "known"; jobId: string }
-  /** Another request with the same payment is being looked at: wait for it, then ask again. */
-  | { state: "busy" }
-  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
+import { hasTrustedWorker, isFull } from "./workers.ts";
 
 /** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done, if there is one. */
 export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: ReduceContext): Reservation {

@@ -2,8 +2,7 @@ import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
 import { commitPrice } from "../../protocol/pricing.ts";
 import { atomicAmount } from "../payment/terms.ts";
-import { headers, json, ref, type SchemaName, shared } from "./components.ts";
-import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
+import { headers, json, type Operation, type Parameter, type Paths, ref, type SchemaName, shared } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
 
 const faults = { "500": shared("Internal"), "503": shared("Overloaded") } as const;
@@ -372,7 +371,7 @@ const pairPage = page(
 const pairFile = pageFile("Pair", "Script and style. Those with a hash in their name never change.", "index.html");
 
 /** Every operation of the REST surface, in the order of app.ts [API8]. */
-export const PATHS: OpenApiDocument["paths"] = {
+export const PATHS: Paths = {
   "/v1/health": { get: health },
   "/v1/quote": { get: quote },
   "/v1/models": { get: models },

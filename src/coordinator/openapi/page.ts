@@ -1,4 +1,5 @@
-import type { JsonSchema, OpenApiDocument, Operation, Parameter, Ref, ResponseObject } from "./document.ts";
+import type { JsonSchema, Operation, Parameter, Ref, ResponseObject } from "./components.ts";
+import type { OpenApiDocument } from "./document.ts";
 
 type Endpoint = { method: string; path: string; operation: Operation };
 

@@ -1,7 +1,6 @@
 import { TIMING } from "../../protocol/limits.ts";
 import * as z from "zod";
-import type { Requirements } from "./terms.ts";
-import type { SchemeResult } from "./read-payment.ts";
+import type { Requirements, SchemeResult } from "./terms.ts";
 
 const lowerCase = (text: string) => text.toLowerCase();
 const Address = z

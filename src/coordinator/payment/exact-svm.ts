@@ -2,8 +2,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
-import type { Requirements } from "./terms.ts";
-import type { SchemeResult } from "./read-payment.ts";
+import type { Requirements, SchemeResult } from "./terms.ts";
 import { MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";
 

@@ -5,7 +5,7 @@ import { isJsonObject, readJson, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
-import { type Offer, requirements, type Requirements } from "./terms.ts";
+import { type Offer, requirements, type Requirements, type SchemeResult } from "./terms.ts";
 
 /** The headers that a payment may come in [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
@@ -105,22 +105,3 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements, ins
   }
   return null;
 }
-
-/** A payment that is what we asked for, as far as it can be told without asking anybody; or the first thing about it that is not. */
-export type SchemeResult =
-  | {
-      ok: true;
-      /** The inner payload, brought into the one form that the digest and the facilitator see. */
-      payload: Record<string, unknown>;
-      /** One real payment [PY6]. */
-      key: string;
-      /** Who pays, where the payment itself says so. */
-      payer: string | null;
-      /** Who pays the chain's fee; null where the facilitator does so in its own name. */
-      feePayer: string | null;
-      /** When the authorization dies, ms since the epoch. */
-      expiresAt: number;
-      /** Why it is no good just now, null when it is. Not a refusal yet: it may be a payment that was good when it came first [PY6]. */
-      untimely: string | null;
-    }
-  | { ok: false; error: string };
