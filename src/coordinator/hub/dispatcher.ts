@@ -23,9 +23,6 @@ import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
 import { TUNING } from "../tuning.ts";
 
-/** The result of a job that was refused at commit [JB8]. */
-export const NO_TRUSTED_WORKER = JSON.stringify({ error: "no_trusted_worker" });
-
 /** What the dispatcher tells the hub. */
 export type DispatcherEvents = {
   /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. `paid`: rows of the ledger too. */
@@ -88,6 +85,7 @@ export class Dispatcher {
       logError("damaged_row", { job: id.slice(0, 8) });
       this.#openBatch().ends.set(id, {
         status: "failed",
+        cause: "worker_lost",
         result: '{"error":"worker_lost"}',
         receipt: null,
         key: null,
@@ -249,6 +247,7 @@ export class Dispatcher {
           outcome.status === "completed"
             ? {
                 status: "completed",
+                cause: null,
                 result: completion?.result ?? "null",
                 receipt: completion?.receipt ? { ...completion.receipt, payment_ref: settlementRef(effects, jobId) ?? completion.receipt.payment_ref } : null,
                 key: outcome.key,
@@ -259,6 +258,7 @@ export class Dispatcher {
               }
             : {
                 status: "failed",
+                cause: outcome.cause,
                 result: JSON.stringify({ error: outcome.cause, message: outcome.message }),
                 receipt: null,
                 key: null,
@@ -323,7 +323,7 @@ export class Dispatcher {
       const end = batch.ends.get(id);
       if (job !== undefined) this.#journal.insert(job, payload);
       // Refused at once: nobody will ever run it, so its payload is not kept.
-      else if (end !== undefined) this.#journal.insertEnded(facts, end.result === NO_TRUSTED_WORKER ? "{}" : payload, end);
+      else if (end !== undefined) this.#journal.insertEnded(facts, end.cause === "no_trusted_worker" ? "{}" : payload, end);
     }
     for (const id of batch.saves) {
       const job = this.#state.jobs.get(id);

@@ -1,9 +1,9 @@
 import { utf8Length } from "../../protocol/text.ts";
-import type { JobFacts } from "../dispatch/index.ts";
-import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
-import { recordedResult } from "../store/jobs.ts";
-import type { Journal } from "./journal.ts";
+import type { JobFacts, Outcome } from "../dispatch/index.ts";
+import { findResult, wasRefused } from "../store/jobs.ts";
+import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
+import type { Journal } from "./journal.ts";
 import type { CommitAnswer, CommitInput } from "./rpc.ts";
 
 type Parts = {
@@ -20,9 +20,6 @@ type Parts = {
 
 /** What is known of a commit that comes again. */
 type Known = { jobId: string } | "no_trusted_worker" | "idempotency_key_reused";
-
-/** In the answer of a job that was refused at commit. */
-const REFUSED = `"status":"failed","result":${NO_TRUSTED_WORKER}`;
 
 /** Commits that nobody pays for: stored and claimed in one turn, and the same ones again [PY5, API5]. */
 export class FreeCommits {
@@ -52,7 +49,7 @@ export class FreeCommits {
     const { id, userId, idempotency } = input;
     for (const effect of dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload })) {
       if (effect.type === "refused") return { ok: false, reason: "queue_full" };
-      if (effect.type === "ended" && effect.jobId === id) {
+      if (effect.type === "ended" && effect.jobId === id && isRefusal(effect.outcome)) {
         const stored = await this.#accepted(id, 0);
         return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
       }
@@ -77,16 +74,16 @@ export class FreeCommits {
       if (stored !== null) return stored.fingerprint === fingerprint ? { jobId: stored.jobId } : "idempotency_key_reused";
     }
     if (dispatcher.state.jobs.has(id)) return { jobId: id };
+    const row = journal.result(id);
     const ended = recent.get(id);
-    const result = journal.result(id);
-    if (result === NO_TRUSTED_WORKER || ended?.includes(REFUSED)) return "no_trusted_worker";
-    return result !== undefined || ended !== undefined ? { jobId: id } : null;
+    if (row === null && ended === undefined) return null;
+    return (row === null ? ended?.refused : wasRefused(row)) ? "no_trusted_worker" : { jobId: id };
   }
 
   async #recorded(id: string): Promise<Known | null> {
-    const result = await recordedResult(this.#parts.db(), id);
-    if (result === undefined) return null;
-    return result === NO_TRUSTED_WORKER ? "no_trusted_worker" : { jobId: id };
+    const row = await findResult(this.#parts.db(), id);
+    if (row === null) return null;
+    return wasRefused(row) ? "no_trusted_worker" : { jobId: id };
   }
 
   async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
@@ -98,6 +95,11 @@ export class FreeCommits {
     }
     return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
   }
+}
+
+/** True for the end of a job that the core refused because no trusted worker is connected [JB8]. */
+export function isRefusal(outcome: Outcome): boolean {
+  return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
 }
 
 /** What dispatch is told of a commit. */

@@ -1,5 +1,5 @@
 import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import { EndedFacts, findEnded, jobJson } from "../store/jobs.ts";
+import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import { type JournalRow, storedReceipt } from "../store/record.ts";
 import type { Journal } from "./journal.ts";
@@ -75,12 +75,15 @@ export function liveJob(job: LiveJob): string {
   return jobJson({ id: job.id, status: statusOf(job), result: null, receipt: null, createdAt: job.createdAt, completedAt: null });
 }
 
-/** JSON texts of jobs that ended lately: what pollers ask for next, without a read from D1. Bounded, oldest out first. */
+/** A job that has ended, as pollers are told of it, and whether it was refused at commit [JB8]. */
+type RecentJob = { json: string; refused: boolean };
+
+/** Jobs that ended lately: pollers ask for them next, and then D1 need not be read. Bounded; the oldest leave first. */
 export class RecentJobs {
-  readonly #jobs = new Map<string, string>();
+  readonly #jobs = new Map<string, RecentJob>();
   #chars = 0;
 
-  get(id: string): string | undefined {
+  get(id: string): RecentJob | undefined {
     return this.#jobs.get(id);
   }
 
@@ -90,10 +93,12 @@ export class RecentJobs {
     this.#chars = 0;
   }
 
-  put(id: string, json: string): void {
-    this.#jobs.set(id, json);
+  /** Keeps the answer of a job by its row, which has an end. */
+  put(row: JournalRow): void {
+    const json = endedJob(row);
+    this.#jobs.set(row.id, { json, refused: wasRefused(row) });
     this.#chars += json.length;
-    for (const [oldest, text] of this.#jobs) {
+    for (const [oldest, { json: text }] of this.#jobs) {
       if (this.#chars <= TUNING.recentChars) return;
       this.#jobs.delete(oldest);
       this.#chars -= text.length;

@@ -1,8 +1,8 @@
-import type { JobStatus } from "../../protocol/job.ts";
-import { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import { type FailureCause, type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import * as z from "zod";
+import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
 import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
@@ -10,6 +10,8 @@ import { TUNING } from "../tuning.ts";
 /** How a job ended, as it is stored: `result` is JSON text of the object that REST returns. Times in ms. */
 export type StoredEnd = {
   status: "completed" | "failed";
+  /** Why the job failed; null for a completed one. */
+  cause: FailureCause | null;
   result: string;
   receipt: StoredReceipt | null;
   /** The worker whose result it is; null on failure. */
@@ -136,9 +138,9 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
-  /** The result of a job that is here, null before its end; undefined for one that is not here. */
-  result(id: string): string | null | undefined {
-    return this.#sql.exec<{ result: string | null }>("SELECT result FROM jobs WHERE id = ?", id).toArray()[0]?.result;
+  /** How far a job is that is here; null for one that is not here. */
+  result(id: string): StoredResult | null {
+    return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
   payload(id: string): string | null {

@@ -3,8 +3,9 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
-import { factsOf } from "./free-commits.ts";
-import { type Dispatcher, NO_TRUSTED_WORKER } from "./dispatcher.ts";
+import { wasRefused } from "../store/jobs.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { factsOf, isRefusal } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
@@ -136,14 +137,15 @@ export class PaidCommits {
     // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
     const row = ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
-    if (journal.result(input.id) === NO_TRUSTED_WORKER) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
-    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || journal.row(input.id) !== null) return this.#answered(input, key);
+    const stored = journal.result(input.id);
+    if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
+    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
     const effects = dispatcher.apply({ type: "submit", job, payment: { key, payer: normalizeAddress(payer) } }, { payload: input.payload });
     for (const effect of effects) {
       if (effect.type === "refused" && effect.jobId === input.id) return { ok: false, reason: (await this.#isWritten()) ? effect.reason : "reservation_lost" };
       if (effect.type === "same_as") return this.#bought(input, effect.otherId);
-      if (effect.type === "ended" && effect.jobId === input.id) {
+      if (effect.type === "ended" && effect.jobId === input.id && isRefusal(effect.outcome)) {
         if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
         return { ok: false, reason: "no_trusted_worker", jobId: input.id };
       }

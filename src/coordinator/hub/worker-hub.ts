@@ -149,7 +149,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const live = this.#dispatcher.state.jobs.get(id);
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);
-    if (recent !== undefined) return recent;
+    if (recent !== undefined) return recent.json;
     // Ended in this very moment: not durable yet, so not to be told yet.
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
     const row = this.#journal.row(id);
@@ -325,7 +325,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       const row = this.#journal.row(id);
       if (row === null || row.status !== status) return this.#streams.lost(id);
       this.#streams.ended(row);
-      this.#recent.put(id, endedJob(row));
+      this.#recent.put(row);
     } catch (error) {
       // A convenience only: who wants to know asks the journal again.
       logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import type { Job, JobStatus, Receipt } from "../../protocol/job.ts";
+import * as z from "zod";
+import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
+import { isoTime, readJson } from "../../protocol/text.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
-import { isoTime } from "../../protocol/text.ts";
-import * as z from "zod";
 
 /** The recorded job with its receipt and the number of its attempts, or null. @throws {StoreUnavailable} */
 export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
@@ -71,10 +71,25 @@ export const EndedFacts = z.object({
 });
 export type EndedFacts = z.infer<typeof EndedFacts>;
 
-/** The result of a job that D1 has, null where it has none yet; undefined when D1 does not know the job. @throws {StoreUnavailable} */
-export async function recordedResult(db: D1Database, jobId: string): Promise<string | null | undefined> {
-  const row = await readD1(db, () => db.prepare("SELECT result FROM jobs WHERE id = ?").bind(jobId).first());
-  return row === null ? undefined : EndedFacts.shape.result.parse(row.result);
+const Failure = z.object({ error: FailureCause });
+/** What of a stored row says how its job ended; `result` is null before the end. */
+export type StoredResult = Pick<EndedFacts, "status" | "result">;
+const StoredResult = EndedFacts.pick({ status: true, result: true });
+
+/**
+ * True for a job that was refused at commit because no trusted worker was connected [JB8]. Only the hub writes the result of a failed job;
+ * the result of a completed job is a worker's and may hold any text, so it is not read.
+ */
+export function wasRefused({ status, result }: StoredResult): boolean {
+  if (status !== "failed" || result === null) return false;
+  const json = readJson(result);
+  return json.ok && Failure.safeParse(json.value).data?.error === "no_trusted_worker";
+}
+
+/** How far D1 has a job; null when D1 does not know it. @throws {StoreUnavailable} */
+export async function findResult(db: D1Database, jobId: string): Promise<StoredResult | null> {
+  const row = await readD1(db, () => db.prepare("SELECT status, result FROM jobs WHERE id = ?").bind(jobId).first());
+  return row === null ? null : StoredResult.parse(row);
 }
 
 /** The same as D1 has it; null for a job that it does not know. @throws {StoreUnavailable} */

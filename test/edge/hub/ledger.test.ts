@@ -187,6 +187,20 @@ describe("a router and a hub that do not see the same", () => {
     expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
     expect(await hub.stub.stored(input)).toBeNull();
   });
+
+  test("[JB8] [PY6] a submit of a completed job comes again: the job, even if its result reads like the answer of a refused one", async () => {
+    const hub = new TestHub();
+    listen();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
+    const worker = await hub.worker();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+    await worker.complete(await worker.assigned());
+    await hub.sql(`UPDATE jobs SET result = '{"error":"no_trusted_worker"}' WHERE id = '${input.id}'`);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+  });
 });
 
 describe("a journal that cannot be written", () => {

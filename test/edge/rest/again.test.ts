@@ -118,3 +118,44 @@ describe("a commit that is delivered a second time, after its job has left the h
     await worker.quiet();
   });
 });
+
+describe("a completed job whose result reads like the answer of a refused one", () => {
+  const REFUSAL = { error: "no_trusted_worker" };
+  const asResult = (id: string) => `UPDATE jobs SET result = '${JSON.stringify(REFUSAL)}' WHERE id = '${id}'`;
+
+  test("[JB8] [JB9] is that job still, while the hub remembers its answer", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput({ taskType: "extract_json", payload: '{"job_type":"TASK","task_type":"extract_json","input":"i"}' });
+    await hub.stub.commit(input);
+    // What a TASK finds in a text that quotes a router's answer.
+    const output = { extracted: [{ status: "failed", result: REFUSAL }], count: 1 };
+    expect(await worker.complete(await worker.assigned(), output)).toMatchObject({ status: "accepted" });
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");
+    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: true, jobId: input.id, job: null });
+    expect(await hub.job(input.id)).toMatchObject({ status: "completed", result: output });
+  });
+
+  test("[JB8] [JB9] is that job still, while the hub has its row", async () => {
+    muteErrors();
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    await hub.stub.commit(input);
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await hub.sql(asResult(input.id));
+    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: true, jobId: input.id, job: null });
+  });
+
+  test("[JB8] [JB9] is that job still, when only D1 has it", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    await hub.stub.commit(input);
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await handedOnAndForgotten(hub);
+    await env.DB.prepare(asResult(input.id)).run();
+    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: true, jobId: input.id, job: null });
+  });
+});
