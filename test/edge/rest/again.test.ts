@@ -110,7 +110,7 @@ describe("a commit that is delivered a second time, after its job has left the h
     };
     const { app } = await import("../../../src/coordinator/app.ts");
     const body = JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "summarize", input: "i" } });
-    const request = new Request("http://hub.test/v1/jobs/commit/cheap", { method: "POST", body, headers: { prefer: "wait=5" } });
+    const request = new Request("http://hub.test/v1/jobs/commit/cheap", { method: "POST", body, headers: { prefer: "wait=1" } });
     const response = await app.fetch(request, { ...env, HUB: HUB as never });
     expect(response.status).toBe(201);
     expect(await response.json()).toMatchObject({ job: { status: "completed", result: OUTPUT } });
