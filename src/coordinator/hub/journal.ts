@@ -138,7 +138,7 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
-  /** How far a job is that is here; null for one that is not here. */
+  /** Status and result of a job that is here; null for one that is not. */
   result(id: string): StoredResult | null {
     return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }

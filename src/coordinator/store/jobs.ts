@@ -71,10 +71,19 @@ export const EndedFacts = z.object({
 });
 export type EndedFacts = z.infer<typeof EndedFacts>;
 
+/** These facts of a job as D1 has them; null for a job that D1 does not know. @throws {StoreUnavailable} */
+export async function findEnded(db: D1Database, jobId: string): Promise<EndedFacts | null> {
+  const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
+  const row = await readD1(db, () => db.prepare(query).bind(jobId).first());
+  return row === null ? null : EndedFacts.parse(row);
+}
+
+/** What the hub stores as the result of a failed job. */
 const Failure = z.object({ error: FailureCause });
-/** What of a stored row says how its job ended; `result` is null before the end. */
-export type StoredResult = Pick<EndedFacts, "status" | "result">;
+
 const StoredResult = EndedFacts.pick({ status: true, result: true });
+/** What of a stored row says how its job ended; `result` is JSON text, null before the end. */
+export type StoredResult = z.infer<typeof StoredResult>;
 
 /**
  * True for a job that was refused at commit because no trusted worker was connected [JB8]. Only the hub writes the result of a failed job;
@@ -86,15 +95,8 @@ export function wasRefused({ status, result }: StoredResult): boolean {
   return json.ok && Failure.safeParse(json.value).data?.error === "no_trusted_worker";
 }
 
-/** How far D1 has a job; null when D1 does not know it. @throws {StoreUnavailable} */
+/** Status and result of a job as D1 has them; null for a job that D1 does not know. @throws {StoreUnavailable} */
 export async function findResult(db: D1Database, jobId: string): Promise<StoredResult | null> {
   const row = await readD1(db, () => db.prepare("SELECT status, result FROM jobs WHERE id = ?").bind(jobId).first());
   return row === null ? null : StoredResult.parse(row);
-}
-
-/** The same as D1 has it; null for a job that it does not know. @throws {StoreUnavailable} */
-export async function findEnded(db: D1Database, jobId: string): Promise<EndedFacts | null> {
-  const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
-  const row = await readD1(db, () => db.prepare(query).bind(jobId).first());
-  return row === null ? null : EndedFacts.parse(row);
 }
