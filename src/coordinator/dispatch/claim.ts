@@ -1,3 +1,4 @@
+// Claims: matches waiting jobs with idle workers, in order. On a job's way: after commit and store, before its payment is settled or it is leased.
 import { TIMING } from "../../protocol/limits.ts";
 import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";

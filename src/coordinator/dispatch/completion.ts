@@ -1,3 +1,4 @@
+// What follows from a worker's result: accept, reject, strike. On a job's way: complete → verify → end.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { DispatchEvent, ReduceContext } from "./events.ts";

@@ -1,3 +1,4 @@
+// What a payment does for its job: held, settling with a worker kept for it, closed when the job ends. On a job's way: claim → settle.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { save, setTimer } from "./lease.ts";

@@ -1,3 +1,4 @@
+// A job is given to a worker: the lease, its timers and the save. On a job's way: assign.
 import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";

@@ -1,3 +1,4 @@
+// How a job waits, loses its worker and ends, and what becomes of the worker. On a job's way: everything after a claim but the result itself.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";

@@ -1,3 +1,4 @@
+// A worker registers, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives a lease its worker back.
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";

@@ -1,3 +1,4 @@
+// Takes a payment into the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasIdleWorker } from "./claim.ts";
 import type { ReduceContext } from "./events.ts";

@@ -1,3 +1,4 @@
+// What follows from the answer to a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { isEligible, isSilent } from "./workers.ts";

@@ -1,3 +1,4 @@
+// Who may take which job, and the indexes over workers and waiting jobs. On a job's way: claim asks it.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
