@@ -9,7 +9,15 @@ ed.hashes.sha512 = sha512;
 /** A worker's key: 32-byte RFC 8032 seed and its public key as 64 lowercase hex characters. */
 export type KeyPair = { secret: Uint8Array; publicKey: string };
 
-/** The key pair of a 32-byte seed. */
+/**
+ * The key pair of a seed (RFC 8032 section 5.1.5).
+ *
+ * @param secret 32 random bytes; keep them secret
+ * @returns the seed, and its public key as 64 lowercase hex characters
+ * @throws RangeError if `secret` does not have 32 bytes
+ * @example
+ * const key = keyPair(crypto.getRandomValues(new Uint8Array(32)));
+ */
 export function keyPair(secret: Uint8Array): KeyPair {
   return { secret, publicKey: toHex(ed.getPublicKey(secret)) };
 }
@@ -29,12 +37,24 @@ export function isPublicKey(publicKey: string): boolean {
   }
 }
 
-/** Signs the UTF-8 of `text`; base64 of 64 bytes. */
+/**
+ * Signs a text with Ed25519 (RFC 8032), as a worker signs its registration, its pairing and its receipts.
+ *
+ * @param text what is signed is its UTF-8
+ * @param secret the 32-byte seed
+ * @returns the signature: base64 of 64 bytes
+ */
 export function signText(text: string, secret: Uint8Array): string {
   return toBase64(ed.sign(utf8ToBytes(text), secret));
 }
 
-/** Whether `signature` (base64 or hex) is `publicKey`'s over the UTF-8 of `text`, by RFC 8032 rules: no small order, S < L. */
+/**
+ * Whether a text was signed by the holder of a key, by the strict rules of RFC 8032: no small-order key, S < L.
+ *
+ * @param text what was signed is its UTF-8
+ * @param signature 64 bytes in base64 or hex; anything else is not valid
+ * @param publicKey 64 lowercase hex characters; anything else is not valid
+ */
 export function verifyText(text: string, signature: string, publicKey: string): boolean {
   const bytes = parseSignature(signature);
   if (bytes === null || !isPublicKey(publicKey)) return false;
@@ -57,7 +77,15 @@ export function fingerprintWords(publicKey: string): string[] {
   return Array.from(digest.subarray(0, WORDS), (byte) => `${ONSETS[byte >> 4]}${ENDINGS[byte & 15]}`);
 }
 
-/** The words of a public key (64 hex characters) in one line, as they are said on the phone. */
+/**
+ * The fingerprint of a worker's key: eight words for people to compare by eye or over the phone. docs/receipts.md states how they are made.
+ *
+ * @param publicKey 64 hex characters; case does not matter
+ * @returns the words, one space between two
+ * @example
+ * const { publicKey } = await router.trust.waitForWorker(offer);
+ * console.log(fingerprintOf(publicKey)); // the worker's owner sees the same words
+ */
 export function fingerprintOf(publicKey: string): string {
   return fingerprintWords(publicKey).join(" ");
 }

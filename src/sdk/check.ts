@@ -1,3 +1,4 @@
+// Checks of options and arguments, shared by every call: each gives the value or throws InvalidOptionError, before anything is sent.
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { MAX_DELAY } from "./retry.ts";

@@ -1,3 +1,4 @@
+// ComputeRouter, the class that users call: it checks arguments and hands each call to the run, the poll or the connection.
 import type { Health, Quote } from "../protocol/rest.ts";
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
@@ -49,7 +50,14 @@ import { Trust } from "./trust.ts";
 /** Jobs of a `map` that are under way at once: by default, and at most. */
 const CONCURRENCY = { usual: 4, most: 100 };
 
-/** A client of one router. Holds no connection and needs no closing. Throws InvalidOptionError for an option that cannot be used. */
+/**
+ * A client of one router. It holds no connection and needs no closing. Any call may throw InvalidOptionError before anything is sent; BadRequestError,
+ * RateLimitedError, UnavailableError, RouterConnectionError and ProtocolError for what the router answered; and the reason of an aborted `signal`.
+ *
+ * @example
+ * const router = new ComputeRouter({ baseUrl: "http://127.0.0.1:4010" });
+ * const { output, verified } = await router.classify("I love it");
+ */
 export class ComputeRouter {
   /** Address of the router, without a last slash. */
   readonly baseUrl: string;
@@ -60,6 +68,10 @@ export class ComputeRouter {
   readonly #connection: Connection;
   readonly #settings: ClientSettings;
 
+  /**
+   * @param options every one may be left out
+   * @throws InvalidOptionError for an option that does not exist or cannot be used
+   */
   constructor(options?: ClientOptions) {
     this.#settings = readOptions(options);
     this.#connection = new Connection(this.#settings.baseUrl, this.#settings.fetch);
@@ -69,17 +81,35 @@ export class ComputeRouter {
   }
 
   /**
-   * Runs a job to its end and checks the receipt of the result; `verified` says whether it holds.
-   * Throws JobFailedError (NoEligibleWorkerError, NoTrustedWorkerError), JobTimeoutError, ReceiptError (with `requireVerified`),
-   * PaymentRequiredError, PaymentLimitError, FallbackError (router and fallback failed), and the errors of every call: BadRequestError,
-   * ConflictError, RateLimitedError, UnavailableError, RouterConnectionError, ProtocolError, InvalidOptionError.
+   * Runs a job to its end and checks the receipt of the result.
+   *
+   * @param job an LLM_INFER or a TASK
+   * @param options policy, privacy, time limit, and more; the client's own where left out
+   * @returns the result; `verified` says whether its receipt holds, `source` whether the router or a fallback gave it
+   * @throws JobFailedError, or its kinds NoEligibleWorkerError and NoTrustedWorkerError, when the job ended without a result
+   * @throws JobTimeoutError when it had not ended in time; it goes on, and `waitFor(error.jobId)` takes it up again
+   * @throws ReceiptError when the receipt does not hold and `requireVerified` is set
+   * @throws PaymentRequiredError when the job must be paid for and was not; PaymentLimitError when it costs more than `maxPrice`
+   * @throws ConflictError when the idempotency key was used for another job
+   * @throws FallbackError when the router could not be reached and every fallback failed too
+   * @example
+   * const result = await router.run({ job_type: "TASK", task_type: "summarize", input: text }, { policy: "FAST", requireVerified: true });
    */
   async run(job: JobInput, options?: RunOptions): Promise<RunResult> {
     checkJob(job);
     return this.#run(job, readRunOptions(options, "run", job.job_type, this.#settings), this.#settings);
   }
 
-  /** Text generation. Throws as `run` does, and UnexpectedOutputError, which has the result all the same, for a worker that gave no text. */
+  /**
+   * Text generation.
+   *
+   * @param prompt at most 256 KiB of UTF-8
+   * @param options those of `run`, and `maxTokens`
+   * @returns the result; `output` is the text
+   * @throws UnexpectedOutputError for a worker that gave no text; the error has the result. Otherwise as `run`
+   * @example
+   * const { output } = await router.llm("Tell me a story about a fox.", { maxTokens: 200 });
+   */
   async llm(prompt: string, options?: LlmOptions): Promise<RunResult<string>> {
     const { maxTokens, ...rest } = checkCall("llm", options) ?? {};
     checkText("prompt", prompt);
@@ -88,9 +118,14 @@ export class ComputeRouter {
   }
 
   /**
-   * Runs a list of jobs, at most `concurrency` of them at once, and resolves to how each ended, in the order of the list and in the form of
-   * `Promise.allSettled`: one that fails stops no other. A 429 is waited out, however long the router says. `timeout` is for each job.
-   * Throws InvalidOptionError, before anything is sent, for a list with a job that cannot be run; and the signal's reason, or what `onResult` throws.
+   * Runs a list of jobs, at most `concurrency` of them at once. A job that fails stops no other. A 429 is waited out, however long the router says.
+   *
+   * @param jobs the jobs; all are checked before the first is sent
+   * @param options those of `run` for each job (`timeout` too), `concurrency`, and `onResult`, called as each job ends
+   * @returns how each job ended, in the order of the list and in the form of `Promise.allSettled`
+   * @throws InvalidOptionError for a list with a job that cannot be run; the reason of the signal; what `onResult` throws
+   * @example
+   * const results = await router.map(texts.map((input) => ({ job_type: "TASK", task_type: "classify", input })), { concurrency: 8 });
    */
   async map(jobs: readonly JobInput[], options?: MapOptions): Promise<MapResult[]> {
     const { concurrency, onResult, ...rest } = checkCall("map", options) ?? {};
@@ -112,19 +147,40 @@ export class ComputeRouter {
     }).results();
   }
 
-  /** A short summary of a text, and the number of its words. */
+  /**
+   * A short summary of a text, and the number of its words.
+   *
+   * @param text at most 256 KiB of UTF-8
+   * @param options those of `run`
+   * @returns the result; `output` is `{ summary, word_count }`
+   * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   */
   async summarize(text: string, options?: RunOptions): Promise<RunResult<Summary>> {
     checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "summarize", input: text }, options), isSummary, "a summary and its word_count");
   }
 
-  /** The sentiment of a text. */
+  /**
+   * The sentiment of a text.
+   *
+   * @param text at most 256 KiB of UTF-8
+   * @param options those of `run`
+   * @returns the result; `output` is `{ sentiment, confidence }`, the confidence from 0 to 1
+   * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   */
   async classify(text: string, options?: RunOptions): Promise<RunResult<Classification>> {
     checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "classify", input: text }, options), isClassification, "a sentiment and a confidence");
   }
 
-  /** The JSON found in a text. */
+  /**
+   * The JSON found in a text.
+   *
+   * @param text at most 256 KiB of UTF-8
+   * @param options those of `run`
+   * @returns the result; `output` is `{ extracted, count }`
+   * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   */
   async extractJson(text: string, options?: RunOptions): Promise<RunResult<Extraction>> {
     checkText("text", text);
     return withOutput(await this.run({ job_type: "TASK", task_type: "extract_json", input: text }, options), isExtraction, "a list and its count");
@@ -132,8 +188,16 @@ export class ComputeRouter {
 
   /**
    * Runs a job as `run` does, or follows one by its id, and yields what happens: the text of an LLM as it is written, and the result at the end.
-   * A connection that breaks is taken up again where it broke; where the router has no streams to give the job is polled. Never falls back.
-   * Throws as `run` does, for a failed job when its end has come.
+   * A connection that breaks is opened again after the last event that arrived; a router that has no stream to give is polled. Never falls back.
+   *
+   * @param job the job, or the id of one that was committed before
+   * @param options those of `submit`, and `requireVerified`
+   * @returns the events; `job` is the first and `done` the last. Leaving the loop early closes the connection; the job goes on
+   * @throws as `run`: InvalidOptionError at the call, everything else from the loop, for a failed job when its end has come
+   * @example
+   * for await (const event of router.stream({ job_type: "LLM_INFER", prompt })) {
+   *   if (event.type === "delta") process.stdout.write(event.delta);
+   * }
    */
   stream(job: JobInput | string, options?: StreamOptions): AsyncGenerator<JobEvent, void, undefined> {
     if (typeof job !== "string") checkJob(job);
@@ -142,7 +206,17 @@ export class ComputeRouter {
     return new RouterRun(this.#connection, this.#settings, plan).stream(job);
   }
 
-  /** Commits a job and does not wait for its end. Never falls back. Throws as `run` does up to that point. */
+  /**
+   * Commits a job and does not wait for its end. Never falls back.
+   *
+   * @param job an LLM_INFER or a TASK
+   * @param options policy, privacy, time limit and idempotency key
+   * @returns the id of the job, for `waitFor`, `stream` or `get`
+   * @throws RouterConnectionError when the router did not accept it within `timeout`; a set `idempotencyKey` says that it may have the job. Otherwise as `run`
+   * @example
+   * const { jobId } = await router.submit(job);
+   * const result = await router.waitFor(jobId);
+   */
   async submit(job: JobInput, options?: CommitOptions): Promise<{ jobId: string }> {
     checkJob(job);
     const plan = readRunOptions(options, "submit", job.job_type, this.#settings);
@@ -150,34 +224,65 @@ export class ComputeRouter {
     return { jobId };
   }
 
-  /** Waits for the end of a job that was submitted, or whose run timed out. Resolves and throws as `run` does; never falls back. */
+  /**
+   * Waits for the end of a job that was submitted, or whose run timed out. Never falls back.
+   *
+   * @param jobId UUID of the job
+   * @param options time limit, `onUpdate` and `requireVerified`
+   * @returns the result as of `run`; `price` is null, because no quote was made
+   * @throws NotFoundError for an unknown job. Otherwise as `run`
+   */
   async waitFor(jobId: string, options?: WaitOptions): Promise<RouterResult> {
     const plan = readRunOptions(options, "waitFor", "LLM_INFER", this.#settings);
     return new RouterRun(this.#connection, this.#settings, plan).resume(jobId);
   }
 
-  /** A job as it is now, or, with `wait` (0 to 25 seconds), as soon as it has ended. Throws NotFoundError for an unknown one. */
+  /**
+   * A job as it is now or, with `wait`, as soon as it has ended.
+   *
+   * @param jobId UUID of the job
+   * @param options `wait` is how long the router may hold its answer, 0 to 25 seconds
+   * @returns the job as REST gives it; its receipt is not checked: {@link verifyReceipt} does that
+   * @throws NotFoundError for an unknown job
+   */
   async get(jobId: string, options?: GetOptions): Promise<Job> {
     const given = checkCall("get", options);
     const wait = checkInteger("wait", given?.wait, 0, MAX_WAIT_SECONDS);
     return lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait);
   }
 
-  /** What a job would cost, and where it would be committed. */
+  /**
+   * What a job would cost, and where it would be committed.
+   *
+   * @param jobType `LLM_INFER` or `TASK`
+   * @param policy default `AUTO`: FAST for LLM_INFER, CHEAP for TASK
+   * @param options `signal`
+   * @returns the quote; `price` is US dollars as `$0.010`
+   */
   async quote(jobType: JobType, policy?: Policy, options?: RequestOptions): Promise<Quote> {
     const given = checkCall("quote", options);
     checkJobType("jobType", jobType);
     return askQuote(this.#connection, this.#settings, jobType, checkPolicy(policy), limitOf(given));
   }
 
-  /** How the router is: its chain, and how many workers are online. */
+  /**
+   * How the router is: its chain, and how many workers are online.
+   *
+   * @param options `signal`
+   */
   async health(options?: RequestOptions): Promise<Health> {
     const given = checkCall("health", options);
     const { requestTimeout, retry } = this.#settings;
     return this.#connection.get("/v1/health", requestTimeout, retry, limitOf(given), isHealth);
   }
 
-  /** Checks a receipt against the `result` of its job. Works offline; does not know which job you meant, so compare `receipt.job_id`. */
+  /**
+   * Checks a receipt against the `result` of its job. Works offline. It does not know which job you meant, so compare `receipt.job_id`.
+   *
+   * @param receipt `receipt` of the job
+   * @param result `result` of the job
+   * @returns `{ ok: true }`, or `{ ok: false, reason }` with `invalid_key`, `hash_mismatch` or `bad_signature`
+   */
   verifyReceipt(receipt: Receipt, result: unknown): ReceiptCheck {
     return verifyReceipt(receipt, result);
   }

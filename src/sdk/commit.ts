@@ -1,3 +1,4 @@
+// The commit of a job, the first step on its way: sent, repeated and paid for under one Idempotency-Key.
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import type { Connection, RouterRequest } from "./connection.ts";

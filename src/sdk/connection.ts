@@ -1,3 +1,4 @@
+// The HTTP side of one router. It knows no jobs: it sends requests within limits and hands on answers (response.ts).
 import { describeBreak } from "./error-text.ts";
 import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying, type RetryRule, within } from "./retry.ts";

@@ -1,3 +1,4 @@
+// Every error that the SDK throws, each with a stable code.
 import type { Job, Receipt } from "../protocol/job.ts";
 import type { PaymentRequirement } from "../protocol/rest.ts";
 

@@ -1,3 +1,4 @@
+// Fallback providers: when they may take a job that the router did not, and the provider for servers that speak the API of OpenAI.
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";

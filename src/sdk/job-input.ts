@@ -1,3 +1,4 @@
+// Jobs as users give them: their types, their checks, and the body of the commit.
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";

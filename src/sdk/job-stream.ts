@@ -1,3 +1,4 @@
+// The events of a job while it runs, from the router's event stream or, where there is none, from polling.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/text.ts";

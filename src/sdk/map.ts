@@ -1,3 +1,4 @@
+// Many jobs at once: a pool of runs that waits out rate limits and keeps the order of the list.
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
 import { type Limit, sleep, untilAborted } from "./retry.ts";

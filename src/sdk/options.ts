@@ -1,3 +1,4 @@
+// Options of a client: their types, defaults and checks.
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { toHex } from "../receipt/bytes.ts";

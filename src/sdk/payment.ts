@@ -1,3 +1,4 @@
+// Payment of a commit from the client's side: what a hook is asked and may return, and the limit that prices must keep.
 import type { PaymentRequired } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";

@@ -1,3 +1,4 @@
+// Results: from a job that has ended, its receipt checked, or from a fallback provider.
 import type { Job, Receipt } from "../protocol/job.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
 import { isJsonObject } from "../protocol/text.ts";

@@ -1,3 +1,4 @@
+// Time limits, pauses and repetitions of requests.
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "./errors.ts";
 
 /** How often and how fast a request is repeated. */

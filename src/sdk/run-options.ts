@@ -1,3 +1,4 @@
+// Options of each call: their types, defaults and checks.
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";

@@ -1,3 +1,4 @@
+// One job on its way through the router: quote, commit, then poll or stream to the end.
 import type { Job, JobType, Policy } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
 import type { Quote } from "../protocol/rest.ts";

@@ -1,3 +1,4 @@
+// Type guards for what the router sends. They are written by hand, because the SDK ships without zod.
 import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 

@@ -1,3 +1,4 @@
+// Pairing of a user with workers: make a code, wait for the worker that claims it, list, claim.
 import { CLIENT, TIMING } from "../protocol/limits.ts";
 import type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";
 import { fingerprintOf } from "../receipt/ed25519.ts";
@@ -51,7 +52,17 @@ export class Trust {
     this.#settings = settings;
   }
 
-  /** A new pairing code for this client's user, valid for one hour, usable once. Never repeated by itself. Throws RateLimitedError at five open codes. */
+  /**
+   * Makes a pairing code for this client's user, valid for one hour and usable once. The request is not repeated when it fails.
+   *
+   * @param options `signal`
+   * @returns the code, its end, and the address of the page that makes a phone or a browser the worker
+   * @throws RateLimitedError while the user has five open codes
+   * @example
+   * const offer = await router.trust.create();
+   * console.log(`compute-router worker pair ${offer.code}`, offer.workerUrl);
+   * const { fingerprint } = await router.trust.waitForWorker(offer);
+   */
   async create(options?: RequestOptions): Promise<PairingOffer> {
     const { userId, baseUrl } = this.#settings;
     const asked = Date.now();
@@ -62,8 +73,13 @@ export class Trust {
   }
 
   /**
-   * Waits until a worker has claimed the code that `create` gave, and says which. An outage only delays it. Throws PairingExpiredError after the hour.
-   * The router does not say who claimed which code: with several open, it is the newest pairing since this one was made.
+   * Waits until a worker has claimed a code. An outage only delays it. The router does not say who claimed which code: with several open, it is
+   * the newest pairing since this one was made.
+   *
+   * @param offer what `create` gave
+   * @param options `signal`, and `interval`, the milliseconds between two looks
+   * @returns the worker: its key, the fingerprint that its owner sees too, and when it was paired
+   * @throws PairingExpiredError when nobody claimed the code within its hour
    */
   async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
     const limit = limitOf("trust.waitForWorker", options);
@@ -82,7 +98,14 @@ export class Trust {
     }
   }
 
-  /** Claims a code for a worker. Throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`. */
+  /**
+   * Claims a code for a worker.
+   *
+   * @param claim the code, the worker's public key and, optionally, its signature as proof of the key
+   * @param options `signal`
+   * @returns whose worker it is now
+   * @throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`
+   */
   async claim(claim: PairingClaimInput, options?: RequestOptions): Promise<Paired> {
     const given = checkNames("fields of a claim", claim, CLAIM);
     if (typeof given?.pairing_code !== "string") throw wrong("pairing_code", "must be a string", claim?.pairing_code);
@@ -90,7 +113,12 @@ export class Trust {
     return this.#post("/v1/trust/claim", given, isPaired, new Headers(), limitOf("trust.claim", options));
   }
 
-  /** The workers that this client's user is paired with. */
+  /**
+   * The workers that this client's user is paired with.
+   *
+   * @param options `signal`
+   * @returns their public keys and when each was paired, newest first
+   */
   async list(options?: RequestOptions): Promise<TrustList> {
     return this.#list(this.#settings.retry, limitOf("trust.list", options));
   }
