@@ -1,6 +1,6 @@
-import type { PhraseList } from "./phrases.ts";
+import type { PhraseList } from "./praise-phrases.ts";
 
-/** Phrases that blame, complain or tell of a loss; the form is told in `phrases.ts`. */
+/** Phrases that blame, complain or tell of a loss; {@link PhraseList} tells the form. */
 export const BLAME: PhraseList = [
   [
     -3,

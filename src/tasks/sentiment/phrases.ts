@@ -1,12 +1,6 @@
 import { BLAME } from "./blame-phrases.ts";
-import { PRAISE } from "./praise-phrases.ts";
+import { type PhraseList, PRAISE } from "./praise-phrases.ts";
 import type { Token } from "./tokens.ts";
-
-/**
- * Groups of words whose feeling is not the sum of their words, with their valence. Slots are words; `a|b` is either, `a*`
- * a word that begins so, `?a` may be absent, `~` stands for up to four words of any kind. The longest match counts.
- */
-export type PhraseList = readonly (readonly [valence: number, lines: string])[];
 
 /** Phrases whose words would mislead: closings, terms of business, names of things. */
 const NEUTRAL: PhraseList = [

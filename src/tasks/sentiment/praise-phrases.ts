@@ -1,6 +1,10 @@
-import type { PhraseList } from "./phrases.ts";
+/**
+ * Groups of words whose feeling is not the sum of their words, with their valence. Slots are words; `a|b` is either, `a*`
+ * a word that begins so, `?a` may be absent, `~` stands for up to four words of any kind. The longest match counts.
+ */
+export type PhraseList = readonly (readonly [valence: number, lines: string])[];
 
-/** Phrases that praise; the form is told in `phrases.ts`. */
+/** Phrases that praise. */
 export const PRAISE: PhraseList = [
   [
     3,

@@ -1,13 +1,6 @@
 import { parseIsoTime } from "../../protocol/text.ts";
-import { tell } from "./frames.ts";
-import type { Turn } from "./session-event.ts";
-import type { SessionState } from "./state.ts";
-
-/**
- * How this machine's clock agrees with the coordinator's: well enough, so badly that it will soon be too much, or so badly that the coordinator
- * would refuse every receipt for its `completed_at` [RC3].
- */
-export type ClockVerdict = "right" | "doubtful" | "refused";
+import { tell, type Turn } from "./session-event.ts";
+import type { ClockVerdict, SessionState } from "./state.ts";
 
 /** Learns the coordinator's time from its answer to a registration [WS4]. One that does not say it leaves the clock unjudged. */
 export function learnTime(state: SessionState, time: string | null | undefined, turn: Turn): void {

@@ -1,6 +1,6 @@
-import { type CoordinatorFrame, sendFrame, tell } from "./frames.ts";
-import type { SessionNote, Turn } from "./session-event.ts";
-import type { Failure, HeldResult, SessionState } from "./state.ts";
+import type { CoordinatorFrame } from "./frames.ts";
+import { sendFrame, type SessionNote, tell, type Turn } from "./session-event.ts";
+import type { Failure, HeldResult, KeptResult, SessionState } from "./state.ts";
 
 type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
 
@@ -104,16 +104,6 @@ function keep(state: SessionState, turn: Turn): void {
 function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], turn: Turn): void {
   tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, turn);
 }
-
-/** A finished result that the coordinator has not acknowledged yet. */
-export type KeptResult = {
-  jobId: string;
-  attempt: number;
-  /** The whole `job_complete` frame, sent again exactly as it is. */
-  frame: string;
-  /** Wall clock in ms since the epoch; the receipt says the same. */
-  completedAt: number;
-};
 
 /** Where kept results outlive the process. */
 export interface ResultShelf {

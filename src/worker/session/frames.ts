@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
+import type { JobType } from "../../protocol/job.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
-import type { SessionNote, Turn } from "./session-event.ts";
-import type { SessionState } from "./state.ts";
 
 // Laxer than the protocol's own schemas: a coordinator written from SPEC.md alone sends `job_assign` with five fields and little else.
 const attempt = z
@@ -65,20 +64,42 @@ export function readCoordinatorFrame(text: string): CoordinatorFrame | null {
   return frame.success ? frame.data : null;
 }
 
-/** The number of the present socket, or null. */
-export function presentConn(state: SessionState): number | null {
-  return "conn" in state.link ? state.link.conn : null;
-}
+/** What a worker announces about itself [WS3]. */
+export type Profile = {
+  providerType: "DESKTOP" | "MOBILE";
+  capabilities: readonly JobType[];
+  models: readonly string[];
+  /** Tokens that prompt and answer may have together, where the runtime tells. */
+  context?: number;
+  engine?: string;
+  name?: string;
+  version?: string;
+};
 
-/** Sends a frame when the worker is registered; says whether it did. */
-export function sendFrame(state: SessionState, frame: object | string, turn: Turn): boolean {
-  if (state.link.kind !== "online") return false;
-  const text = typeof frame === "string" ? frame : JSON.stringify(frame);
-  turn.effects.push({ type: "send", conn: state.link.conn, text });
-  return true;
-}
+/** What a `register` frame carries besides the profile. */
+export type Registering = {
+  publicKey: string;
+  profile: Profile;
+  signature?: string;
+  /** Left out when a registered worker announces a change: then its lease stays as it is. */
+  resume?: readonly { job_id: string; attempt: number }[];
+};
 
-/** Tells the owner. */
-export function tell(note: SessionNote, turn: Turn): void {
-  turn.effects.push({ type: "note", note });
+/** The text of a `register` frame. Texts longer than the coordinator takes are cut, never refused for. */
+export function registerFrame({ publicKey, profile, signature, resume }: Registering): string {
+  const { providerType, capabilities, models, context, engine, name, version } = profile;
+  return JSON.stringify({
+    type: "register",
+    provider_pubkey: publicKey,
+    provider_type: providerType,
+    capabilities,
+    models: models.slice(0, 64).map((model) => model.slice(0, 256)),
+    context,
+    engine: engine?.slice(0, 128),
+    name: name?.slice(0, 128),
+    version: version?.slice(0, 128),
+    features: ["ack"],
+    signature,
+    resume: resume?.slice(0, 64),
+  });
 }

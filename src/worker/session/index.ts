@@ -1,10 +1,9 @@
 export { clockSentence, offText, verdictOf } from "./clock.ts";
-export { type KeptResult, type ResultShelf, withinBounds } from "./delivery.ts";
-export type { Profile } from "./runner.ts";
+export { type ResultShelf, withinBounds } from "./delivery.ts";
+export type { Profile } from "./frames.ts";
 export { createExecutor } from "./runner.ts";
-export { seal } from "./seal.ts";
+export { seal, seedSigner } from "./seal.ts";
 export { type Socket, WorkerSession } from "./session.ts";
 export type { SessionNote } from "./session-event.ts";
-export { seedSigner } from "./seal.ts";
-export type { Stop } from "./state.ts";
+export type { KeptResult, Stop } from "./state.ts";
 export { SESSION_TIMING, type SessionTiming } from "./timing.ts";

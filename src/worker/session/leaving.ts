@@ -1,8 +1,6 @@
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { sendFrame } from "./frames.ts";
-import type { Turn } from "./session-event.ts";
+import { sendFrame, type Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
-import type { SessionTiming } from "./timing.ts";
 
 const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
 const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; what was not acknowledged is kept" } as const;
@@ -35,16 +33,4 @@ function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, turn:
 /** When a leaving worker next needs to be looked at. */
 export function leavingDue(state: SessionState): number {
   return state.leaving?.due ?? Number.POSITIVE_INFINITY;
-}
-
-/** Milliseconds before try number `tries` (0 is the first): full jitter below a bound that doubles from 5 s to 30 s [WS4]. */
-export function reconnectDelay(tries: number, timing: SessionTiming, random: number): number {
-  // 2 ** 1100 is Infinity, which Math.min takes as it should.
-  return Math.round(random * Math.min(timing.reconnectMax, timing.reconnectFirst * 2 ** tries));
-}
-
-/** Milliseconds that a parked worker stays away: what the coordinator says, at most an hour, and a little jitter [WS4]. */
-export function parkDelay(retryAfterS: number | null | undefined, timing: SessionTiming, random: number): number {
-  const stated = typeof retryAfterS === "number" && retryAfterS > 0 ? retryAfterS * 1000 : timing.park;
-  return Math.round(Math.min(stated, timing.parkMax) + random * timing.reconnectFirst);
 }

@@ -1,12 +1,11 @@
 import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
-import { leaveIfDone, parkDelay, reconnectDelay } from "./leaving.ts";
 import { learnTime } from "./clock.ts";
-import { presentConn, type RegisterAck, sendFrame, tell } from "./frames.ts";
 import { resendAll, resumeList } from "./delivery.ts";
-
-import { registerFrame } from "./runner.ts";
-import type { Turn } from "./session-event.ts";
-import type { Proof, SessionState, Stop } from "./state.ts";
+import { type RegisterAck, registerFrame } from "./frames.ts";
+import { leaveIfDone } from "./leaving.ts";
+import { sendFrame, tell, type Turn } from "./session-event.ts";
+import { presentConn, type Proof, type SessionState, type Stop } from "./state.ts";
+import type { SessionTiming } from "./timing.ts";
 
 /** Opens a new socket. */
 export function dial(state: SessionState, turn: Turn): void {
@@ -164,6 +163,18 @@ function backOff(state: SessionState, delay: number, { code, cause }: Cause, tur
   state.link = { kind: "waiting", due: turn.now + delay, parked: code === CLOSE.parked };
   tell({ type: "offline", code, cause, retry_in_ms: delay }, turn);
   leaveIfDone(state, turn);
+}
+
+/** Milliseconds before try number `tries` (0 is the first): full jitter below a bound that doubles from 5 s to 30 s [WS4]. */
+function reconnectDelay(tries: number, timing: SessionTiming, random: number): number {
+  // 2 ** 1100 is Infinity, which Math.min takes as it should.
+  return Math.round(random * Math.min(timing.reconnectMax, timing.reconnectFirst * 2 ** tries));
+}
+
+/** Milliseconds that a parked worker stays away: what the coordinator says, at most an hour, and a little jitter [WS4]. */
+function parkDelay(retryAfterS: number | null | undefined, timing: SessionTiming, random: number): number {
+  const stated = typeof retryAfterS === "number" && retryAfterS > 0 ? retryAfterS * 1000 : timing.park;
+  return Math.round(Math.min(stated, timing.parkMax) + random * timing.reconnectFirst);
 }
 
 function abandon(state: SessionState, turn: Turn): void {

@@ -1,12 +1,11 @@
-import { type CoordinatorFrame, presentConn, readCoordinatorFrame, tell } from "./frames.ts";
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
+import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
 import { leaveIfDone, leavingDue } from "./leaving.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
-
 import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
-import type { SessionEvent, Turn } from "./session-event.ts";
-import type { SessionState } from "./state.ts";
+import { type SessionEvent, tell, type Turn } from "./session-event.ts";
+import { presentConn, type SessionState } from "./state.ts";
 
 /** Applies one event: changes `state` and adds to `turn.effects`. Knows no clock, no socket and no chance but those of the turn. */
 export function reduce(state: SessionState, event: SessionEvent, turn: Turn): void {

@@ -1,10 +1,10 @@
 import { parseIsoTime } from "../../protocol/text.ts";
 import { coordinatorTime } from "./clock.ts";
-import { type Assign, sendFrame, tell } from "./frames.ts";
 import { deliver, fail, forget } from "./delivery.ts";
+import type { Assign } from "./frames.ts";
 import { leaveIfDone } from "./leaving.ts";
-import type { SessionEvent, Turn } from "./session-event.ts";
-import type { Failure, RunningJob, SessionState } from "./state.ts";
+import { sendFrame, type SessionEvent, tell, type Turn } from "./session-event.ts";
+import type { Failure, Progress, RunningJob, SessionState } from "./state.ts";
 
 const TASK_TYPES = ["summarize", "classify", "extract_json"];
 
@@ -194,9 +194,6 @@ export function runDue(state: SessionState): number {
 const FRAME_CHARS = 32_768;
 /** Frames that are sent once more after a cut: the last ones may have gone into a dead socket, and a repeat is ignored [WS9]. */
 const TAIL_FRAMES = 32;
-
-/** The streamed text of one attempt: what waits to be sent, and the last that was. */
-export type Progress = { seq: number; waiting: string; tail: { seq: number; delta: string }[] };
 
 /** The stream of an attempt that begins. */
 function emptyProgress(): Progress {

@@ -1,8 +1,6 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
-import type { ClockVerdict } from "./clock.ts";
-import type { KeptResult } from "./delivery.ts";
-import type { Profile } from "./runner.ts";
-import type { Failure, Proof, Run, Stop } from "./state.ts";
+import type { Profile } from "./frames.ts";
+import type { ClockVerdict, Failure, KeptResult, Proof, Run, SessionState, Stop } from "./state.ts";
 
 /** Everything that can happen to a session. */
 export type SessionEvent =
@@ -64,3 +62,16 @@ export type SessionNote =
 
 /** One event's surroundings (ms of a clock that never goes back, wall clock, random number in [0, 1)) and the effects it has had so far. */
 export type Turn = { now: number; wall: number; random: () => number; effects: Effect[] };
+
+/** Sends a frame when the worker is registered; says whether it did. */
+export function sendFrame(state: SessionState, frame: object | string, turn: Turn): boolean {
+  if (state.link.kind !== "online") return false;
+  const text = typeof frame === "string" ? frame : JSON.stringify(frame);
+  turn.effects.push({ type: "send", conn: state.link.conn, text });
+  return true;
+}
+
+/** Tells the owner. */
+export function tell(note: SessionNote, turn: Turn): void {
+  turn.effects.push({ type: "note", note });
+}

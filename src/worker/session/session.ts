@@ -1,11 +1,10 @@
 import { isoTime } from "../../protocol/text.ts";
 import type { ResultShelf } from "./delivery.ts";
-import type { Execution, Executor, Profile } from "./runner.ts";
+import type { Profile } from "./frames.ts";
 import { nextDue, reduce } from "./reduce.ts";
-
+import type { Execution, Executor } from "./runner.ts";
 import { seal, type Signer } from "./seal.ts";
 import type { Effect, SessionEvent, SessionNote, Turn } from "./session-event.ts";
-
 import { initialState, type Run, type SessionState, type Stop } from "./state.ts";
 import { SESSION_TIMING, type SessionTiming } from "./timing.ts";
 

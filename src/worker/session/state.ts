@@ -1,8 +1,4 @@
-import type { ClockVerdict } from "./clock.ts";
-import type { Assign } from "./frames.ts";
-import type { KeptResult } from "./delivery.ts";
-import type { Profile } from "./runner.ts";
-import type { Progress } from "./running.ts";
+import type { Assign, Profile } from "./frames.ts";
 import type { SessionTiming } from "./timing.ts";
 
 /** How a registration is proved, or why it is not. */
@@ -28,6 +24,9 @@ export type Link =
   | { kind: "waiting"; due: number; parked: boolean }
   | { kind: "stopped"; stop: Stop };
 
+/** The streamed text of one attempt: what waits to be sent, and the last that was. */
+export type Progress = { seq: number; waiting: string; tail: { seq: number; delta: string }[] };
+
 /** The job that runs. Times are the session's clock. */
 export type RunningJob = {
   jobId: string;
@@ -48,11 +47,27 @@ export type RunningJob = {
 /** An LLM job that was assigned while the runtime worked for another coordinator: not acknowledged, not started. */
 export type WaitingJob = { assign: Assign; due: number };
 
+/** A finished result that the coordinator has not acknowledged yet. */
+export type KeptResult = {
+  jobId: string;
+  attempt: number;
+  /** The whole `job_complete` frame, sent again exactly as it is. */
+  frame: string;
+  /** Wall clock in ms since the epoch; the receipt says the same. */
+  completedAt: number;
+};
+
 /** A kept result and its times on the session's clock. */
 export type HeldResult = KeptResult & { resendDue: number; expiresDue: number };
 
 /** A `job_failed` that could not be sent yet. It is never acknowledged, so sending it ends it. */
 export type Failure = { jobId: string; attempt: number; error: string; message: string; retryable: boolean };
+
+/**
+ * How this machine's clock agrees with the coordinator's: well enough, so badly that it will soon be too much, or so badly that the coordinator
+ * would refuse every receipt for its `completed_at` [RC3].
+ */
+export type ClockVerdict = "right" | "doubtful" | "refused";
 
 /** Everything a session knows. Changed by `reduce` only. */
 export type SessionState = {
@@ -120,4 +135,9 @@ export function initialState(
     leaving: null,
     clocks: { now: clock.now, wall: clock.wall },
   };
+}
+
+/** The number of the present socket, or null. */
+export function presentConn(state: SessionState): number | null {
+  return "conn" in state.link ? state.link.conn : null;
 }

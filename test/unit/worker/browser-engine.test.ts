@@ -8,9 +8,9 @@ import { openIdentity, verifyOwn } from "../../../src/worker/browser/engine/iden
 import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
 import { HISTORY_JOBS } from "../../../src/worker/browser/engine/report.ts";
 import { claimCode } from "../../../src/worker/browser/engine/pairing.ts";
-import { IndexedShelf } from "../../../src/worker/browser/engine/database.ts";
+import { IndexedShelf } from "../../../src/worker/browser/engine/kept-store.ts";
 
-import type { KeptResult } from "../../../src/worker/session/delivery.ts";
+import type { KeptResult } from "../../../src/worker/session/state.ts";
 import { seal, seedSigner } from "../../../src/worker/session/seal.ts";
 
 const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));

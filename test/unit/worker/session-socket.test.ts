@@ -1,11 +1,11 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { KeptResult, ResultShelf } from "../../../src/worker/session/delivery.ts";
+import type { ResultShelf } from "../../../src/worker/session/delivery.ts";
 import type { Executor, Hooks } from "../../../src/worker/session/runner.ts";
 import { type SessionOptions, WorkerSession } from "../../../src/worker/session/session.ts";
 import type { SessionNote } from "../../../src/worker/session/session-event.ts";
 import { seedSigner } from "../../../src/worker/session/seal.ts";
-import type { Run } from "../../../src/worker/session/state.ts";
+import type { KeptResult, Run } from "../../../src/worker/session/state.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { KEY, PROFILE } from "./support/session-bench.ts";
 

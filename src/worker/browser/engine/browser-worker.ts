@@ -4,7 +4,7 @@ import type { Executor, TaskExecutor } from "../../session/runner.ts";
 import type { Signer } from "../../session/seal.ts";
 import type { History } from "./history.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
-import type { IndexedShelf } from "./database.ts";
+import type { IndexedShelf } from "./kept-store.ts";
 
 /** What a browser worker is made of. */
 export type BrowserWorkerOptions = {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { KeptResult } from "../../session/delivery.ts";
+import type { KeptResult } from "../../session/state.ts";
 import type { SessionNote } from "../../session/session-event.ts";
 import { checked, JobRecord, type JobRecord as CheckedRecord, receiptOf, type StoredRecord } from "./job-record.ts";
 import { HISTORY_JOBS } from "./report.ts";

@@ -2,10 +2,21 @@ import { fromHex, parseSignature, toBase64, toHex } from "../../../receipt/bytes
 import { fingerprintWords, isPublicKey, keyPair, verifyText } from "../../../receipt/ed25519.ts";
 import { seedSigner, type Signer } from "../../session/seal.ts";
 import type { KeptStore } from "./kept-store.ts";
-import type { WorkerIdentity } from "./report.ts";
 
 const KEY = "key";
 const ALGORITHM = "Ed25519";
+
+/** Who this worker is. */
+export type WorkerIdentity = {
+  /** 64 lowercase hex characters. */
+  publicKey: string;
+  /** What to compare by eye. */
+  words: readonly string[];
+  /** `locked`: the browser keeps the key and gives it to nobody. `stored`: this browser cannot, so the seed lies in its storage. */
+  custody: "locked" | "stored";
+  /** False when the browser refused to store anything: the key is gone with the tab. */
+  kept: boolean;
+};
 
 /** The key of this browser's worker: who it is, and what signs for it. */
 export type Identity = { identity: WorkerIdentity; signer: Signer };

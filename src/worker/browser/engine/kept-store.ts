@@ -2,14 +2,22 @@
  * What a browser's worker keeps: in memory first, and behind that in IndexedDB, which may go away at any moment. The site's data is cleared, another
  * tab upgrades or deletes the database, the disk is full, the process behind it dies. A worker whose storage fails still answers its jobs.
  */
+import * as z from "zod";
+import { type ResultShelf, withinBounds } from "../../session/delivery.ts";
+import type { KeptResult } from "../../session/state.ts";
 import { Database, type Ending, STORES, type StoreName } from "./database.ts";
-import type { StorageState } from "./report.ts";
 
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 60_000;
 
 /** A storage that is back before this is not worth a notice. Right after the site's data was cleared a browser may not answer either. */
 const LASTING_MS = 3_000;
+
+/**
+ * What has become of the browser's storage: all is on disk; it never was to be had; it was deleted while the worker ran; it takes nothing more; it
+ * does not answer; a newer version of this page has it. In all but the last one the worker goes on in memory.
+ */
+export type StorageState = "kept" | "blocked" | "cleared" | "full" | "failed" | "outdated";
 
 /** Whether the value under `key` is this worker's: another tab may have stored another one since. */
 type Guard = { store: StoreName; key: string; isOurs: (stored: unknown) => Promise<boolean> };
@@ -198,4 +206,65 @@ export class KeptStore {
 
 function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
+}
+
+const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), completedAt: z.number() });
+
+/**
+ * Finished results that outlive the tab. The session wants them at once and storage answers later, so they are read before the first session and
+ * written behind it: a tab that dies in the few milliseconds between keeps the result only if the coordinator has it already.
+ */
+export class IndexedShelf implements ResultShelf {
+  readonly #database: Storage | null;
+  readonly #onSave: (results: readonly KeptResult[]) => void;
+  readonly #onFailure: (cause: unknown) => void;
+  #results: readonly KeptResult[];
+
+  private constructor(database: Storage | null, results: readonly KeptResult[], hooks: Hooks) {
+    this.#database = database;
+    this.#results = results;
+    this.#onSave = hooks.onSave;
+    this.#onFailure = hooks.onFailure;
+  }
+
+  static async open(database: Storage | null, hooks: Hooks): Promise<IndexedShelf> {
+    const stored = (await database?.all("results")) ?? [];
+    const results = stored.flatMap((value) => {
+      const kept = Kept.safeParse(value);
+      return kept.success ? [kept.data] : [];
+    });
+    return new IndexedShelf(database, withinBounds(results.sort((a, b) => a.completedAt - b.completedAt)), hooks);
+  }
+
+  load(): readonly KeptResult[] {
+    return this.#results;
+  }
+
+  save(results: readonly KeptResult[]): void {
+    const before = new Set(this.#results.map(keyOf));
+    const now = new Set(results.map(keyOf));
+    const fresh = results.filter((result) => !before.has(keyOf(result)));
+    this.#results = results;
+    const gone = [...before].filter((key) => !now.has(key));
+    void this.#database
+      ?.change(
+        "results",
+        fresh.map((result) => [keyOf(result), result]),
+        gone,
+      )
+      .catch(this.#onFailure);
+    this.#onSave(fresh);
+  }
+}
+
+type Storage = Pick<KeptStore, "all" | "change">;
+
+type Hooks = {
+  /** Called with the results that were not there before. */
+  onSave: (fresh: readonly KeptResult[]) => void;
+  onFailure: (cause: unknown) => void;
+};
+
+function keyOf({ jobId, attempt }: KeptResult): string {
+  return `${jobId} ${attempt}`;
 }

@@ -4,10 +4,9 @@ import { BrowserWorker, watchSleep } from "./browser-worker.ts";
 import { eventText } from "./event-text.ts";
 import { History } from "./history.ts";
 import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
-import { KeptStore } from "./kept-store.ts";
-import type { EngineMessage, PageMessage, Pairing, StorageState } from "./report.ts";
+import { IndexedShelf, KeptStore, type StorageState } from "./kept-store.ts";
+import type { EngineMessage, PageMessage, Pairing } from "./report.ts";
 import { claimCode } from "./pairing.ts";
-import { IndexedShelf } from "./database.ts";
 
 import { ThreadedTasks } from "./threaded-tasks.ts";
 

@@ -1,7 +1,9 @@
 import type { Tier } from "../../../protocol/worker-messages.ts";
 import type { SessionNote } from "../../session/session-event.ts";
 import type { Stop } from "../../session/state.ts";
+import type { WorkerIdentity } from "./identity.ts";
 import type { JobRecord } from "./job-record.ts";
+import type { StorageState } from "./kept-store.ts";
 
 /** Where the worker's link is. Times are wall clock in ms since the epoch. */
 export type LinkReport =
@@ -71,26 +73,8 @@ export function nextReport(report: Report, note: SessionNote, now: number): Repo
 /** The newest jobs that are remembered. */
 export const HISTORY_JOBS = 300;
 
-/** Who this worker is. */
-export type WorkerIdentity = {
-  /** 64 lowercase hex characters. */
-  publicKey: string;
-  /** What to compare by eye. */
-  words: readonly string[];
-  /** `locked`: the browser keeps the key and gives it to nobody. `stored`: this browser cannot, so the seed lies in its storage. */
-  custody: "locked" | "stored";
-  /** False when the browser refused to store anything: the key is gone with the tab. */
-  kept: boolean;
-};
-
 /** A pairing that this worker made. The user's id is the other side's secret and is not kept. */
 export type Pairing = { code: string; pairedAt: string; network: string };
-
-/**
- * What has become of the browser's storage: all is on disk; it never was to be had; it was deleted while the worker ran; it takes nothing more; it
- * does not answer; a newer version of this page has it. In all but the last one the worker goes on in memory.
- */
-export type StorageState = "kept" | "blocked" | "cleared" | "full" | "failed" | "outdated";
 
 /** What the page asks of the engine. */
 export type PageMessage =

@@ -1,8 +1,7 @@
 import { watchConditions } from "./conditions.ts";
 import { element, setText } from "./view.ts";
-import { defaultSettings, offerInstall, readSettings } from "./settings.ts";
+import { defaultSettings, readSettings } from "./settings.ts";
 import { readCode } from "./pair-panel.ts";
-
 import { TabLock } from "./tab-lock.ts";
 import { type SettingsStore, WorkerPage } from "./worker-page.ts";
 
@@ -44,3 +43,28 @@ void watchConditions(
 );
 void lock.acquire();
 offerInstall();
+
+type InstallPrompt = Event & { prompt: () => Promise<unknown> };
+
+/** Caches the page for the next visit without a network, and offers to install it where the browser asks so. */
+function offerInstall(): void {
+  const button = element("install", HTMLButtonElement);
+  let offer: InstallPrompt | null = null;
+  window.addEventListener("beforeinstallprompt", (event) => {
+    event.preventDefault();
+    if (!isInstallPrompt(event)) return;
+    offer = event;
+    button.hidden = false;
+  });
+  window.addEventListener("appinstalled", () => (button.hidden = true));
+  button.addEventListener("click", () => {
+    button.hidden = true;
+    void offer?.prompt();
+  });
+  // Missing on plain http; the page works without.
+  if ("serviceWorker" in navigator) void navigator.serviceWorker.register("/worker/sw.js", { scope: "/worker" }).catch(() => {});
+}
+
+function isInstallPrompt(event: Event): event is InstallPrompt {
+  return "prompt" in event;
+}

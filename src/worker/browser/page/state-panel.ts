@@ -1,5 +1,6 @@
+import type { WorkerIdentity } from "../engine/identity.ts";
 import type { JobRecord } from "../engine/job-record.ts";
-import type { Report, WorkerIdentity } from "../engine/report.ts";
+import type { Report } from "../engine/report.ts";
 import { element, make, makeTime, setText, type Situation, type View, viewOf } from "./view.ts";
 import { duration, medianTime } from "./format.ts";
 

@@ -1,4 +1,4 @@
-import type { StorageState } from "../engine/report.ts";
+import type { StorageState } from "../engine/kept-store.ts";
 import { element, setText } from "./view.ts";
 
 /** What a person is told of a storage that does not keep everything; null where there is nothing to tell. */

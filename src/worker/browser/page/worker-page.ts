@@ -1,4 +1,6 @@
-import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report, type StorageState, type WorkerIdentity } from "../engine/report.ts";
+import type { WorkerIdentity } from "../engine/identity.ts";
+import type { StorageState } from "../engine/kept-store.ts";
+import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report } from "../engine/report.ts";
 
 import { element, saveFile, setText, type View } from "./view.ts";
 import { EngineLink, type PageSettings, writeSettings } from "./settings.ts";

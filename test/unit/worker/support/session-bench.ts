@@ -1,9 +1,8 @@
 import { keyPair } from "../../../../src/receipt/ed25519.ts";
-import type { KeptResult } from "../../../../src/worker/session/delivery.ts";
-import type { Profile } from "../../../../src/worker/session/runner.ts";
+import type { Profile } from "../../../../src/worker/session/frames.ts";
 import { nextDue, reduce } from "../../../../src/worker/session/reduce.ts";
 import type { Effect, SessionEvent, SessionNote, Turn } from "../../../../src/worker/session/session-event.ts";
-import { initialState, type SessionState } from "../../../../src/worker/session/state.ts";
+import { initialState, type KeptResult, type SessionState } from "../../../../src/worker/session/state.ts";
 import { SESSION_TIMING } from "../../../../src/worker/session/timing.ts";
 
 export const KEY = keyPair(new Uint8Array(32).fill(7));
