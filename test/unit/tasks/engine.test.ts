@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ENGINE, runTask, type TaskType } from "../../../src/tasks/index.ts";
@@ -97,6 +98,17 @@ describe("[RC2] every output is plain JSON data and the same in every run", () =
     const pinned = golden();
     expect(pinned.engine).toBe(ENGINE);
     expect(currentOutputs()).toEqual(pinned.outputs);
+  });
+
+  test("the examples of src/tasks/README.md are true, one for each task", () => {
+    const readme = readFileSync("src/tasks/README.md", "utf8");
+    const examples = [...readme.matchAll(/^\*\*(\w+)\*\*.*?^```text\n(.*?)\n```\n\n```json\n(.*?)^```/gms)];
+    expect(examples.map(([, task]) => task)).toEqual(TASKS);
+    for (const [i, [, , input, output]] of examples.entries()) {
+      expect(runTask(TASKS[i] ?? "classify", input ?? "")).toStrictEqual(JSON.parse(output ?? ""));
+    }
+    const snippet = /runTask\("classify", "(.*)"\)/.exec(readme)?.[1];
+    expect(examples[1]?.[2]).toBe(snippet);
   });
 });
 
