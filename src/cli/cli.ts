@@ -22,7 +22,8 @@ const main = defineCommand({
 });
 
 /** Runs one command line; sets the exit code of the process. */
-export async function runCli(rawArgs: string[]): Promise<void> {
+export async function runCli(given: string[]): Promise<void> {
+  const rawArgs = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
   const asks = options.some((arg) => arg === "--help" || arg === "-h") || (rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v"));
   if (asks || rawArgs.length === 0) return runMain(main, { rawArgs: asks ? rawArgs : ["--help"], showUsage });
@@ -33,10 +34,12 @@ export async function runCli(rawArgs: string[]): Promise<void> {
   }
 }
 
-/** Prints the help of a command. The names are whole, so citty must not put the parent's before them. */
+/** Prints the help of a command, under the name by which its reader can call it. The names are whole, so citty must not put the parent's before them. */
 async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void> {
+  const meta = typeof asked.meta === "function" ? await asked.meta() : await asked.meta;
+  const words = (meta?.name ?? "").split(" ").slice(1);
   // Our own words, in colour.
-  process.stdout.write(`${await renderUsage(asked)}\n`);
+  process.stdout.write(`${await renderUsage({ ...asked, meta: { ...meta, name: ownCommand(words.join(" ")).trimEnd() } })}\n`);
   if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
 }
 

@@ -7,9 +7,10 @@ import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-wa
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 import { runningWorkers } from "../worker/node/status-file.ts";
 import { type CliError, EXIT } from "./command.ts";
-import { hasWebSocket, NO_WEBSOCKET } from "./version.ts";
+import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 import * as z from "zod";
+import { TIMING } from "../protocol/limits.ts";
 import { Health } from "../protocol/rest.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
@@ -95,7 +96,7 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
 
 function running({ folder }: WorkerPlan, publicKey: string | null): Check {
   const mine = runningWorkers(folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
-  if (mine === undefined) return { name: "running", state: "ok", message: `no; to start it: ${ownCommand("worker start")}` };
+  if (mine === undefined) return { name: "running", state: "ok", message: `no; to start it${needsNewerNode()}: ${ownCommand("worker start")}` };
   return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; more: ${ownCommand("worker status")}` };
 }
 
@@ -182,7 +183,8 @@ function clock(skewMs: number): Check {
   const verdict = verdictOf(off, SESSION_TIMING);
   if (verdict === "right") return { name: "clock", state: "ok", message: side };
   const fix = "set this machine's clock, best by NTP (timedatectl set-ntp true)";
-  if (verdict === "doubtful") return { name: "clock", state: "warn", message: side, fix };
+  if (verdict === "doubtful")
+    return { name: "clock", state: "warn", message: `${side}: receipts are refused beyond ${TIMING.receiptSkew / 60_000} minutes`, fix };
   return { name: "clock", state: "fail", message: `${side}: its receipts are not valid`, fix, exit: EXIT.refused };
 }
 

@@ -6,7 +6,7 @@ import { untrusted } from "../worker/node/status-line.ts";
 
 /** Reads a JSON file; `-` is standard input. Throws CliError. */
 export async function readJsonFile(file: string): Promise<unknown> {
-  const text = file === "-" ? await standardInput("pipe the JSON in, or give a file") : await readText(file);
+  const text = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
   const name = file === "-" ? "standard input" : file;
   if (text.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
   try {
@@ -25,8 +25,14 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** All of standard input as text. `how` tells a person at a terminal what to do instead of waiting for them. */
+/** All of standard input as text. Without any, from a terminal or not, `how` says what to do: a person is not waited for. */
 export async function standardInput(how: string): Promise<string> {
+  const given = await pipedInput(how);
+  if (given === "") throw new CliError(EXIT.usage, `nothing to read: ${how}`);
+  return given;
+}
+
+async function pipedInput(how: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, `nothing to read: ${how}`);
   return text(process.stdin);
 }

@@ -12,5 +12,10 @@ export function hasWebSocket(): boolean {
   return typeof globalThis.WebSocket === "function";
 }
 
+/** What a hint to `worker start` says besides on a Node that cannot run it; empty on all others. */
+export function needsNewerNode(): string {
+  return hasWebSocket() ? "" : `, with Node 22 or newer (this is ${process.versions.node})`;
+}
+
 /** What to do on a Node without a WebSocket. */
 export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;

@@ -4,6 +4,9 @@ import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
 import { asking, POLICY_ARG, readCount, readPolicy, SEEKER_ARGS } from "../seeker.ts";
 import { JobType } from "../../protocol/job.ts";
+import { inWords } from "../../protocol/text.ts";
+import { isUuid } from "../../sdk/shapes.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 
 /** `compute-router job`. */
 export const job = command({
@@ -17,6 +20,7 @@ export const job = command({
   },
   run: async (args) => {
     const wait = readCount("wait", args.wait, 0, 25);
+    if (!isUuid(args.id)) throw new CliError(EXIT.usage, `ID must be a UUID, got ${inWords(args.id)}; see: ${ownCommand("job --help")}`);
     const anybody = { url: args.url, user: "job" };
     const found = await asking(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
     if (args.json === true) return printJson(found);

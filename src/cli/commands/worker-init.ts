@@ -12,6 +12,7 @@ import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
 import { checkCoordinator, checkLines } from "../doctor.ts";
 import { coordinatorUrls } from "../seeker.ts";
+import { needsNewerNode } from "../version.ts";
 
 /** `compute-router worker init`. */
 export const workerInit = command({
@@ -49,7 +50,7 @@ export const workerInit = command({
     }
     if (claimed !== null) print(`paired         at ${untrusted(claimed.coordinator)}`);
     const place = args["config-dir"] === undefined ? "" : ` --config-dir ${shellWord(untrusted(args["config-dir"]))}`;
-    print(`\nTo check the setup: ${ownCommand(`worker doctor${place}`)}\nTo work: ${ownCommand(`worker start${place}`)}`);
+    print(`\nTo check the setup: ${ownCommand(`worker doctor${place}`)}\nTo work${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`);
   },
 });
 

@@ -85,6 +85,16 @@ const subCommands = {
   key: workerKey,
 };
 
+/** Whether this is an option that `worker` does not know. */
+function isUnknownOption(arg: string): boolean {
+  const [, name] = /^--(?:no-)?([^=]+)/.exec(arg) ?? [];
+  if (name === undefined) return false;
+  return !Object.hasOwn(
+    WORKER_START_ARGS,
+    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+  );
+}
+
 /** `compute-router worker [init|start|pair|doctor|status|key]`; without a word it starts. */
 export const worker = defineCommand({
   meta: { name: "compute-router worker", description: "Work for one coordinator or several; without a command: start" },
@@ -97,6 +107,10 @@ export const worker = defineCommand({
     const before = rawArgs[at - 1] ?? "";
     const isValue = before.startsWith("--") && !before.includes("=") && !["--tasks-only", "--standby", "--json"].includes(before);
     if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: ${ownCommand(`worker ${rawArgs[at]}`)} …`);
+    // Its value would be taken for a command, and the message would be about that.
+    const first = rawArgs[0] ?? "";
+    const unknown = first.startsWith("-") ? rawArgs.slice(0, at > 0 ? at : undefined).find(isUnknownOption) : undefined;
+    if (unknown !== undefined) throw new CliError(EXIT.usage, `unknown option ${unknown.split("=")[0]}; see: ${ownCommand("worker --help")}`);
   },
   subCommands,
 });

@@ -6,6 +6,7 @@ import type { Socket } from "../session/index.ts";
 
 /** What went wrong, and the code of the system or of TLS in brackets. A code that is not known stands for itself. */
 export function reasonOf(error: unknown): string | null {
+  if (isBlockedPort(error)) return "fetch blocks this port, whatever listens there: use another one";
   const code = codeIn(error);
   if (code === null) return null;
   return `${WORDS[code] ?? (/SSL|TLS|CERT/.test(code) ? "the TLS connection failed" : "the connection failed")} (${code})`;
@@ -37,6 +38,11 @@ const WORDS: Record<string, string> = {
   CERT_HAS_EXPIRED: "its TLS certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its TLS certificate is for another host",
 };
+
+/** Whether fetch refused the port without a try (Fetch standard, "port blocking"): that error has no code. */
+function isBlockedPort(error: unknown): boolean {
+  return error instanceof Error && (error.message === "bad port" || isBlockedPort(error.cause));
+}
 
 /** The code of an error or of what caused it. */
 function codeIn(error: unknown): string | null {

@@ -24,7 +24,7 @@ describe.runIf(hasScript)("own text on a color terminal", () => {
 
   it("help has colors", async () => {
     const run = terminal(["run", "--help"]);
-    expect(await screenOf(run)).toContain("USAGE compute-router run");
+    expect(await screenOf(run)).toContain("USAGE npx compute-router run");
     expect(run.said()).toContain("\u001B[");
     expect(run.screen().text).not.toContain("\\u001b");
   });

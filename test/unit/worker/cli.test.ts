@@ -40,6 +40,13 @@ describe("compute-router", () => {
     for (const name of ["worker", "verify", "run", "task", "quote", "job", "pair", "Exit codes"]) expect(help.stdout).toContain(name);
   });
 
+  it("help [command] is --help of it", async () => {
+    const [all, one] = [await runCli(["help"]), await runCli(["help", "pair", "create"])];
+    expect(all).toEqual(await runCli(["--help"]));
+    expect(all.stdout).toContain("Use npx compute-router <command> --help");
+    expect(one).toEqual(await runCli(["pair", "create", "--help"]));
+  });
+
   it("has help for every command, under its whole name, without colors in a pipe", async () => {
     const names = [
       "worker",
@@ -71,7 +78,7 @@ describe("compute-router", () => {
     const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
     for (const { name, code, stdout } of helps) {
       expect(code).toBe(0);
-      expect(stdout).toContain(`USAGE compute-router ${name} `);
+      expect(stdout).toContain(`USAGE npx compute-router ${name} `);
       expect(stdout).not.toContain("\u001B");
     }
   });
@@ -99,6 +106,10 @@ describe("compute-router", () => {
     [["stake", "list", "--config", "x.toml"], "say which database"],
     [["stake", "show", KEY.publicKey, "--config", "x.toml", "--remote", "--state", "x"], "say which database"],
     [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
+    [["worker", "--state", "/proc/nope"], "unknown option --state; see: npx compute-router worker --help"],
+    [["worker", "--bogus", "v"], "unknown option --bogus"],
+    [["job", "nope"], 'ID must be a UUID, got "nope"; see: npx compute-router job --help'],
+    [["task", "classify"], "nothing to read: npx compute-router task classify < FILE"],
     [["worker", "--tasks-only", "--model", "x"], "--tasks-only leaves no use"],
     [["worker", "--runtime", "cloud"], "--llm-url"],
     [["worker", "--model-file", "x.gguf"], "--runtime embedded"],
@@ -111,7 +122,8 @@ describe("compute-router", () => {
 
   it("says who is missing when there is no coordinator (6)", async () => {
     const { code, stderr } = await runCli(["quote", "--url", "ws://127.0.0.1:1/"]);
-    expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringContaining("no coordinator at http://127.0.0.1:1") });
+    expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringMatching(/^no coordinator at http:\/\/127\.0\.0\.1:1: fetch blocks this port/) });
+    expect(stderr.split("127.0.0.1:1").length).toBe(2);
   });
 });
 
