@@ -130,7 +130,10 @@ describe("worker doctor", () => {
   it("says that a coordinator is away, that a key is open to others, that there is no LLM: each with its cure", async () => {
     const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:1", "--config-dir", withKey().folder);
     expect(away).toMatchObject({ code: 6, stderr: "one thing is wrong\n" });
-    expect(away.checks.get("127.0.0.1:1")).toMatchObject({ state: "fail", message: "cannot be reached" });
+    expect(away.checks.get("127.0.0.1:1")).toMatchObject({
+      state: "fail",
+      message: "cannot be reached: fetch blocks this port, whatever listens there: use another one",
+    });
     expect(away.checks.get("LLM")).toMatchObject({ state: "warn", fix: expect.stringContaining("start the runtime at that URL") });
     const folder = temporaryFolder();
     writeFileSync(join(folder, "worker.key"), "00".repeat(32), { mode: 0o644 });
@@ -142,7 +145,7 @@ describe("worker doctor", () => {
   it("prints a mark for each, and the cure below what is wrong", async () => {
     const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
-    expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached\n +→ is the address right/m);
+    expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port, .*\n +→ is the address right/m);
     expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start makes one, or now: npx compute-router worker init\n/m);
     expect(stdout).not.toContain("\u001B");
   });
