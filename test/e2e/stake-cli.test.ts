@@ -22,7 +22,8 @@ it("[API10] before the coordinator has made its tables, the command makes them",
   expect(await stake("list")).toBe("");
 });
 
-it("[ST1] the operator sets, changes, shows, lists and removes stakes", async () => {
+// Each of its dozen commands starts wrangler, for about 4 s.
+it("[ST1] the operator sets, changes, shows, lists and removes stakes", { timeout: 150_000 }, async () => {
   expect(await stake("set", one.toUpperCase(), "99.999999")).toBe(`${one}  Open      99.999999\n`);
   expect(await stake("set", one, "100")).toBe(`${one}  Verified  100\n`);
   await stake("set", other, "1000");
