@@ -41,7 +41,9 @@ class PrefixParser {
     if (char === "{") return this.object(depth);
     if (char === "[") return this.array(depth);
     if (char === '"') return this.string() ?? NONE;
-    return this.literal() ?? this.number();
+    // `null` is a value: only undefined leads on.
+    const literal = this.literal();
+    return literal === undefined ? this.number() : literal;
   }
 
   private object(depth: number): unknown {
