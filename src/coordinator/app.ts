@@ -1,20 +1,17 @@
 import { Hono } from "hono";
-import { paymentGate } from "./routes/paid-commit.ts";
-import { allowOnly, answerError } from "./http/errors.ts";
-
+import { commonHeaders } from "./http/common-headers.ts";
 import type { AppEnv } from "./http/context.ts";
+import { allowOnly, answerError } from "./http/errors.ts";
+import { rateLimit } from "./http/rate-limit.ts";
 import { commit } from "./routes/commit.ts";
 import { connect } from "./routes/connect.ts";
-import { docsPage, health, models, openApiDocument, quote } from "./routes/service.ts";
-import { commonHeaders } from "./http/common-headers.ts";
 import { events, job } from "./routes/job.ts";
-
 import { favicon, home, page, pageFile } from "./routes/pages.ts";
-
-import { rateLimit } from "./http/rate-limit.ts";
+import { paymentGate } from "./routes/paid-commit.ts";
+import { docsPage, health, models, openApiDocument, quote } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
-/** The whole REST surface of an instance [SPEC "Endpoints"]. */
+/** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */
 export const app = new Hono<AppEnv>();
 
 app.use(commonHeaders);
@@ -40,7 +37,7 @@ app.get("/worker/:file", pageFile("worker"));
 app.get("/pair", page("pair"));
 app.get("/pair/:file", pageFile("pair"));
 
-// "/" is a page for browsers only: for everything else it stays unknown [API1].
+// Every known path answers 405 to its other methods. "/" is left out: only browsers get a page there, all other requests get 404 [API1].
 const methods = Map.groupBy(
   app.routes.filter((route) => route.method !== "ALL" && route.path !== "/"),
   (route) => route.path,

@@ -1,17 +1,17 @@
+// The settings of an instance: reads its environment variables and checks each one. Every request needs them before anything else.
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
 import { RATES, RETENTION } from "../protocol/limits.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
-
 import type { Hub } from "./hub/rpc.ts";
 import { logWarning } from "./log.ts";
 
-/** Bindings and variables of a coordinator, as its wrangler file declares them. Every variable is a string or absent. */
+/** The bindings and variables of a coordinator, as its wrangler file declares them. Each variable is a string or absent. */
 export type Env = {
-  /** The namespace of the hub, by the interface that the router uses. */
+  /** The Durable Object namespace of the hub, typed by the interface that the router calls. */
   HUB: { getByName(name: string): Hub };
   DB: D1Database;
-  /** The files of the pages for browsers, where there are any. */
+  /** The files of the browser pages. Absent if this deployment has none. */
   PAGES?: Fetcher;
   [variable: string]: unknown;
 };
@@ -19,18 +19,18 @@ export type Env = {
 const DAY = 24 * 60 * 60 * 1_000;
 const HOUR = 60 * 60 * 1_000;
 
-/** Placeholder payees: nobody can receive there, so a start with one of them warns. */
+/** Placeholder payees. Nobody can receive money there, so a coordinator that still has one logs a warning. */
 const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;
 
-/** On for the one text `true`: a typing mistake must never open the gate [SPEC "Authentication"]. */
+/** Only the text `true` switches a flag on: a typing mistake must never open the payment gate [SPEC "Authentication"]. */
 const flag = z
   .string()
   .default("false")
   .transform((value) => value === "true");
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
-const address = z.string().refine(isEvmAddress, "must be an address: 0x and 40 hex digits, with the right letters in capitals if any are (EIP-55)");
+const address = z.string().refine(isEvmAddress, "must be an address: 0x and 40 hex digits (capital letters must match the EIP-55 checksum)");
 const base58 = z.string().refine((text) => addressBytes(text) !== null, "must be a Solana address: 32 bytes in base58");
-/** A header's value that no log may ever show. */
+/** The value of an `Authorization` header. It must never be logged. */
 const credentials = z.string().regex(/^[\x20-\x7e]+$/, "must be the value of an Authorization header");
 const url = z.url({ protocol: /^https?$/, error: "must be an http(s) URL" });
 const duration = (unit: number, fallback: number) =>
@@ -41,12 +41,12 @@ const duration = (unit: number, fallback: number) =>
     .default(fallback);
 const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number").transform(Number).default(fallback);
 
-/** `fetch` refuses a user in a URL, each time anew. */
+/** `fetch` rejects every request to a URL with a user or password in it, so such a setting could never work. */
 const rpcUrl = url.refine(
   (text) => !URL.canParse(text) || (new URL(text).username === "" && new URL(text).password === ""),
-  "must have no user and no password in it",
+  "must be without user and password",
 );
-/** 10 ** 77 is the largest power of ten in a uint256. */
+/** At most 77: 10^77 is the largest power of ten that fits in a uint256. */
 const decimals = z
   .string()
   .regex(/^([0-9]|[1-6][0-9]|7[0-7])$/, "must be a whole number from 0 to 77")
@@ -98,27 +98,27 @@ const Variables = z.object({
   FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
 });
 
-/** The name of every setting that a coordinator knows. */
+/** The names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
 
-/** How one instance is paid. `asset` is the token contract on EVM; on SVM the scheme resolves the token. */
+/** How one instance is paid. `asset` is the token contract on EVM, and null on SVM, where the payment scheme finds the token. */
 export type PaymentSettings = {
   payTo: string;
   facilitator: string;
-  /** `Authorization` for it; null where it wants none. A secret. */
+  /** The `Authorization` header for the facilitator, a secret; null if it needs none. */
   authorization: string | null;
   asset: { address: string; name: string; version: string } | null;
 };
 
-/** Where workers' stakes are read [ST1]. The RPC's URL may hold a key: it is never logged. */
+/** Where the stakes of workers are read [ST1]. `rpcUrl` may contain a key and is never logged. */
 export type StakeSettings =
   | { source: "none" }
   | { source: "table" }
-  /** `decimals` of the staked token: the contract counts its smallest units. */
+  /** The contract counts the smallest units of the token, and `decimals` of them make one token. */
   | { source: "evm"; rpcUrl: string; contract: string; decimals: number }
   | { source: "svm"; rpcUrl: string; mint: string };
 
-/** The settings of one instance. Durations in ms. */
+/** The settings of one instance. Durations are in ms. */
 export type Settings = {
   instance: "evm" | "svm";
   network: string;
@@ -134,10 +134,10 @@ export type Settings = {
   rates: Record<keyof typeof RATES, number>;
 };
 
-/** A variable that cannot be read; the message names it, never its value. */
+/** Thrown when a variable is wrong. The message names the variable and never contains its value. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
-  /** May be logged: it names settings, never their values. */
+  /** The same message: it is safe to log. */
   readonly safeReason: string;
 
   constructor(message: string) {
@@ -146,9 +146,9 @@ export class SettingsError extends Error {
   }
 }
 
-/** Reads the settings of an instance. @throws {SettingsError} naming each variable that is wrong. */
+/** Reads the settings of an instance. @throws {SettingsError} if a variable is wrong; it names each of them */
 export function readSettings(env: Record<string, unknown>): Settings {
-  const parsed = Variables.safeParse(givenIn(env));
+  const parsed = Variables.safeParse(presentIn(env));
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${ruleOf(issue)}`);
     throw new SettingsError(`Invalid setting ${problems.join("; ")}`);
@@ -186,17 +186,17 @@ export function readSettings(env: Record<string, unknown>): Settings {
   };
 }
 
-/** An empty variable counts as absent. */
-function givenIn(env: Record<string, unknown>): Record<string, unknown> {
+/** Returns the variables that are set: an empty one counts as absent. */
+function presentIn(env: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
 }
 
-/** Settings whose values may hold a key or a password. */
+/** Settings whose values may contain a key or a password. */
 const SECRET = /_(AUTHORIZATION|RPC_URL|FACILITATOR)$/;
 
-/** What is wrong with settings, for the person who has just typed them; null if each can be read. It shows their values, but no value that may be a secret. */
+/** Describes what is wrong with settings to the person who typed them; null if nothing is. It shows their values, except those that may be secret. */
 export function wrongSettings(variables: Record<string, unknown>): string | null {
-  const given = givenIn(variables);
+  const given = presentIn(variables);
   const parsed = Variables.safeParse(given);
   if (parsed.success) return null;
   return describeIssues(parsed.error, Object.fromEntries(Object.entries(given).map(([name, value]) => [name, SECRET.test(name) ? "" : value])));
@@ -227,18 +227,18 @@ function missing(v: z.infer<typeof Variables>, ...needed: (keyof typeof v)[]): S
   return new SettingsError(`Invalid setting ${problems.join("; ")}`);
 }
 
-const known = new WeakMap<object, Settings>();
+const settingsCache = new WeakMap<object, Settings>();
 
-/** The settings of `env`, read once per isolate. @throws {SettingsError} */
+/** Returns the settings of `env`. They are read once per isolate. @throws {SettingsError} */
 export function settingsOf(env: Env): Settings {
-  let settings = known.get(env);
-  if (settings === undefined) known.set(env, (settings = readSettings(env)));
+  let settings = settingsCache.get(env);
+  if (settings === undefined) settingsCache.set(env, (settings = readSettings(env)));
   return settings;
 }
 
 const warned = new WeakSet<Settings>();
 
-/** Warns, once per isolate, that an instance asks for payments to an address that is nobody's: its commits cannot be paid for. */
+/** Warns once per isolate if the payee is still the placeholder: nobody can pay such an instance. */
 export function warnOfPlaceholder(settings: Settings): void {
   const { instance, network, testnetMode, payment } = settings;
   if (testnetMode || warned.has(settings) || payment.payTo !== PLACEHOLDER_PAY_TO[instance]) return;

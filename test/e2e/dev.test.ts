@@ -79,7 +79,7 @@ describe("npm run dev", () => {
 
   it.each([
     ["RATE_LIMITS=maybe", 'RATE_LIMITS must be one of on, off, got "maybe"'],
-    ["EVM_PAY_TO=nobody", 'EVM_PAY_TO must be an address: 0x and 40 hex digits, with the right letters in capitals if any are (EIP-55), got "nobody"'],
+    ["EVM_PAY_TO=nobody", 'EVM_PAY_TO must be an address: 0x and 40 hex digits (capital letters must match the EIP-55 checksum), got "nobody"'],
     ["EVM_RPC_URL=ws://node.example/key", "EVM_RPC_URL must be an http(s) URL"],
     ["EVM_FACILITATOR_AUTHORIZATION=\u00fc", "EVM_FACILITATOR_AUTHORIZATION must be the value of an Authorization header"],
   ])("says in one line what is wrong with --var %s, and shows no secret", async (setting, problem) => {

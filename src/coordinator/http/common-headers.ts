@@ -9,8 +9,8 @@ const ALLOW_METHODS = "GET, HEAD, POST, OPTIONS";
 const PREFLIGHT_SECONDS = "86400";
 
 /**
- * Around everything: gives the request an id of our own (a client's is never echoed), answers CORS preflights,
- * and puts the headers that every answer has on whatever comes out, errors too [API1, API7].
+ * Wraps every request. It creates the request id (an id from the client is never echoed), reads the settings, answers CORS preflights, and adds
+ * the common headers to every response, errors included [API1, API7].
  */
 export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   c.set("requestId", crypto.randomUUID());
@@ -30,17 +30,17 @@ export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
       warnOfPlaceholder(settings);
       await next();
     } catch (thrown) {
-      // Hono's own error handler takes instances of Error only.
+      // Hono's own error handler only catches instances of Error.
       c.res = answerError(thrown, c);
     }
   }
-  // A switch of protocols cannot be copied, and no page reads its headers.
+  // The headers of a 101 cannot be changed, and no page reads them.
   if (c.res.status === 101) return;
   const { headers } = c.res;
   headers.set("X-Request-Id", c.var.requestId);
   headers.set("Access-Control-Allow-Origin", "*");
   headers.set("Access-Control-Expose-Headers", EXPOSE_HEADERS);
   headers.set("X-Content-Type-Options", "nosniff");
-  // Jobs and payments must never be cached [API7]; of the other answers under /v1 none is worth it.
+  // Answers about jobs and payments must never be cached [API7], and caching the others would gain nothing.
   if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
 };

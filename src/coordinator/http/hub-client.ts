@@ -2,51 +2,53 @@ import type { Env } from "../config.ts";
 import type { Hub } from "../hub/rpc.ts";
 import { TUNING } from "../tuning.ts";
 
-/** The one hub of an instance. */
+/** The name of the hub: each instance has one. */
 const HUB_NAME = "hub";
 
-/** What workerd says where the object's class lacks the method: during a deploy a new router may talk to the hub of an older version. */
+/** workerd's message if the hub's class lacks the method: during a deploy a new router may call a hub of an older version. */
 const UNKNOWN_METHOD = /^The RPC receiver does not implement the method /;
 
-/** The hub is overloaded, of an older version than the question, or cannot be reached. */
+/** The hub is overloaded, lacks the called method because it is older, or cannot be reached. */
 export class HubUnavailable extends Error {
   override readonly name = "HubUnavailable";
 }
 
 /**
- * Asks the hub, a second time (`again`) where the first try was lost on the way: what it did is unknown then. Every question is safe to ask
- * twice: a commit carries the id that the router chose for its job, so the hub knows the second delivery of one for what it is.
- * A stub that has failed stays broken, so each try takes a fresh one.
- * @throws {HubUnavailable} when the hub is overloaded (which a retry would make worse), older than the question or lost twice; what the hub's own code throws passes through
+ * Calls the hub. If the call is lost, so that nobody knows what it did, it is made a second time with `again` true. Every call may be repeated:
+ * a commit carries the job id that the router chose, so the hub recognises the second delivery. A stub that failed stays broken, so each try
+ * gets a new one.
+ * @throws {HubUnavailable} if the hub is overloaded (a retry would make that worse), lacks the method, or the call is lost twice.
+ *   An error that the hub's own code throws passes through.
  */
 export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {
     return await ask(env.HUB.getByName(HUB_NAME), false);
   } catch (error) {
-    if (faultOf(error) !== "lost") throw known(error);
+    if (faultOf(error) !== "lost") throw toUnavailable(error);
   }
   await scheduler.wait(Math.random() * TUNING.hubRetryPause);
   try {
     return await ask(env.HUB.getByName(HUB_NAME), true);
   } catch (error) {
-    throw known(error);
+    throw toUnavailable(error);
   }
 }
 
-/** What the platform's marks on the error of a call say. */
+/** Classifies the error of a call by the marks that the platform puts on it. */
 function faultOf(error: unknown): "overloaded" | "older" | "lost" | "thrown" {
   if (typeof error !== "object" || error === null) return "thrown";
   if (error instanceof TypeError && UNKNOWN_METHOD.test(error.message)) return "older";
   const is = (mark: string) => Reflect.get(error, mark) === true;
   if (is("overloaded")) return "overloaded";
-  // An object that was reset (a deploy, an abort) is marked so, and `remote` perhaps too.
+  // The error of an object that was reset (a deploy, an abort) may be marked `remote` too, so this is checked before `remote`.
   if (is("retryable") || is("durableObjectReset")) return "lost";
   if (is("remote")) return "thrown";
-  // An object whose disk fails ends without any mark, as a plain "internal error". What our own code throws here says what it is.
+  // If the disk of the object fails, the error has no mark: it is a plain Error. Errors of our own code have names of their own.
   return error instanceof Error && error.name === "Error" ? "lost" : "thrown";
 }
 
-function known(error: unknown): unknown {
+/** Turns a fault of the call into {@link HubUnavailable}; an error that the hub's code threw stays as it is. */
+function toUnavailable(error: unknown): unknown {
   const fault = faultOf(error);
   return fault === "thrown" ? error : new HubUnavailable(`hub ${fault}`, { cause: error });
 }

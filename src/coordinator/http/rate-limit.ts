@@ -1,24 +1,25 @@
+// Rate limits per client. They come first on every route that has one, before a commit is read or paid.
 import type { MiddlewareHandler } from "hono";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { networkOf, SlidingWindow } from "../rates.ts";
 import type { AppEnv } from "./context.ts";
 import { refuse } from "./errors.ts";
-import type { Settings } from "../config.ts";
 
-/** Each rate: its setting, its period, and the platform's counter of the wrangler files that counts the same per location [LM2]. */
+/** For each rate: its setting, its period, and the binding of the wrangler files that lets Cloudflare count the same per location [LM2]. */
 const RATED = {
   commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
   polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
   trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
 } as const;
 
-/** What this isolate has counted. Shared by all requests, bounded, gone with the isolate. */
+/** The counts of this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
 const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }]) => [rate, new SlidingWindow(period, LIMITS.countedClients)]));
 
 /**
- * Lets so many requests of one client through and no more, before anything is read, asked or paid for [LM2, PY5].
- * The isolate counts for itself, exactly; at Cloudflare, where an instance runs in many, the platform counts per location too.
+ * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
+ * Each isolate counts exactly, but only its own requests. At Cloudflare an instance runs in many isolates, so the platform counts per location too.
  */
 export const rateLimit = (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> => {
   const { setting, period, counter } = RATED[rate];
@@ -28,13 +29,27 @@ export const rateLimit = (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =
     const client = clientIp(c.req.raw, settings);
     const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
     if (pass?.ok === false) return refuse(c, "rate_limited", pass.retryAfter / 1_000);
-    if (isAtCloudflare(c.req.raw) && (await isOverAtLocation(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
+    if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
     return next();
   };
 };
 
-/** Whether the platform's counter says no. One that is not bound or does not work says nothing. */
-export async function isOverAtLocation(counter: unknown, client: string): Promise<boolean> {
+/**
+ * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only at Cloudflare:
+ * a local emulation passes on what the client sent and cannot see the client's address. Elsewhere the operator names the header that its
+ * proxy sets; without that setting all clients share one count.
+ */
+export function clientIp(request: Request, settings: Pick<Settings, "trustedIpHeader">, deployed: boolean = DEPLOYED): string {
+  if (settings.trustedIpHeader !== null) {
+    // A proxy appends the address that it saw. The entries before it came from outside and prove nothing.
+    return networkOf(request.headers.get(settings.trustedIpHeader)?.split(",").at(-1) ?? "") || UNKNOWN_CLIENT;
+  }
+  const address = isAtCloudflare(request, deployed) ? request.headers.get("CF-Connecting-IP") : null;
+  return address === null ? UNKNOWN_CLIENT : networkOf(address);
+}
+
+/** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */
+export async function isRejectedByPlatform(counter: unknown, client: string): Promise<boolean> {
   if (!isRateLimit(counter)) return false;
   try {
     return !(await counter.limit({ key: client })).success;
@@ -48,26 +63,13 @@ function isRateLimit(binding: unknown): binding is RateLimit {
   return typeof binding === "object" && binding !== null && "limit" in binding;
 }
 
-/** Whether this code was deployed, not run by a local emulation. wrangler writes the value in at build time, so no request can claim it. */
+/** True in deployed code, false in a local emulation. wrangler sets the value at build time, so no request can influence it. */
 const DEPLOYED = process.env.NODE_ENV === "production";
 
-/** Of whom nobody tells the address: all of them share one count. */
-const NOBODY = "local";
+/** Clients whose address is unknown. All of them share one count. */
+const UNKNOWN_CLIENT = "local";
 
-/** Whether Cloudflare's edge brought this request. Both must hold: deployed code that someone runs in a bare workerd has no `cf` on its requests. */
+/** True if the request came through Cloudflare's edge. Deployed code is not enough: if someone runs it in a bare workerd, its requests have no `cf`. */
 function isAtCloudflare(request: Request, deployed: boolean = DEPLOYED): boolean {
   return deployed && request.cf !== undefined;
-}
-
-/**
- * Who a request is counted under [LM2]. `CF-Connecting-IP` is the edge's word only at Cloudflare: a local emulation passes on what the client sent,
- * and its code cannot see the peer. Elsewhere the operator names the header that its proxy sets; without one all share one count.
- */
-export function clientIp(request: Request, settings: Pick<Settings, "trustedIpHeader">, deployed: boolean = DEPLOYED): string {
-  if (settings.trustedIpHeader !== null) {
-    // A proxy appends what it saw; what stands before that came from outside.
-    return networkOf(request.headers.get(settings.trustedIpHeader)?.split(",").at(-1) ?? "") || NOBODY;
-  }
-  const told = isAtCloudflare(request, deployed) ? request.headers.get("CF-Connecting-IP") : null;
-  return told === null ? NOBODY : networkOf(told);
 }

@@ -1,18 +1,19 @@
-import { LIMITS } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
-import type { AppContext } from "./context.ts";
-import { refuse, refuseWith } from "./errors.ts";
+// Reads what a request brings: its body, the user token, the job id, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
-import { canonicalize } from "../../receipt/receipt.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { readJson } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
+import { canonicalize } from "../../receipt/receipt.ts";
+import type { AppContext } from "./context.ts";
+import { refuse, refuseWith } from "./errors.ts";
 
-/** What reading a body gave. */
+/** A body that was read, as value and as text, or the status and message that refuse it. */
 export type BodyResult = { ok: true; value: unknown; text: string } | { ok: false; status: 400 | 413 | 415; error: string };
 
 /**
- * Reads a JSON body of at most `limit` bytes, counted as they arrive, so that neither a missing nor a false Content-Length helps [LM1].
- * The content type is not asked: seekers forget it [API2]. A byte order mark is skipped, bytes that are not UTF-8 are refused.
+ * Reads a JSON body of at most `limit` bytes. The bytes are counted as they arrive, because Content-Length may be missing or wrong [LM1].
+ * Content-Type is not checked, because many clients forget it [API2]. A byte order mark is skipped; bytes that are not UTF-8 are refused.
  */
 export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<BodyResult> {
   const encoding = request.headers.get("Content-Encoding")?.trim().toLowerCase() ?? "";
@@ -39,25 +40,25 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   return { ok: false, status: 400, error: json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON" };
 }
 
-/** The answer to a body that could not be read; a 400 goes on with what the body must have. */
-export function refuseBody(c: AppContext, reading: Extract<BodyResult, { ok: false }>, required: string): Response {
-  if (reading.status === 413) return refuse(c, "payload_too_large");
-  return refuseWith(c, reading.status, reading.status === 400 ? `${reading.error}. ${required}` : reading.error);
+/** Answers a body that could not be read. A 400 also says what the body must contain. */
+export function refuseBody(c: AppContext, body: Extract<BodyResult, { ok: false }>, required: string): Response {
+  if (body.status === 413) return refuse(c, "payload_too_large");
+  return refuseWith(c, body.status, body.status === 400 ? `${body.error}. ${required}` : body.error);
 }
 
-/** What the header `X-User-Token` said: the hash that is kept of it, null where it was not sent; or what is wrong with it. */
+/** The hash of a user token, null if none was sent; or what is wrong with the header. */
 export type TokenResult = { ok: true; hash: string | null } | { ok: false; error: string };
 
 const TOKEN = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.userTokenChars}}$`);
 
-/** Reads a user's token [TR2]. Its hash is SHA-256 over a name, the user and the token, so that two users with one token have two hashes. */
+/** Reads the header `X-User-Token` [TR2]. The hash covers the user id too, so that two users with the same token have different hashes. */
 export function readUserToken(header: string | undefined, userId: string): TokenResult {
   if (header === undefined) return { ok: true, hash: null };
   if (!TOKEN.test(header)) return { ok: false, error: `X-User-Token must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
   return { ok: true, hash: createHash("sha256").update(`compute-router/user-token/v1\n${userId}\n${header}`).digest("hex") };
 }
 
-/** Whether who sent `given` may act for a user to whom `bound` stands; takes as long for a wrong token as for the right one. */
+/** True if a request with the token hash `given` may act for a user whose stored hash is `bound`. The comparison takes constant time. */
 export function provesUser(given: string | null, bound: string | null): boolean {
   if (bound === null) return true;
   return given !== null && given.length === bound.length && timingSafeEqual(Buffer.from(given), Buffer.from(bound));
@@ -65,15 +66,15 @@ export function provesUser(given: string | null, bound: string | null): boolean 
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The id in the path, in lower case; null when it is none, so that no job has it. */
+/** Returns the job id of the path in lower case; null if it is not a UUID, because then no job can have it. */
 export function jobId(c: AppContext): string | null {
   const id = (c.req.param("id") ?? "").toLowerCase();
   return UUID.test(id) ? id : null;
 }
 
 /**
- * What makes two commits the same under one `Idempotency-Key` [API5]: lowercase hex of SHA-256 over the canonical JSON of the endpoint
- * and of what the worker and the rules see. `payload` is the one for the worker, so members that only travel along count too.
+ * Returns the fingerprint by which two commits are compared [API5, PY6]: SHA-256 in lowercase hex over the canonical JSON of the endpoint and of
+ * the fields that decide what runs. `payload` is the one that goes to the worker, so unknown members count too.
  */
 export async function fingerprint(policy: ResolvedPolicy, commit: CommitRequest, payload: Record<string, unknown>): Promise<string> {
   const { job_type, user_id, privacy_class } = commit;

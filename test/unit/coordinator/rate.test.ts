@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
-import { isOverAtLocation } from "../../../src/coordinator/http/rate-limit.ts";
+import { isRejectedByPlatform } from "../../../src/coordinator/http/rate-limit.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 
 describe("the platform's counter", () => {
@@ -12,15 +12,15 @@ describe("the platform's counter", () => {
         return Promise.resolve({ success });
       },
     });
-    expect(await isOverAtLocation(counter(true), "192.0.2.1")).toBe(false);
-    expect(await isOverAtLocation(counter(false), "192.0.2.2")).toBe(true);
+    expect(await isRejectedByPlatform(counter(true), "192.0.2.1")).toBe(false);
+    expect(await isRejectedByPlatform(counter(false), "192.0.2.2")).toBe(true);
     expect(asked).toEqual(["192.0.2.1", "192.0.2.2"]);
   });
 
   test("[LM2] says nothing where it is not bound or does not work", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    expect(await isOverAtLocation(undefined, "192.0.2.1")).toBe(false);
-    expect(await isOverAtLocation({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);
+    expect(await isRejectedByPlatform(undefined, "192.0.2.1")).toBe(false);
+    expect(await isRejectedByPlatform({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);
     expect(logged.mock.calls.flat().join("")).toContain("rate_unreadable");
     logged.mockRestore();
   });
