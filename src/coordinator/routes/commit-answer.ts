@@ -1,19 +1,18 @@
+import type { CommitResponse } from "../../protocol/job.ts";
 import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { NoTrustedWorker } from "../../protocol/rest.ts";
-import type { CommitResponse } from "../../protocol/job.ts";
+import type { AppContext } from "../http/context.ts";
+import { refuse } from "../http/errors.ts";
 import type { CommitInput } from "../hub/rpc.ts";
 import { findJob, jobJson } from "../store/jobs.ts";
 
-import type { AppContext } from "../http/context.ts";
-import { refuse } from "../http/errors.ts";
+/** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
+export type Commit = { wait: number; input: () => CommitInput };
 
-/** A commit that has been read. `now` is it with what is left of its wait, for each time that the hub is asked. */
-export type Commit = { wait: number; now: () => CommitInput };
-
-/** Why the hub took no job. */
+/** Why the hub did not accept the job. */
 type Refused = { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" } | { reason: "no_trusted_worker"; jobId: string };
 
-/** A 201; with the job in it when waiting for it was asked for and done [API6]. */
+/** Answers 201. If the client asked to wait, the body has the job too [API6]. */
 export async function accepted(c: AppContext, answer: { jobId: string; job: string | null }, wait: number): Promise<Response> {
   const body: CommitResponse = { job_id: answer.jobId };
   if (wait === 0) return c.json(body, 201);
@@ -24,13 +23,13 @@ export async function accepted(c: AppContext, answer: { jobId: string; job: stri
   return c.body(`{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201);
 }
 
-/** A job that an idempotency key named and the hub has handed on. The commit has happened, so no fault of the store may fail the answer. */
+/** Reads from D1 a job that the hub no longer has. The commit has happened, so a fault of D1 must not fail the answer. */
 async function storedJob(c: AppContext, id: string): Promise<string | null> {
   const row = await findJob(c.env.DB, id).catch(() => null);
   return row === null ? null : jobJson(row);
 }
 
-/** The answer to a commit that stored no job to wait for [API1, JB8]. */
+/** Answers a commit that the hub did not accept [API1, JB8]. */
 export function refused(c: AppContext, answer: Refused): Response {
   switch (answer.reason) {
     case "no_trusted_worker": {

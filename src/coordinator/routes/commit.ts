@@ -1,39 +1,39 @@
-import { LIMITS } from "../../protocol/limits.ts";
+// The two commit endpoints: the first step of every job, up to the call of the hub.
 import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { rawJsonMember, withFirstMember } from "../../protocol/text.ts";
-import { paidCommit } from "./paid-commit.ts";
-import { trustOf } from "../store/trust.ts";
 import type { AppContext } from "../http/context.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
-import { type Commit, accepted, refused } from "./commit-answer.ts";
-
 import { preferredWait, waitLeft } from "../http/wait.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
+import { trustOf } from "../store/trust.ts";
+import { type Commit, accepted, refused } from "./commit-answer.ts";
+import { paidCommit } from "./paid-commit.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
 /**
- * `POST /v1/jobs/commit/fast` and `/cheap`: parse, look up who is trusted, ask the hub once, answer [PY5]. The gate came before, and while it
- * is on a payment goes along.
+ * `POST /v1/jobs/commit/fast` and `/cheap`: parses the commit, looks up the paired workers of a PRIVATE job, and hands the job to the hub [PY5].
+ * The payment gate came before. If jobs must be paid, `paidCommit` continues from here.
  */
 export const commit =
   (policy: ResolvedPolicy) =>
   async (c: AppContext): Promise<Response> => {
     const body = await readJsonBody(c.req.raw);
     if (!body.ok) return refuseBody(c, body, REQUIRED_FIELDS);
-    const reading = parseCommit(body.value);
-    if (!reading.ok) return reading.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, reading.error);
+    const parsed = parseCommit(body.value);
+    if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
     const key = c.req.header("Idempotency-Key");
     if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
       return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
     }
 
     const { testnetMode } = c.var.settings;
-    const request = reading.commit;
+    const request = parsed.commit;
     const wait = preferredWait(c.req.header("Prefer"));
-    // Under both names: what an idempotency key and what a payment was sent for [API5, PY6].
-    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, comparable(request, reading.payload));
+    // An idempotency key and a payment are both bound to this fingerprint [API5, PY6].
+    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, comparable(request, parsed.payload));
     const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, keys: [] };
     if (!trusted.ok) return trusted.answer;
     const input = {
@@ -44,17 +44,17 @@ export const commit =
       privacyClass: request.privacy_class,
       userId: request.user_id,
       trustedKeys: trusted.keys,
-      payload: payloadForWorker(request, reading.payload, body.text),
+      payload: payloadForWorker(request, parsed.payload, body.text),
       idempotency: key === undefined ? null : { key, fingerprint: print },
     };
     const left = waitLeft(wait);
-    const commit: Commit = { wait, now: () => ({ ...input, wait: left() }) };
+    const commit: Commit = { wait, input: () => ({ ...input, wait: left() }) };
     if (!testnetMode) return await paidCommit(c, commit, policy, print);
-    const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.now(), again }));
+    const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
     return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
   };
 
-/** Who may run a user's PRIVATE jobs, newest first; or the answer to one who cannot prove to be that user [TR2]. */
+/** Returns the keys that may run a user's PRIVATE jobs, newest first; or the answer to a request without the user's token [TR2]. */
 async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; keys: string[] } | { ok: false; answer: Response }> {
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return { ok: false, answer: refuseWith(c, 400, token.error) };
@@ -63,14 +63,14 @@ async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; k
   return { ok: true, keys: pairings.map((pairing) => pairing.providerPubkey) };
 }
 
-/** The client's payload as it goes to the worker: an absent `job_type` is added first, all else is the text that the client wrote [WS8]. */
+/** Returns the payload for the worker: the text that the client wrote. If `job_type` is absent, it is added as the first member [WS8]. */
 function payloadForWorker({ job_type }: CommitRequest, payload: Record<string, unknown>, body: string): string {
   const text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
   const hasType = payload.job_type !== undefined && payload.job_type !== null;
   return hasType ? text : withFirstMember(text, "job_type", job_type);
 }
 
-/** The payload by which two commits are compared: with `job_type`, and without members that are null and so count as absent [API2]. */
+/** Returns the payload by which two commits are compared: with `job_type`, and without members that are null, since null counts as absent [API2]. */
 function comparable({ job_type }: CommitRequest, payload: Record<string, unknown>): Record<string, unknown> {
   const { shape } = job_type === "TASK" ? TaskPayload : LlmPayload;
   const present = Object.entries(payload).filter(([name, value]) => value !== null || !Object.hasOwn(shape, name));

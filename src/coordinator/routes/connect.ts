@@ -1,11 +1,11 @@
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import { CLIENT_HEADER } from "../hub/rpc.ts";
 import type { AppContext } from "../http/context.ts";
+import { refuse } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientIp } from "../http/rate-limit.ts";
-import { refuse } from "../http/errors.ts";
+import { CLIENT_HEADER } from "../hub/rpc.ts";
 
-/** Every path outside the REST table: a worker's socket goes to the hub, all else is unknown [WS1, API1]. */
+/** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
 export async function connect(c: AppContext): Promise<Response> {
   const upgrade = c.req.header("Upgrade")?.toLowerCase() === "websocket";
   if (!upgrade || c.req.raw.method !== "GET") return refuse(c, "not_found");

@@ -1,17 +1,18 @@
+// Polling a job and following its event stream: the last step of a job, from the hub while it lives and from D1 after that.
+import { isTerminal } from "../../protocol/job.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
-import { errorFacts, logError } from "../log.ts";
-import { setSettlement } from "./paid-commit.ts";
-import { findJob, jobJson } from "../store/jobs.ts";
 import type { AppContext } from "../http/context.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { jobId } from "../http/request.ts";
 import { waitLeft, waitParameter } from "../http/wait.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
-import { isTerminal } from "../../protocol/job.ts";
+import { errorFacts, logError } from "../log.ts";
+import { findJob, jobJson } from "../store/jobs.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
+import { setSettlement } from "./paid-commit.ts";
 
-/** `GET /v1/jobs/{id}`: the hub knows what lives, D1 what has ended [API1, API6]. */
+/** `GET /v1/jobs/{id}`: answers from the hub, which has the live jobs, else from D1, which has the ended ones [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
   const id = jobId(c);
   if (id === null) return refuse(c, "Job not found");
@@ -19,7 +20,7 @@ export async function job(c: AppContext): Promise<Response> {
   if (wait === null) return refuseWith(c, 400, `wait must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 
   const left = waitLeft(wait);
-  // In this order: a job leaves the hub only once D1 has it.
+  // The hub must be asked first: a job leaves the hub only when D1 has it.
   const live = await askHub(c.env, (hub) => hub.job(id, left())).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
     return undefined;
@@ -36,7 +37,10 @@ async function answer(c: AppContext, id: string, json: string): Promise<Response
   return c.body(json);
 }
 
-/** What became of the job's payment [PY7]. Asked after the job, so that an answer that waited has it; a job is worth telling without it. */
+/**
+ * Returns the settlement of the job's payment [PY7]. It is read after the job, so that an answer that waited includes it. If it cannot be read,
+ * the job is answered without it.
+ */
 async function settlementOf(c: AppContext, id: string): Promise<string | null> {
   return await askHub(c.env, (hub) => hub.settlement(id)).catch((error: unknown) => {
     logError("settlement_not_known", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
@@ -45,8 +49,8 @@ async function settlementOf(c: AppContext, id: string): Promise<string | null> {
 }
 
 /**
- * `GET /v1/jobs/{id}/events`: the hub streams what lives; what has ended and only D1 knows is told at once [API1, API6].
- * Whoever knows the id may follow the job, as with polling.
+ * `GET /v1/jobs/{id}/events`: the hub streams a live job; for a job that only D1 has, the last events are sent at once [API1, API6].
+ * As with polling, everyone who knows the id may follow the job.
  */
 export async function events(c: AppContext): Promise<Response> {
   const id = jobId(c);
@@ -61,7 +65,7 @@ export async function events(c: AppContext): Promise<Response> {
   if (live?.status === 503) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
   if (live !== null && live.status !== 404) {
     if (c.req.raw.method === "HEAD") await live.body?.cancel();
-    // Copied, for the headers of an answer from elsewhere cannot be added to.
+    // Copied, because the headers of a fetched response cannot be changed.
     return new Response(c.req.raw.method === "HEAD" ? null : live.body, live);
   }
   const row = await findJob(c.env.DB, id);

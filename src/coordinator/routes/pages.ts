@@ -1,35 +1,34 @@
-import { toHex } from "../../receipt/bytes.ts";
-import { escapeHtml } from "../openapi/page.ts";
+// The pages for browsers: static files behind the assets binding. A worker socket or a JSON error on the same paths works as on every other path.
 import { commitPrice } from "../../protocol/pricing.ts";
+import { toHex } from "../../receipt/bytes.ts";
 import type { AppContext } from "../http/context.ts";
-import { connect } from "./connect.ts";
 import { refuse } from "../http/errors.ts";
+import { escapeHtml } from "../openapi/page.ts";
+import { connect } from "./connect.ts";
 
-// The pages for people are static files behind the assets binding; a socket or a JSON error on the same paths stays what it is everywhere.
-
-/** Files that carry a hash of their content in their name never change under it. */
+/** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
 const HASHED = /-[0-9a-f]{12}\.(?:js|css)$/;
 const FOREVER = "public, max-age=31536000, immutable";
 
-/** A host name or address with a port: nothing that could end a word of a shell command or a directive of a policy. */
+/** A host name or address with a port. It cannot contain a character that ends a word of a shell command or a directive of a content policy. */
 const PLAIN_HOST = /^[\w.:[\]-]+$/;
 
-/** The worker for browsers, the user's side of a pairing, and what `/` shows. */
+/** The browser worker, the user's side of a pairing, and the start page. */
 type PageName = "worker" | "pair" | "home";
 
-/** `GET /<name>`: a page. The same path with an upgrade is a worker socket, like every path outside the REST table [WS1]. */
+/** `GET /<name>`: a page. With an upgrade header the same path is a worker socket, like every path outside the REST table [WS1]. */
 export function page(name: PageName): (c: AppContext) => Promise<Response> {
   return async (c) => (isUpgrade(c) ? await connect(c) : await file(c, name, "index.html"));
 }
 
-/** `GET /<name>/:file`: what that page is made of. */
+/** `GET /<name>/:file`: a file of that page. */
 export function pageFile(name: PageName): (c: AppContext) => Promise<Response> {
   return async (c) => (isUpgrade(c) ? await connect(c) : await file(c, name, c.req.param("file") ?? ""));
 }
 
 /**
- * `GET /`: the address that everything prints shows something in a browser [API1]. For everyone else the path is as unknown as ever, so the answer
- * depends on `Accept`. The page is filled in here, so that its command is right without a script too.
+ * `GET /`: the start page, for browsers only [API1]. Other clients get 404, so the answer depends on `Accept`. The server fills in the address of
+ * this instance, so the command on the page is right even without a script.
  */
 export async function home(c: AppContext): Promise<Response> {
   if (isUpgrade(c)) return await connect(c);
@@ -37,11 +36,11 @@ export async function home(c: AppContext): Promise<Response> {
   const { settings } = c.var;
   const address = new URL(c.req.url);
   const host = settings.publicHost ?? address.host;
-  // Anybody may point a name at this address. The page has a command to paste, and no name may add to that command.
+  // Anyone can point a host name at this address. The page has a command to paste, so the name must not be able to extend that command.
   if (!acceptsHtml(c.req.header("Accept")) || !PLAIN_HOST.test(host)) return refuse(c, "not_found");
   const template = await c.env.PAGES?.fetch("http://pages/home/index.html");
   if (template?.status !== 200) return refuse(c, "not_found");
-  // A proxy that ends TLS speaks plain http to us. Who lies in this header changes only what they see themselves.
+  // A proxy that terminates TLS speaks plain HTTP to us. A false header changes only what its sender sees.
   const isTls = address.protocol === "https:" || c.req.header("X-Forwarded-Proto") === "https";
   const facts: Record<string, string> = {
     origin: `http${isTls ? "s" : ""}://${host}`,
@@ -61,7 +60,7 @@ export async function home(c: AppContext): Promise<Response> {
   return new Response(bytes, { headers: { ...headers, "Content-Type": "text/html; charset=utf-8" } });
 }
 
-/** Whether HTML is asked for by name: browsers do, curl and HTTP libraries say that they take anything. */
+/** True if `Accept` names HTML. Browsers do that; curl and HTTP libraries accept anything and do not name it. */
 function acceptsHtml(accept = ""): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
@@ -69,7 +68,7 @@ function acceptsHtml(accept = ""): boolean {
   });
 }
 
-/** `GET /favicon.ico`: browsers ask for it beside every answer that names no icon of its own, the JSON ones too. */
+/** `GET /favicon.ico`: browsers request it for every answer that names no icon, JSON included. */
 export async function favicon(c: AppContext): Promise<Response> {
   if (isUpgrade(c)) return await connect(c);
   const icon = await file(c, "worker", "icon-192.png");
@@ -82,20 +81,20 @@ function isUpgrade(c: AppContext): boolean {
 }
 
 async function file(c: AppContext, page: PageName, name: string): Promise<Response> {
-  // Home is no file as it lies there: it is filled in first.
+  // The start page is a template: only `home` may serve it.
   const isFile = /^[\w-]+(?:\.[\w-]+)+$/.test(name) && !(page === "home" && name === "index.html");
   if (!isFile || c.env.PAGES === undefined) return refuse(c, "not_found");
-  const known = c.req.header("If-None-Match");
-  const asset = await c.env.PAGES.fetch(`http://pages/${page}/${name}`, { headers: known === undefined ? {} : { "If-None-Match": known } });
+  const etag = c.req.header("If-None-Match");
+  const asset = await c.env.PAGES.fetch(`http://pages/${page}/${name}`, { headers: etag === undefined ? {} : { "If-None-Match": etag } });
   if (asset.status !== 200 && asset.status !== 304) return refuse(c, "not_found");
-  // Headers of an answer from outside cannot be changed; this one's can.
+  // Copied, because the headers of a fetched response cannot be changed.
   const answer = new Response(asset.body, asset);
   for (const [header, value] of Object.entries(pageHeaders(c, name))) answer.headers.set(header, value);
   if (page === "worker" && name === "sw.js") answer.headers.set("Service-Worker-Allowed", "/worker");
   return answer;
 }
 
-/** What the files of all pages have. Threads and service workers go by the policy of their own file, so every file has it. */
+/** The headers of all page files. Every file needs the content policy, because Web Workers and service workers obey the policy of their own file. */
 function pageHeaders(c: AppContext, name: string): Record<string, string> {
   return {
     "Cache-Control": HASHED.test(name) ? FOREVER : "no-cache",
@@ -104,7 +103,7 @@ function pageHeaders(c: AppContext, name: string): Record<string, string> {
   };
 }
 
-/** Nothing inline, nothing from elsewhere. Older browsers do not take `'self'` for a socket of the same host, so it is named. */
+/** A content policy that allows nothing inline and nothing from other hosts. In older browsers `'self'` does not cover sockets, so they are named. */
 function policy(host: string): string {
   const sockets = PLAIN_HOST.test(host) ? ` ws://${host} wss://${host}` : "";
   return [

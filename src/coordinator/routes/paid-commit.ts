@@ -1,50 +1,64 @@
-import { RETRY_AFTER } from "../../protocol/limits.ts";
+// The payment gate and the paid path of a commit: read the payment → reserve → verify → submit. The hub then claims, settles and assigns.
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import type { MiddlewareHandler } from "hono";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
+import { RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
+import { toBase64 } from "../../receipt/bytes.ts";
+import type { AppContext, AppEnv } from "../http/context.ts";
+import { refuse } from "../http/errors.ts";
+import { askHub } from "../http/hub-client.ts";
 import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import type { AppContext, AppEnv } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
-import { accepted, type Commit, refused } from "./commit-answer.ts";
-import { refuse } from "../http/errors.ts";
 import { feePayers, verifyPayment } from "../payment/facilitator.ts";
-import { type Offer, offerOf, paymentRequired, requiredHeader, resourceInfo } from "../payment/terms.ts";
 import { bringsPayment, chargedTerms, payloadText, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
-import type { MiddlewareHandler } from "hono";
-import { utf8ToBytes } from "@noble/hashes/utils.js";
-import { toBase64 } from "../../receipt/bytes.ts";
+import { type Offer, offerOf, paymentRequired, requiredHeader, resourceInfo } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
+import { accepted, type Commit, refused } from "./commit-answer.ts";
 
-/** Whether a payment may be spent, and by whom; if not, what is answered. */
+/** If a payment is good: its payer. If not: why. `unavailable` means that the facilitator gave no usable answer. */
 type Verdict = { ok: true; payer: string } | { ok: false; kind: "invalid" | "unavailable"; reason: string };
 
-/** Why the hub took no job, other than that the money did not move. */
+/** Why the hub did not accept the job, except a failed payment. */
 type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<SubmitAnswer, { ok: false }>, { reason: "payment_failed" }>;
 
 /**
- * A commit that brings a payment: read it, reserve it, have it verified, submit [PY5]. `binding` is the fingerprint of endpoint and fields: the
- * same payment for another job is refused [PY6]. Nothing is charged before `submit`, and there only when a worker is claimed [PY7].
+ * The gate of one commit endpoint [PY1]. With `TESTNET_MODE=true` it is open. Otherwise a request without a payment gets 402 with the terms, before
+ * its body is read [PY5]. A request with a payment goes on: the payment is checked in `paidCommit`, where the job is known.
+ */
+export const paymentGate =
+  (policy: ResolvedPolicy): MiddlewareHandler<AppEnv> =>
+  async (c, next) => {
+    const { settings } = c.var;
+    if (settings.testnetMode || bringsPayment(paymentHeaders(c))) return next();
+    return answer402(c, await offerOf(settings, policy, c.req.url), "payment_required");
+  };
+
+/**
+ * Handles a commit with a payment: reads the payment, reserves it, has it verified, and submits the job [PY5]. `binding` is the fingerprint of
+ * endpoint and fields: the same payment for another job is refused [PY6]. Nothing is charged before `submit`, and then only when a worker is
+ * claimed [PY7].
  */
 export async function paidCommit(c: AppContext, commit: Commit, policy: ResolvedPolicy, binding: string): Promise<Response> {
   const offer = await offerOf(c.var.settings, policy, c.req.url);
   const payment = readPayment(paymentHeaders(c), offer, Date.now());
   if (!payment.ok) {
-    // A stored answer counts whatever payment comes with it [API5].
-    const stored = await askHub(c.env, (hub) => hub.stored(commit.now()));
-    if (stored?.state === "known") return await alreadyDone(c, stored, commit.wait);
+    // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].
+    const stored = await askHub(c.env, (hub) => hub.stored(commit.input()));
+    if (stored?.state === "known") return await acceptedBefore(c, stored, commit.wait);
     if (stored !== null) return refusedPaid(c, offer, stored);
     return answer402(c, offer, `invalid_payment: ${payment.error}`);
   }
 
-  const input = inputOf(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.now(), again }, input));
+  const input = paymentInput(payment, offer, binding);
+  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.input(), again }, input));
   switch (reservation.state) {
     case "known":
-      return await alreadyDone(c, reservation, commit.wait);
+      return await acceptedBefore(c, reservation, commit.wait);
     case "refused":
       return refusedPaid(c, offer, reservation);
     case "credit":
-      // Settled long ago: nobody has to be asked again, and its time may be over.
+      // This payment was settled for a job that failed. It needs no verification, and its authorization may have expired.
       return await submit(c, commit, offer, input, payment.payer ?? "");
     case "reserved":
       break;
@@ -52,10 +66,10 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
       return reservation satisfies never;
   }
 
-  const verdict = await judge(c, payment, input);
+  const verdict = await verify(c, payment, input);
   if (verdict.ok) return await submit(c, commit, offer, input, verdict.payer);
-  await askHub(c.env, (hub) => hub.release(input.key, commit.now().id)).catch((error: unknown) => {
-    // It ends by itself in a minute; until then the same payment waits.
+  await askHub(c.env, (hub) => hub.release(input.key, commit.input().id)).catch((error: unknown) => {
+    // The reservation ends by itself after a minute. Until then the same payment has to wait.
     logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
   });
   if (verdict.kind === "invalid") return answer402(c, offer, `invalid_payment: ${verdict.reason}`);
@@ -63,13 +77,14 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
   return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
 }
 
-/** The same commit again: the same answer. */
-async function alreadyDone(c: AppContext, known: Extract<ReserveAnswer, { state: "known" }>, wait: number): Promise<Response> {
+/** Answers a repeated commit with the job that it made the first time. */
+async function acceptedBefore(c: AppContext, known: Extract<ReserveAnswer, { state: "known" }>, wait: number): Promise<Response> {
   setSettlement(c, known.settlement);
   return await accepted(c, known, wait);
 }
 
-function inputOf(payment: ReadPayment, offer: Offer, binding: string): PaymentInput {
+/** Returns the payment as the hub stores it. */
+function paymentInput(payment: ReadPayment, offer: Offer, binding: string): PaymentInput {
   const { key, digest, payer, expiresAt } = payment;
   const terms = chargedTerms(payment, offer);
   const payload = payloadText(payment, offer, resourceInfo(offer));
@@ -77,8 +92,8 @@ function inputOf(payment: ReadPayment, offer: Offer, binding: string): PaymentIn
   return { key, digest, binding, payer, asset, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
 }
 
-/** Asks whether a reserved payment is good: first here what costs nothing, then the facilitator. */
-async function judge(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Verdict> {
+/** Checks a reserved payment: first what can be checked here, then by asking the facilitator. */
+async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Verdict> {
   const { settings } = c.var;
   if (payment.untimely !== null) return { ok: false, kind: "invalid", reason: payment.untimely };
   if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
@@ -86,7 +101,7 @@ async function judge(c: AppContext, payment: ReadPayment, input: PaymentInput): 
   }
   const outcome = await verifyPayment(settings, input.payload, input.requirements);
   if (outcome.kind !== "valid") return { ok: false, ...outcome };
-  // On EVM the payment itself says who pays, and a facilitator that read another one has verified something else.
+  // On EVM the payment names the payer. A facilitator that names another payer has verified something else.
   if (settings.instance === "evm" && payment.payer !== null && outcome.payer !== null && outcome.payer.toLowerCase() !== payment.payer) {
     return { ok: false, kind: "unavailable", reason: "another_payer" };
   }
@@ -94,25 +109,29 @@ async function judge(c: AppContext, payment: ReadPayment, input: PaymentInput): 
   return payer === null ? { ok: false, kind: "unavailable", reason: "no_payer" } : { ok: true, payer };
 }
 
-/** Whether the facilitator would pay this fee [PY11]. It is asked anew before it is said not to; where it does not tell, it will see for itself. */
+/**
+ * True if `feePayer` is one of the facilitator's signers [PY11]. Before the answer is no, a fresh list is fetched. Without a list the answer is yes,
+ * because the facilitator checks it again.
+ */
 async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
   const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
   if (listed((await feePayers(c.var.settings))?.all)) return true;
   return listed((await feePayers(c.var.settings, TUNING.feePayersRefusing))?.all);
 }
 
+/** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
-  const answer = await askHub(c.env, (hub) => hub.submit(commit.now(), input.key, payer));
+  const answer = await askHub(c.env, (hub) => hub.submit(commit.input(), input.key, payer));
   if (answer.ok) {
     setSettlement(c, answer.settlement);
     return await accepted(c, answer, commit.wait);
   }
   if (answer.reason !== "payment_failed") return refusedPaid(c, offer, answer);
   setSettlement(c, answer.settlement);
-  return answer402(c, offer, failure(answer));
+  return answer402(c, offer, failureText(answer));
 }
 
-/** The answer to a payment that the hub did not take: nothing was charged. */
+/** Answers a payment that the hub did not accept. Nothing was charged. */
 function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
   switch (answer.reason) {
     case "payment_already_used":
@@ -126,38 +145,26 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
   }
 }
 
-/** `payment_failed`, and the reason in the facilitator's words. */
-function failure({ error, settlement }: { error: string; settlement: string }): string {
+/** Returns `payment_failed` with the facilitator's reason. */
+function failureText({ error, settlement }: { error: string; settlement: string }): string {
   const json = readJson(settlement);
   const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : error;
   return reason === "payment_failed" ? reason : `payment_failed: ${reason}`;
 }
 
-/**
- * The gate of one commit endpoint [PY1]: open while `TESTNET_MODE` is true, else a request without a payment is told what to pay before its body
- * is looked at [PY5]. One that brings a payment goes on; whether it is good is seen where the job is known.
- */
-export const paymentGate =
-  (policy: ResolvedPolicy): MiddlewareHandler<AppEnv> =>
-  async (c, next) => {
-    const { settings } = c.var;
-    if (settings.testnetMode || bringsPayment(paymentHeaders(c))) return next();
-    return answer402(c, await offerOf(settings, policy, c.req.url), "payment_required");
-  };
-
-/** The headers of a request that a payment may be in [PY3]. */
+/** Returns the headers that may carry a payment [PY3]. */
 function paymentHeaders(c: AppContext): PaymentHeaders {
   return { "PAYMENT-SIGNATURE": c.req.header("PAYMENT-SIGNATURE"), "X-PAYMENT": c.req.header("X-PAYMENT") };
 }
 
-/** A 402: what is wanted, in header and body, and why this was not it [PY4]. */
+/** Answers 402 with the terms, in the header and in the body, and with the reason [PY4]. */
 function answer402(c: AppContext, offer: Offer, error: string): Response {
   c.header("PAYMENT-REQUIRED", header(JSON.stringify(requiredHeader(offer, error))));
   c.header("Cache-Control", "no-store");
   return c.json(paymentRequired(offer, error), 402);
 }
 
-/** Tells what became of a payment, under the names of both versions; `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
+/** Sets the response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
 export function setSettlement(c: AppContext, settlement: string | null): void {
   if (settlement === null) return;
   const value = header(settlement);

@@ -1,12 +1,13 @@
+// The endpoints about the service itself: health, models, quotes and the API documents. A seeker reads them before its first commit.
+import { describeIssues } from "../../protocol/issues.ts";
+import type { ModelList } from "../../protocol/models.ts";
+import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
-import type { AppContext } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
-import type { ModelList } from "../../protocol/models.ts";
 import type { Env } from "../config.ts";
-import { describeIssues } from "../../protocol/issues.ts";
-import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
+import type { AppContext } from "../http/context.ts";
 import { refuseWith } from "../http/errors.ts";
+import { askHub } from "../http/hub-client.ts";
 import { DOCS_HTML, OPENAPI_JSON } from "../openapi/generated.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -21,22 +22,20 @@ export async function health(c: AppContext): Promise<Response> {
   return c.json(body);
 }
 
-/** The last answer of the hub, of each instance that this isolate serves. */
-const known = new WeakMap<Env, { list: ModelList; at: number }>();
+/** The last model list of the hub, per instance that this isolate serves. */
+const modelLists = new WeakMap<Env, { list: ModelList; at: number }>();
 
 /**
- * `GET /v1/models`: the models of the connected workers [JB10].
- *
- * Clients ask for it often (a chat program at each start, a standby worker every few seconds), and the hub is one for all of them: each isolate
- * asks it once a second at most.
+ * `GET /v1/models`: the models of the connected workers [JB10]. Clients ask for it often (a chat program at each start, a standby worker every
+ * few seconds), and all of them share one hub, so each isolate asks the hub at most once a second.
  */
 export async function models(c: AppContext): Promise<Response> {
   const now = Date.now();
-  const last = known.get(c.env);
-  // A clock that was put back makes an answer of the future.
+  const last = modelLists.get(c.env);
+  // If the clock was set back, the last list seems to come from the future and is not used.
   if (last !== undefined && now >= last.at && now < last.at + TUNING.modelsFresh) return c.json(last.list);
   const list = await askHub(c.env, (hub) => hub.models());
-  known.set(c.env, { list, at: now });
+  modelLists.set(c.env, { list, at: now });
   return c.json(list);
 }
 
@@ -56,17 +55,17 @@ export function quote(c: AppContext): Response {
   return c.json(body);
 }
 
-/** A deploy may change them; a reader may look again in five minutes. */
+/** Five minutes, because a deploy may change these documents. */
 const CACHE = "public, max-age=300";
 
-/** `GET /openapi.json`: the description of this API, as it was generated and checked in [API8]. */
+/** `GET /openapi.json`: the generated description of this API [API8]. */
 export function openApiDocument(c: AppContext): Response {
   c.header("Content-Type", "application/json");
   c.header("Cache-Control", CACHE);
   return c.body(OPENAPI_JSON);
 }
 
-/** `GET /docs`: the same for people; but for its icon the page asks nobody for anything [API8]. */
+/** `GET /docs`: the same as a page. Except for its icon, the page loads nothing [API8]. */
 export function docsPage(c: AppContext): Response {
   c.header("Content-Type", "text/html; charset=utf-8");
   c.header("Cache-Control", CACHE);

@@ -1,20 +1,21 @@
+// Pairing: a user creates a code, a worker claims it, and from then on that worker may get the user's PRIVATE jobs.
 import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
-import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
+import { isJsonObject, isoTime } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
-import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { toHex } from "../../receipt/bytes.ts";
+import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
+import type { AppContext } from "../http/context.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
+import { askHub } from "../http/hub-client.ts";
+import { clientIp } from "../http/rate-limit.ts";
+import { provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
 
-import type { AppContext } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
-import { provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
-import { clientIp } from "../http/rate-limit.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
-
+/** A pairing code: 24 random bits in upper-case hex. */
 const CODE = /^[0-9A-F]{6}$/;
 
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
@@ -48,7 +49,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const code = body.fields.pairing_code.toUpperCase();
   if (!isPublicKey(key)) return refuseWith(c, 400, "provider_pubkey must be an ed25519 public key");
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
-  // What has not the form of a code cannot hit one, so it is no guess either.
+  // A text that does not have the form of a code cannot match one, so it does not count as a guess.
   if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
 
   const id = crypto.randomUUID();
@@ -59,9 +60,9 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const now = Date.now();
   const claim = await claimCode(c.env.DB, code, key, now);
   if (!claim.ok) return refuseWith(c, 400, claim.reason);
-  // The claim stands whether or not the hub hears of it: it only lets jobs that wait already go to the new worker, and counts one failure less.
-  const told = [askHub(c.env, (hub) => hub.paired(claim.userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
-  for (const { status, reason } of (await Promise.allSettled(told)).filter((one) => one.status === "rejected")) {
+  // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
+  const notices = [askHub(c.env, (hub) => hub.paired(claim.userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
+  for (const { status, reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
     logError("paired_not_told", { request_id: c.var.requestId, status, ...errorFacts(reason) });
   }
   const paired: Paired = { user_id: claim.userId, paired_at: isoTime(now) };
@@ -85,10 +86,10 @@ export async function listProviders(c: AppContext): Promise<Response> {
   return c.json(body);
 }
 
-/** What reading the fields of a body gave. */
+/** The fields of a body, or the answer that refuses it. */
 type Fields<T> = { ok: true; fields: T } | { ok: false; answer: Response };
 
-/** Reads the body into `schema`, or gives the 400 that names what is missing or wrong [API4]. */
+/** Reads the body by `schema`, or gives the 400 that names the missing or wrong field [API4]. */
 async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: readonly string[]): Promise<Fields<T>> {
   const hint = `Required fields: ${required.join(", ")}`;
   const body = await readJsonBody(c.req.raw);
