@@ -1,12 +1,14 @@
+// Access to D1. Every statement of a job's life that reads or writes D1 goes through `readD1` or `writeD1`. Both apply missing migrations by
+// themselves, so neither a deploy nor a start needs a migration step [API10].
 import { TIMING } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
-import { type Migration, MIGRATIONS } from "./migrations.ts";
 import { TUNING } from "../tuning.ts";
+import { type Migration, MIGRATIONS } from "./migrations.ts";
 
-/** D1 did not answer in time or failed; what a write did is unknown. */
+/** Thrown when D1 fails or does not answer in time. Whether a write was applied is then unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
-  /** What D1 itself said: tables and codes, never a value. */
+  /** The message of D1 itself: it names tables and codes, never a value. */
   readonly reason: string;
 
   constructor(cause: unknown) {
@@ -14,20 +16,79 @@ export class StoreUnavailable extends Error {
     this.reason = rootMessage(cause);
   }
 
-  /** May be logged. */
+  /** The same reason: it is safe to log. */
   get safeReason(): string {
     return this.reason;
   }
 }
 
-/** The message at the bottom of a chain of causes: drizzle's own, on top, lists the query's parameters. */
-function rootMessage(error: unknown): string {
-  let root = error;
-  while (root instanceof Error && root.cause !== undefined) root = root.cause;
-  return root instanceof Error ? root.message : typeof root;
+/** wrangler's own table of applied migrations. We use the same one, so that `wrangler d1 migrations apply` can still be used before and after. */
+const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
+)`;
+/** The messages of SQLite for a statement that is newer than the schema. */
+const SCHEMA_ERROR = /no such (?:table|column)|has no column named|ON CONFLICT clause does not match/i;
+
+/** A migration failed. No part of it was applied. */
+class MigrationFailed extends StoreUnavailable {
+  override readonly name: string = "MigrationFailed";
+  /** The name of its file in migrations/. */
+  readonly migration: string;
+  constructor(migration: string, cause: unknown) {
+    super(cause);
+    this.migration = migration;
+  }
 }
 
-/** Awaits one D1 call for at most 5 s: D1 has been seen to stall for 30 s and more. @throws {StoreUnavailable} when it is late or fails */
+/** What this isolate knows about the schema of one D1. */
+type SchemaState = {
+  /** True when every migration of this code is known to be applied. */
+  isCurrent: boolean;
+  /** No migration is tried until this time (ms since the epoch), because of this error. */
+  pause: { until: number; error: StoreUnavailable } | null;
+  /** The migration whose failure was logged last: it is logged only once. */
+  reported: string | null;
+};
+
+const schemaStates = new WeakMap<D1Database, SchemaState>();
+
+/**
+ * Runs a statement that only reads. If it fails because D1 lacks a table or column, the missing migrations are applied and it runs again.
+ * @param statement starts the call; it may be called twice
+ * @param deadline of each call, in ms
+ * @throws {StoreUnavailable} if D1 fails or is late
+ */
+export async function readD1<T>(db: D1Database, statement: () => PromiseLike<T>, deadline?: number): Promise<T> {
+  try {
+    return await withDeadline(statement(), deadline);
+  } catch (error) {
+    if (!isSchemaError(error)) throw error;
+    await updateSchema(db, error);
+  }
+  try {
+    return await withDeadline(statement(), deadline);
+  } catch (error) {
+    // Every migration is applied and yet a table is missing, so someone dropped it. A new check for each request would not help: pause.
+    if (isSchemaError(error)) pause(schemaStateOf(db), error);
+    throw error;
+  }
+}
+
+/**
+ * Runs a statement that writes. An old schema may accept a write of newer code without an error and still store it wrongly, for example because a
+ * unique index is missing. So the schema is checked before the first write of an isolate; later writes need no check.
+ * @param statement starts the call; it may be called twice, the second time only after the first was refused as a whole
+ * @throws {StoreUnavailable} if D1 fails or is late
+ */
+export async function writeD1<T>(db: D1Database, statement: () => PromiseLike<T>): Promise<T> {
+  if (!schemaStateOf(db).isCurrent) await updateSchema(db, null);
+  return await readD1(db, statement);
+}
+
+/**
+ * Awaits one D1 call for at most `deadline` ms, because D1 sometimes stalls for 30 s and more.
+ * @throws {StoreUnavailable} if the call is late or fails
+ */
 export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = TIMING.store): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -42,77 +103,11 @@ export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = T
   }
 }
 
-// Every statement to D1 goes through `readD1` or `writeD1`. They bring its schema up to date by themselves, so that neither a deploy nor a start
-// needs a step of its own [API10].
-
-/** wrangler's own table of applied migrations, as `wrangler d1 migrations apply` makes it: so that command stays possible, before and after. */
-const TABLE = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
-)`;
-/** What SQLite says to a statement that is newer than the schema. */
-const SCHEMA_ERROR = /no such (?:table|column)|has no column named|ON CONFLICT clause does not match/i;
-
-/** A migration did not go through; nothing of it was applied. */
-class MigrationFailed extends StoreUnavailable {
-  override readonly name: string = "MigrationFailed";
-  /** Its file in migrations/. */
-  readonly migration: string;
-  constructor(migration: string, cause: unknown) {
-    super(cause);
-    this.migration = migration;
-  }
-}
-
-/** What this isolate knows about the schema of one D1. */
-type Standing = {
-  /** True once every migration of this code was found or applied. */
-  isCurrent: boolean;
-  /** Until when (ms since the epoch) nothing is tried again, and why. */
-  pause: { until: number; error: StoreUnavailable } | null;
-  /** The migration whose failure was logged. */
-  reported: string | null;
-};
-
-const standings = new WeakMap<D1Database, Standing>();
-
 /**
- * Runs a statement that only reads. It runs first: if it needs a table or column that D1 lacks, the schema is brought up to date, and it runs again.
- * @param statement starts the call; it may be called twice
- * @param deadline of each call, ms
- * @throws {StoreUnavailable}
- */
-export async function readD1<T>(db: D1Database, statement: () => PromiseLike<T>, deadline?: number): Promise<T> {
-  try {
-    return await withDeadline(statement(), deadline);
-  } catch (error) {
-    if (!isSchemaError(error)) throw error;
-    await bringUpToDate(db, error);
-  }
-  try {
-    return await withDeadline(statement(), deadline);
-  } catch (error) {
-    // Every migration is there and a table is not: somebody dropped it. Looking again for each request would help nobody.
-    if (isSchemaError(error)) pause(standingOf(db), error);
-    throw error;
-  }
-}
-
-/**
- * Runs a statement that writes. An old schema may take a write of newer code without an error, and yet wrongly (a unique index that is not there), so
- * the schema is checked before the first write of an isolate; later writes cost nothing more.
- * @param statement starts the call; it may be called twice, the second time only after the first was refused as a whole
- * @throws {StoreUnavailable}
- */
-export async function writeD1<T>(db: D1Database, statement: () => PromiseLike<T>): Promise<T> {
-  if (!standingOf(db).isCurrent) await bringUpToDate(db, null);
-  return await readD1(db, statement);
-}
-
-/**
- * Applies the migrations that D1 lacks, in order, each as one batch that also notes its name: all of it or nothing. Names that this code does not know
- * are of a newer version, and are left alone.
- * @throws {MigrationFailed} for the first one that does not go through
- * @throws {StoreUnavailable} when D1 does not answer
+ * Applies the missing migrations in order. Each is one batch that also records its name, so it is applied as a whole or not at all. Recorded names
+ * that this code does not know belong to a newer version and are ignored.
+ * @throws {MigrationFailed} for the first migration that fails
+ * @throws {StoreUnavailable} if D1 does not answer
  */
 export async function migrate(db: D1Database, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
   let applied = await appliedNames(db);
@@ -120,16 +115,17 @@ export async function migrate(db: D1Database, migrations: readonly Migration[] =
     if (applied.has(name)) continue;
     try {
       const note = db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name);
-      // The name comes first: it is unique, so of two isolates at once the slower one is refused there.
-      await withDeadline(db.batch([db.prepare(TABLE), note, ...statements.map((sql) => db.prepare(sql))]), TUNING.migration);
+      // The name is inserted first. It is unique, so if two isolates migrate at once, the slower one fails here.
+      await withDeadline(db.batch([db.prepare(MIGRATIONS_TABLE), note, ...statements.map((sql) => db.prepare(sql))]), TUNING.migration);
     } catch (error) {
-      // Another isolate was faster, or D1 applied it and its answer was lost.
+      // Perhaps another isolate was faster, or D1 applied it and the answer was lost.
       applied = await appliedNames(db).catch(() => applied);
       if (!applied.has(name)) throw new MigrationFailed(name, error);
     }
   }
 }
 
+/** Returns the names of the applied migrations. */
 async function appliedNames(db: D1Database): Promise<ReadonlySet<unknown>> {
   try {
     const { results } = await withDeadline(db.prepare("SELECT name FROM d1_migrations").all());
@@ -140,35 +136,45 @@ async function appliedNames(db: D1Database): Promise<ReadonlySet<unknown>> {
   }
 }
 
-/** @param cause the error of the statement that needs it, null before a write */
-async function bringUpToDate(db: D1Database, cause: StoreUnavailable | null): Promise<void> {
-  const standing = standingOf(db);
+/**
+ * Applies the missing migrations, unless one failed a moment ago.
+ * @param cause the error of the statement that needs the newer schema; null before a write
+ */
+async function updateSchema(db: D1Database, cause: StoreUnavailable | null): Promise<void> {
+  const state = schemaStateOf(db);
   const now = Date.now();
-  // A clock that was put back must not make the pause longer.
-  if (standing.pause !== null && now < standing.pause.until && now >= standing.pause.until - TUNING.migrationPause) throw cause ?? standing.pause.error;
+  // If the clock was set back, the pause must not become longer.
+  if (state.pause !== null && now < state.pause.until && now >= state.pause.until - TUNING.migrationPause) throw cause ?? state.pause.error;
   try {
     await migrate(db);
-    Object.assign(standing, { isCurrent: true, pause: null, reported: null } satisfies Standing);
+    Object.assign(state, { isCurrent: true, pause: null, reported: null } satisfies SchemaState);
   } catch (error) {
     if (error instanceof MigrationFailed) {
-      pause(standing, error);
-      if (standing.reported !== error.migration) logError("migration_failed", { migration: error.migration, ...errorFacts(error) });
-      standing.reported = error.migration;
+      pause(state, error);
+      if (state.reported !== error.migration) logError("migration_failed", { migration: error.migration, ...errorFacts(error) });
+      state.reported = error.migration;
     }
     throw error;
   }
 }
 
-function standingOf(db: D1Database): Standing {
-  let standing = standings.get(db);
-  if (standing === undefined) standings.set(db, (standing = { isCurrent: false, pause: null, reported: null }));
-  return standing;
+function schemaStateOf(db: D1Database): SchemaState {
+  let state = schemaStates.get(db);
+  if (state === undefined) schemaStates.set(db, (state = { isCurrent: false, pause: null, reported: null }));
+  return state;
 }
 
-function pause(standing: Standing, error: StoreUnavailable): void {
-  standing.pause = { until: Date.now() + TUNING.migrationPause, error };
+function pause(state: SchemaState, error: StoreUnavailable): void {
+  state.pause = { until: Date.now() + TUNING.migrationPause, error };
 }
 
 function isSchemaError(error: unknown): error is StoreUnavailable {
   return error instanceof StoreUnavailable && SCHEMA_ERROR.test(error.reason);
+}
+
+/** Returns the message of the innermost cause. Drizzle's own message, at the top, lists the parameters of the query. */
+function rootMessage(error: unknown): string {
+  let root = error;
+  while (root instanceof Error && root.cause !== undefined) root = root.cause;
+  return root instanceof Error ? root.message : typeof root;
 }

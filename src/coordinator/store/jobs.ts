@@ -1,3 +1,4 @@
+// Reads jobs from D1, for polls and for late results: the end of a job's way, after the hub has forgotten it.
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
@@ -6,7 +7,7 @@ import { isoTime, readJson } from "../../protocol/text.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
 
-/** The recorded job with its receipt and the number of its attempts, or null. @throws {StoreUnavailable} */
+/** Returns a job with its receipt and its number of attempts; null if D1 does not have it. @throws {StoreUnavailable} */
 export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
   const query = drizzle(db)
     .select({
@@ -25,7 +26,7 @@ export async function findJob(db: D1Database, id: string): Promise<(JobRow & { a
   return row === undefined ? null : { ...row, receipt: row.receipt === null ? null : restReceipt(row.receipt) };
 }
 
-/** A stored receipt as REST returns it: without the verified flag. */
+/** Returns a stored receipt as REST shows it, without the `verified` flag. */
 function restReceipt(row: typeof receipts.$inferSelect): Receipt {
   return {
     job_id: row.signedJobId,
@@ -37,7 +38,7 @@ function restReceipt(row: typeof receipts.$inferSelect): Receipt {
   };
 }
 
-/** What a job's answer is made of. `result` is JSON text; times in ms since the epoch. */
+/** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
 export type JobRow = {
   id: string;
   status: JobStatus;
@@ -48,8 +49,8 @@ export type JobRow = {
 };
 
 /**
- * JSON text of a Job as REST returns it [SPEC].
- * `result` is spliced in as the text that was stored: reading and writing 1 MiB again would cost time and could change bytes that a receipt covers.
+ * Returns the JSON text of a Job as REST shows it [SPEC]. `result` is inserted as the stored text: to parse and write 1 MiB again would take time
+ * and could change bytes that the receipt covers.
  */
 export function jobJson(row: JobRow): string {
   const head = JSON.stringify({ id: row.id, status: row.status } satisfies Partial<Job>).slice(0, -1);
@@ -61,7 +62,7 @@ export function jobJson(row: JobRow): string {
   return `${head},"result":${row.result ?? "null"},${tail}`;
 }
 
-/** What is needed of a job that has ended to answer a result that comes after. */
+/** The facts of an ended job that the answer to a late result needs. */
 export const EndedFacts = z.object({
   status: z.string(),
   provider_pubkey: z.string().nullable(),
@@ -71,7 +72,7 @@ export const EndedFacts = z.object({
 });
 export type EndedFacts = z.infer<typeof EndedFacts>;
 
-/** These facts of a job as D1 has them; null for a job that D1 does not know. @throws {StoreUnavailable} */
+/** Returns these facts from D1; null if D1 does not have the job. @throws {StoreUnavailable} */
 export async function findEnded(db: D1Database, jobId: string): Promise<EndedFacts | null> {
   const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
   const row = await readD1(db, () => db.prepare(query).bind(jobId).first());
@@ -82,12 +83,12 @@ export async function findEnded(db: D1Database, jobId: string): Promise<EndedFac
 const Failure = z.object({ error: FailureCause });
 
 const StoredResult = EndedFacts.pick({ status: true, result: true });
-/** What of a stored row says how its job ended; `result` is JSON text, null before the end. */
+/** Status and result of a stored job. `result` is JSON text, null before the end. */
 export type StoredResult = z.infer<typeof StoredResult>;
 
 /**
- * True for a job that was refused at commit because no trusted worker was connected [JB8]. Only the hub writes the result of a failed job;
- * the result of a completed job is a worker's and may hold any text, so it is not read.
+ * True if the job was refused at commit because no trusted worker was connected [JB8]. Only the hub writes the result of a failed job. The result of
+ * a completed job comes from a worker and may contain any text, so it is not read.
  */
 export function wasRefused({ status, result }: StoredResult): boolean {
   if (status !== "failed" || result === null) return false;
@@ -95,7 +96,7 @@ export function wasRefused({ status, result }: StoredResult): boolean {
   return json.ok && Failure.safeParse(json.value).data?.error === "no_trusted_worker";
 }
 
-/** Status and result of a job as D1 has them; null for a job that D1 does not know. @throws {StoreUnavailable} */
+/** Returns status and result of a job from D1; null if D1 does not have it. @throws {StoreUnavailable} */
 export async function findResult(db: D1Database, jobId: string): Promise<StoredResult | null> {
   const row = await readD1(db, () => db.prepare("SELECT status, result FROM jobs WHERE id = ?").bind(jobId).first());
   return row === null ? null : StoredResult.parse(row);

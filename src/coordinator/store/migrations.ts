@@ -1,9 +1,9 @@
 // Written by scripts/migrations.ts; do not edit.
 
-/** One file of migrations/: its name, under which wrangler notes it, and its statements. */
+/** One file of migrations/: its name, by which wrangler records it, and its statements. */
 export type Migration = { name: string; statements: readonly string[] };
 
-/** All of them, in the order in which they are applied. */
+/** All migrations, in the order in which they are applied. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     name: "0000_init.sql",

@@ -1,14 +1,15 @@
+// Builds the statements that copy jobs, receipts and payments from the hub to D1: the step after a job's result is stored in the hub.
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
 import { readJson } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 
-/** A job's row on its way to D1. */
+/** The row of a job in the hub's journal, on its way to D1. */
 export type JournalRow = {
   id: string;
   job_type: string;
-  /** Null for an LLM_INFER, and in rows of before it was written down. */
+  /** Null for an LLM_INFER, and in rows older than this column. */
   task_type: string | null;
   policy: string;
   privacy_class: string;
@@ -30,16 +31,16 @@ export type JournalRow = {
 };
 
 const StoredReceipt = Receipt.extend({ verified: z.boolean() });
-/** A receipt as it is stored: with whether it was valid. */
+/** A receipt as it is stored, with the result of its check. */
 export type StoredReceipt = z.infer<typeof StoredReceipt>;
 
-/** The receipt of a stored row; null where there is none that can be read: the result counts all the same. */
+/** Returns the receipt of a row; null if it has none that can be read. The result counts without it too. */
 export function storedReceipt(row: Pick<JournalRow, "receipt">): StoredReceipt | null {
   const json = row.receipt === null ? null : readJson(row.receipt);
   return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
 }
 
-// A replayed or late write loses: only a higher revision of a job that has not ended changes anything.
+// A replayed or late write changes nothing: only a higher revision is written, and only to a job that has not ended.
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
   provider_pubkey = excluded.provider_pubkey, holders = excluded.holders, completed_at = excluded.completed_at, ended_at = excluded.ended_at
   WHERE excluded.rev > jobs.rev AND jobs.status NOT IN ('completed', 'failed')`;
@@ -65,15 +66,15 @@ const RECEIPT_COLUMNS = ["job_id", "signed_job_id", "provider_pubkey", "output_h
 const extract = (columns: readonly string[]) => columns.map((column) => `value ->> '$.${column}'`).join(", ");
 const JOBS_FROM_JSON = `INSERT INTO jobs (${JOB_COLUMNS.join(", ")}) SELECT ${extract(JOB_COLUMNS)} FROM json_each(?) WHERE true ${ON_CONFLICT}`;
 const JOB_ALONE = `INSERT INTO jobs (${JOB_COLUMNS.join(", ")}) VALUES (${JOB_COLUMNS.map(() => "?").join(", ")}) ${ON_CONFLICT}`;
-// The first receipt stays: a result that was recorded never changes [RC5].
+// The first receipt stays, because a recorded result never changes [RC5].
 const RECEIPTS_FROM_JSON = `INSERT INTO receipts (${RECEIPT_COLUMNS.join(", ")}) SELECT ${extract(RECEIPT_COLUMNS)} FROM json_each(?) WHERE true ON CONFLICT (job_id) DO NOTHING`;
 
 function sizeOf(row: JournalRow): number {
-  // UTF-16 units times three bound the UTF-8 bytes.
+  // Three times the UTF-16 units is at least the number of UTF-8 bytes.
   return 3 * (row.payload.length + (row.result?.length ?? 0) + (row.receipt?.length ?? 0)) + 1_024;
 }
 
-/** Rows that go to D1 in one write: as many as fit, one at least. Filled one by one, so that no more is read than is sent. */
+/** The rows of one write to D1: as many as fit, at least one. They are added one by one, so that no row is read in vain. */
 export class RecordBatch {
   readonly rows: JournalRow[] = [];
   readonly #most: number;
@@ -87,7 +88,7 @@ export class RecordBatch {
     return this.rows.length === 0;
   }
 
-  /** Takes a row; false when it does not fit any more, or nothing after it would. */
+  /** Adds a row if it fits. Returns false if it did not fit, or if no further row can fit. */
   add(row: JournalRow): boolean {
     const size = sizeOf(row);
     if (!this.isEmpty && (size > TUNING.aloneBytes || this.#bytes + size > TUNING.batchBytes)) return false;
@@ -97,7 +98,7 @@ export class RecordBatch {
   }
 }
 
-/** Statements that bring these rows into D1, to be run as one batch: jobs and receipts together or not at all [RC5]. */
+/** Returns the statements that write these rows to D1. They must run as one batch: jobs and receipts together or not at all [RC5]. */
 export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D1PreparedStatement[] {
   const [only] = rows;
   const statements =
@@ -112,22 +113,31 @@ export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D
   return statements;
 }
 
-/** A row of the ledger on its way to D1. */
+/** A row of the payment ledger on its way to D1. */
 export type PaymentCopy = Payment & { rev: number; updatedAt: number };
 
-const COLUMNS = ["key", "rev", "state", "reason", "job_id", "payer", "asset", "amount", "settlement", "updated_at"] as const;
+const PAYMENT_COLUMNS = ["key", "rev", "state", "reason", "job_id", "payer", "asset", "amount", "settlement", "updated_at"] as const;
 
-const COPY = `INSERT INTO payments (${COLUMNS.join(", ")}) SELECT ${COLUMNS.map((column) => `value ->> '$.${column}'`).join(", ")} FROM json_each(?) WHERE true
-  ON CONFLICT (key) DO UPDATE SET ${COLUMNS.slice(1)
+const PAYMENTS_FROM_JSON = `INSERT INTO payments (${PAYMENT_COLUMNS.join(", ")}) SELECT ${extract(PAYMENT_COLUMNS)} FROM json_each(?) WHERE true
+  ON CONFLICT (key) DO UPDATE SET ${PAYMENT_COLUMNS.slice(1)
     .map((column) => `${column} = excluded.${column}`)
     .join(", ")} WHERE excluded.rev > payments.rev`;
 
-/** The statement that brings these rows into D1. Replayed or late it changes nothing. */
+/** Returns the statement that writes these rows to D1. A replayed or late one changes nothing. */
 export function copyStatement(db: D1Database, rows: readonly PaymentCopy[]): D1PreparedStatement {
-  return db.prepare(COPY).bind(JSON.stringify(rows.map(recordOf)));
+  return db.prepare(PAYMENTS_FROM_JSON).bind(JSON.stringify(rows.map(paymentRow)));
 }
 
-function recordOf({ key, rev, phase, jobId, payer, asset, amount, updatedAt }: PaymentCopy): Record<(typeof COLUMNS)[number], string | number | null> {
+function paymentRow({
+  key,
+  rev,
+  phase,
+  jobId,
+  payer,
+  asset,
+  amount,
+  updatedAt,
+}: PaymentCopy): Record<(typeof PAYMENT_COLUMNS)[number], string | number | null> {
   const reason = phase.kind === "void" ? phase.reason : null;
   const settlement = "transaction" in phase ? phase.transaction : null;
   return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement, updated_at: updatedAt };

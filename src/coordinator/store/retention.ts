@@ -1,70 +1,72 @@
+// Retention: deletes old jobs, results, pairing codes and payments from D1. The cron runs it, after the last step of a job's way.
 import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Settings } from "../config.ts";
+import { TUNING } from "../tuning.ts";
 import { writeD1 } from "./database.ts";
 import { jobs, pairings, payments, receipts } from "./schema.ts";
-import { TUNING } from "../tuning.ts";
 
-/** How many rows a sweep changed. */
+/** The number of rows that a sweep changed, per kind. */
 export type SweepCount = { emptied: number; jobs: number; codes: number; payments: number };
 
 /**
- * Forgets what is past its time [LM3]: payload and result `retention.result` after a job's end (the receipt stays), job and receipt
- * `retention.job` after it, pairing codes nobody claimed `retention.expiredCode` after they expired. Times in ms. @throws {StoreUnavailable}
+ * Deletes what is older than the settings allow [LM3]: payload and result `retention.result` after the end of the job (the receipt stays), job,
+ * receipt and finished payment `retention.job` after it, unclaimed pairing codes `retention.expiredCode` after they expired. Times are in ms.
+ * @throws {StoreUnavailable} if D1 fails or is late
  */
 export async function sweep(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<SweepCount> {
   const orm = drizzle(db);
   const { retention } = settings;
 
-  const spent = orm
+  const oldJobs = orm
     .select({ id: jobs.id })
     .from(jobs)
     .where(lte(jobs.endedAt, now - retention.job))
     .orderBy(jobs.endedAt, jobs.id)
     .limit(TUNING.sweptRows);
-  const forgotten = await inBatches(async () => {
-    // One transaction, so both statements see the same rows.
+  const deletedJobs = await inBatches(async () => {
+    // One transaction, so both statements delete the same jobs.
     const [, deleted] = await writeD1(db, () =>
-      orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, spent)), orm.delete(jobs).where(inArray(jobs.id, spent))]),
+      orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, oldJobs)), orm.delete(jobs).where(inArray(jobs.id, oldJobs))]),
     );
     return deleted.meta.changes;
   });
 
-  const full = orm
+  const oldResults = orm
     .select({ id: jobs.id })
     .from(jobs)
-    // Both are emptied together, so a payload says that there is a result to empty too.
+    // Payload and result are erased together, so a job that still has its payload has both.
     .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
     .limit(TUNING.sweptRows);
   const emptied = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, full)));
+    const { meta } = await writeD1(db, () => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, oldResults)));
     return meta.changes;
   });
 
-  const dead = orm
+  const expiredCodes = orm
     .select({ id: pairings.id })
     .from(pairings)
     .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - retention.expiredCode)))
     .limit(TUNING.sweptRows);
   const codes = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, dead)));
+    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, expiredCodes)));
     return meta.changes;
   });
 
-  // Credits are owed, and what is not settled yet is not over.
-  const done = orm
+  // Only these two states are final: a credit is still owed, and the others are not settled yet.
+  const oldPayments = orm
     .select({ key: payments.key })
     .from(payments)
     .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
     .limit(TUNING.sweptRows);
-  const paid = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, done)));
+  const deletedPayments = await inBatches(async () => {
+    const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, oldPayments)));
     return meta.changes;
   });
-  return { emptied, jobs: forgotten, codes, payments: paid };
+  return { emptied, jobs: deletedJobs, codes, payments: deletedPayments };
 }
 
-/** Runs `batch` until one is not full, a bounded number of times; the sum of what they changed. */
+/** Runs `batch` until one changes fewer rows than it may, or the limit of batches is reached. Returns the sum of changed rows. */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let i = 0; i < TUNING.sweptBatches; i++) {

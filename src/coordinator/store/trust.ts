@@ -1,3 +1,4 @@
+// Pairings and user tokens in D1. A PRIVATE job's commit reads the paired keys here.
 import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
@@ -5,13 +6,13 @@ import type { ClaimRefusal } from "../../protocol/rest.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
-/** A worker that a user paired with. `pairedAt` in ms since the epoch. */
+/** A worker that is paired with a user. `pairedAt` is in ms since the epoch. */
 export type Pairing = { providerPubkey: string; pairedAt: number };
 
-/** Whom a user trusts: paired workers, newest first, each once; and the token hash that stands for the user, null where none does [TR2]. */
+/** A user's paired workers, newest first, each once; and the user's token hash, null without a token [TR2]. */
 export type UserTrust = { tokenHash: string | null; pairings: Pairing[] };
 
-/** Reads whom a user trusts, in one go; at most `limit` workers, all for null. @throws {StoreUnavailable} */
+/** Reads the paired workers and the token hash of a user in one call: at most `limit` workers, or all if it is null. @throws {StoreUnavailable} */
 export async function trustOf(db: D1Database, userId: string, limit: number | null = LIMITS.pairedKeys): Promise<UserTrust> {
   const orm = drizzle(db);
   const pairedAt = max(pairings.pairedAt);
@@ -30,12 +31,12 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
   };
 }
 
-/** What storing a fresh code gave. `too_many`: the user's open codes are used up until `until`, ms. */
+/** The outcome of storing a new code. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
 export type StoreCodeResult = { ok: true; expiresAt: number } | { ok: false; reason: "taken" } | { ok: false; reason: "too_many"; until: number };
 
 /**
- * Stores a fresh pairing code in one statement, so that neither two users get one code nor one user too many [TR3].
- * `openLimit` null: as many as they like. @throws {StoreUnavailable}
+ * Stores a new pairing code. It is one statement, so that two users never get the same code and no user gets too many [TR3].
+ * `openLimit` is the most open codes of one user; null means no limit. @throws {StoreUnavailable}
  */
 export async function storeCode(db: D1Database, fresh: { code: string; userId: string; now: number; openLimit: number | null }): Promise<StoreCodeResult> {
   const { code, userId, now, openLimit } = fresh;
@@ -60,10 +61,10 @@ export async function storeCode(db: D1Database, fresh: { code: string; userId: s
   return { ok: false, reason: "too_many", until: row.until };
 }
 
-/** What claiming a code gave. */
+/** The outcome of a claim. */
 export type ClaimResult = { ok: true; userId: string } | { ok: false; reason: ClaimRefusal };
 
-/** Claims a code (6 upper-case hex digits) for a worker's key: one conditional UPDATE, so a race has one winner [API4]. @throws {StoreUnavailable} */
+/** Claims a code (6 upper-case hex digits) for a worker's key. It is one conditional UPDATE, so a race has one winner [API4]. @throws {StoreUnavailable} */
 export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<ClaimResult> {
   const orm = drizzle(db);
   const newest = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
@@ -81,15 +82,15 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
 }
 
 /**
- * Notes that a user makes a pairing code, and gives the token hash that stands for this user; null for one whose first code came without.
- * The first code ever decides, this one or an earlier one: of two at once one wins, and both are told the same [TR2]. @throws {StoreUnavailable}
+ * Records that a user creates a pairing code, and returns the token hash that is bound to this user; null if the first code came without a token.
+ * The user's first code decides: if two come at once, one wins, and both calls return its hash [TR2]. @throws {StoreUnavailable}
  */
 export async function boundToken(db: D1Database, userId: string, tokenHash: string | null, now: number): Promise<string | null> {
   const [, read] = await writeD1(db, () =>
     db.batch<{ token_hash: string | null }>([
       db
         .prepare(
-          // A router of before tokens, still at work during a deploy, makes codes and no row here.
+          // During a deploy, a router that is older than user tokens creates codes without a row here.
           `INSERT INTO users (user_id, token_hash, created_at)
            SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3 WHERE true
            ON CONFLICT (user_id) DO NOTHING`,
