@@ -1,7 +1,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { errorFacts, logError } from "../log.ts";
-import { type Answered, type StakeSource, TierReader } from "../stake/source.ts";
+import { type StakeSource, type TierAnswer, TierReader } from "../stake/source.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 import type { StakeSettings } from "../config.ts";
@@ -84,7 +84,7 @@ export class Tiers {
   }
 
   /** A tier that cannot be read is Open, and read again in the next sweep [ST2]. */
-  #standing(answered: Answered, spread: number): Pick<Registered, "tier" | "tierDue"> {
+  #standing(answered: TierAnswer, spread: number): Pick<Registered, "tier" | "tierDue"> {
     const now = this.#clock();
     if (answered?.ok !== true) return { tier: "Open", tierDue: now + TIMING.sweep };
     return { tier: answered.tier, tierDue: now + TIMING.stakeRefresh - this.#random() * spread };

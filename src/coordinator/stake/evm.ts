@@ -1,19 +1,19 @@
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcResult } from "../chain/json-rpc.ts";
 import type { StakeSource, TierResult } from "./source.ts";
-import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 
-/** First four bytes of keccak-256 of `stakeOf(bytes32)`. */
+/** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
 const STAKE_OF = "0x07177c9c";
 
-/** A `uint256` as the ABI returns it: one word. A contract that is not there returns none. */
+/** A `uint256` as the ABI returns it: one word of 32 bytes. */
 const WORD = /^0x[0-9a-fA-F]{64}$/;
 
-/** What `STAKE_SOURCE=evm` needs to know. */
+/** The settings of `STAKE_SOURCE=evm`. `deadline` of one request is in ms. */
 export type EvmStake = { rpcUrl: string; contract: string; decimals: number; deadline?: number };
 
-/** `STAKE_SOURCE=evm`: the view `stakeOf(bytes32 pubkey) → uint256` of a staking contract, at the latest block [ST1]. */
+/** `STAKE_SOURCE=evm`: reads the view `stakeOf(bytes32 pubkey) → uint256` of a staking contract at the latest block [ST1]. */
 export class EvmSource implements StakeSource {
-  /** What public RPCs take in one batch. */
+  /** The batch size that public RPCs accept. */
   readonly keysPerRead = 100;
   readonly #stake: EvmStake;
 
@@ -30,6 +30,7 @@ export class EvmSource implements StakeSource {
 
   #read(answer: RpcResult): TierResult {
     if (!answer.ok) return answer;
+    // The RPC answers `0x` if there is no contract at the address.
     if (answer.result === "0x") return { ok: false, reason: "no_contract" };
     if (typeof answer.result !== "string" || !WORD.test(answer.result)) return { ok: false, reason: "nonsense" };
     return { ok: true, tier: tierOfAtoms(BigInt(answer.result), this.#stake.decimals) };

@@ -1,29 +1,30 @@
-import type { Tier } from "../../protocol/worker-messages.ts";
+// Reads the stake tiers of workers. A worker gets its tier at registration, before any job; a claim never waits for it.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { Tier } from "../../protocol/worker-messages.ts";
 import { errorFacts, logError, type LogFacts } from "../log.ts";
 
-/** What a source says of one key. `reason` is a code, never anything that the other side wrote. */
+/** The tier of one key, or why it could not be read. `reason` is a code of ours, never text from the source. */
 export type TierResult = { ok: true; tier: Tier } | { ok: false; reason: string };
 
-/** Where the stakes of workers are read [ST1]. */
+/** A place where stakes of workers are read: table, EVM contract or SVM token accounts [ST1]. */
 export interface StakeSource {
-  /** Keys that one `read` takes at most. */
+  /** The most keys of one `read`. */
   readonly keysPerRead: number;
   /**
-   * Reads the tiers of these keys (64 lowercase hex) as they are now, in their order. Takes a few seconds at most.
-   * @throws {RpcFailure | StoreUnavailable} when nothing could be read
+   * Reads the present tiers of these keys (64 lowercase hex digits) and returns them in the same order. It takes a few seconds at most.
+   * @throws {RpcFailure | StoreUnavailable} if no key could be read
    */
   read(keys: readonly string[]): Promise<TierResult[]>;
 }
 
-/** What became of a question: the source's reading, or null when the source as a whole gave no answer. */
-export type Answered = TierResult | null;
+/** The answer to a {@link TierReader.read}: the result for this key, or null if the source gave no answer at all. */
+export type TierAnswer = TierResult | null;
 
-type Question = { answer: (answered: Answered) => void; promise: Promise<Answered>; askedAt: number };
+type Question = { answer: (answer: TierAnswer) => void; promise: Promise<TierAnswer>; askedAt: number };
 
 /**
- * Reads tiers in as few calls as the source allows, and a few calls at once: whoever asks while all are under way waits for the next, together with
- * the others. What could not be read is logged, one line a call. Never rejects.
+ * Reads tiers in as few calls as the source allows. Only a few calls run at once; keys that are asked for meanwhile wait and share the next call.
+ * A failed read is logged, one line per call. `read` never rejects.
  */
 export class TierReader {
   readonly #source: StakeSource;
@@ -36,18 +37,18 @@ export class TierReader {
     this.#clock = clock;
   }
 
-  /** Keys that can be under way at once. */
+  /** The number of keys that can be read at once. */
   get width(): number {
     return this.#source.keysPerRead * LIMITS.stakeReads;
   }
 
-  /** The tier of a key as it is after this call. */
-  read(key: string): Promise<Answered> {
-    const known = this.#waiting.get(key);
-    if (known !== undefined) return known.promise;
-    const { promise, resolve } = Promise.withResolvers<Answered>();
+  /** Reads the tier of a key. The source is asked after this call, so the answer is not older than it. */
+  read(key: string): Promise<TierAnswer> {
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) return waiting.promise;
+    const { promise, resolve } = Promise.withResolvers<TierAnswer>();
     this.#waiting.set(key, { answer: resolve, promise, askedAt: this.#clock() });
-    // At the end of the turn, so that who asks for many keys asks once.
+    // At the end of the turn, so that all keys of one turn share one call.
     queueMicrotask(() => this.#next());
     return promise;
   }
@@ -61,21 +62,21 @@ export class TierReader {
   }
 
   async #read(batch: readonly [string, Question][]): Promise<void> {
-    // Whoever waited for that long behind a source that hangs has had its time: a socket must not stay unregistered for want of a tier.
+    // A key that waited this long behind a hanging source is given up: a socket must not stay unregistered because its tier is missing.
     const late = this.#clock() - TIMING.stakeWait;
     const [expired, timely] = [batch.filter(([, { askedAt }]) => askedAt <= late), batch.filter(([, { askedAt }]) => askedAt > late)];
-    this.#failed(expired, { reason: "timeout" });
+    this.#logUnread(expired, { reason: "timeout" });
     for (const [, question] of expired) question.answer(null);
     if (timely.length === 0) return;
     this.#reads++;
     try {
-      const readings = await this.#source.read(timely.map(([key]) => key));
-      const unread = timely.filter((_, at) => readings[at]?.ok !== true);
-      const first = readings.find((reading) => !reading.ok);
-      this.#failed(unread, { reason: first?.reason ?? "nonsense" });
-      for (const [at, [, question]] of timely.entries()) question.answer(readings[at] ?? { ok: false, reason: "nonsense" });
+      const results = await this.#source.read(timely.map(([key]) => key));
+      const unread = timely.filter((_, at) => results[at]?.ok !== true);
+      const first = results.find((result) => !result.ok);
+      this.#logUnread(unread, { reason: first?.reason ?? "nonsense" });
+      for (const [at, [, question]] of timely.entries()) question.answer(results[at] ?? { ok: false, reason: "nonsense" });
     } catch (error) {
-      this.#failed(timely, errorFacts(error));
+      this.#logUnread(timely, errorFacts(error));
       for (const [, question] of timely) question.answer(null);
     } finally {
       this.#reads--;
@@ -83,7 +84,7 @@ export class TierReader {
     }
   }
 
-  #failed(unread: readonly [string, Question][], facts: LogFacts): void {
+  #logUnread(unread: readonly [string, Question][], facts: LogFacts): void {
     const [first] = unread;
     if (first !== undefined) logError("stake_unreadable", { key: first[0].slice(0, 8), keys: unread.length, ...facts });
   }

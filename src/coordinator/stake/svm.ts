@@ -1,10 +1,11 @@
+// The stake source for Solana: `STAKE_SOURCE=svm`. A worker's tier is read when it registers and again every few minutes.
 import * as z from "zod";
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { toBase58 } from "../chain/addresses.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
 import type { StakeSource, TierResult } from "./source.ts";
-import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 
-/** The SPL Token program and Token-2022. */
+/** The programs of token accounts: SPL Token and Token-2022. */
 const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;
 
 const MAX_U64 = 2n ** 64n - 1n;
@@ -35,12 +36,12 @@ const TokenAccounts = z.object({
   ),
 });
 
-/** What `STAKE_SOURCE=svm` needs to know. */
+/** The settings of `STAKE_SOURCE=svm`. `deadline` of one request is in ms. */
 export type SvmStake = { rpcUrl: string; mint: string; deadline?: number };
 
-/** `STAKE_SOURCE=svm`: what the worker's key, as a Solana address, holds of a mint in all its token accounts, finalized [ST1]. */
+/** `STAKE_SOURCE=svm`: reads the finalized balance of a mint in all token accounts of the worker's key, which is a Solana address [ST1]. */
 export class SvmSource implements StakeSource {
-  /** Solana's RPCs count, or refuse, every call of a batch. */
+  /** One, because Solana's RPCs count every call of a batch or refuse batches. */
   readonly keysPerRead = 1;
   readonly #stake: SvmStake;
 
@@ -55,7 +56,7 @@ export class SvmSource implements StakeSource {
   async #read(key: string): Promise<TierResult> {
     const { mint } = this.#stake;
     const address = toBase58(Buffer.from(key, "hex"));
-    // A mint belongs to one token program, and the node looks up which.
+    // A mint belongs to one token program. The node finds out which.
     const params = [address, { mint }, { encoding: "jsonParsed", commitment: "finalized" }];
     const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });
     if (!answer.ok) return answer;
@@ -77,7 +78,7 @@ export class SvmSource implements StakeSource {
       const [answer] = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, [call]);
       return answer ?? { ok: false, reason: "nonsense" };
     } catch (error) {
-      // Anyone can open token accounts in any key's name: that many say something about this key, and nothing about the node.
+      // Anyone can open token accounts for any key. So an answer that is too large is a fault of this key only, not of the node.
       if (error instanceof RpcFailure && error.reason === "too_large") return { ok: false, reason: error.reason };
       throw error;
     }

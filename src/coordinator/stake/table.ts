@@ -1,11 +1,11 @@
-import type { StakeSource, TierResult } from "./source.ts";
-import { tierOf } from "../../protocol/worker-messages.ts";
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
+import { tierOf } from "../../protocol/worker-messages.ts";
 import { readD1 } from "../store/database.ts";
 import { stakes } from "../store/schema.ts";
+import type { StakeSource, TierResult } from "./source.ts";
 
-/** `STAKE_SOURCE=table`: the rows that the operator sets by `compute-router stake` [ST1]. */
+/** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
 export class TableSource implements StakeSource {
   readonly keysPerRead = MAX_BOUND;
   readonly #db: () => D1Database;
@@ -18,7 +18,7 @@ export class TableSource implements StakeSource {
 
   async read(keys: readonly string[]): Promise<TierResult[]> {
     const amounts = await stakesOf(this.#db(), keys, this.#deadline);
-    // A row may have been written by hand, and SQLite keeps whatever text it was given.
+    // A row may have been written by hand, and SQLite keeps a text even in a number column.
     return keys.map((key) => {
       const amount = amounts.get(key) ?? 0;
       return typeof amount === "number" ? { ok: true, tier: tierOf(amount) } : { ok: false, reason: "nonsense" };
@@ -26,11 +26,11 @@ export class TableSource implements StakeSource {
   }
 }
 
-/** Parameters that one statement of D1 may bind. */
+/** The most parameters of one statement of D1. */
 const MAX_BOUND = 100;
 
 /**
- * The stakes in token units that the operator recorded for these keys, {@link MAX_BOUND} of them at most; one without a row is not in the map [ST1].
+ * Returns the recorded stakes of at most {@link MAX_BOUND} keys, in token units. A key without a row is not in the map [ST1].
  * @throws {StoreUnavailable}
  */
 async function stakesOf(db: D1Database, pubkeys: readonly string[], deadline?: number): Promise<ReadonlyMap<string, unknown>> {
