@@ -1,3 +1,4 @@
+// The event log of one job, pure: what `GET /v1/jobs/{id}/events` sends while the job waits, runs and ends. Readers of it are in reader.ts.
 import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
@@ -5,36 +6,44 @@ import { utf8Length } from "../../protocol/text.ts";
 /** One event of a job's stream [API6]; `data` is JSON text. */
 export type StreamEvent = { id: number; name: "status" | "delta" | "reset" | "done"; data: string };
 
-/** What a stream tells of a job that lives. `lease` numbers the leases of the job from 1; null while nobody holds one. */
+/** The facts of a live job that its stream shows. `lease.number` counts the leases of the job from 1; `lease` is null while no worker has one. */
 export type JobView = { status: JobStatus; attempt: number; lease: { number: number; key: string } | null };
 
-/** How a job ended. `json` is the Job as REST returns it, `key` the worker whose result it is. */
+/** How a job ended. `json` is the Job as REST shows it; `key` is the worker that sent the result. */
 export type JobEnd = { status: JobStatus; attempt: number; json: string; key: string | null };
 
-/** A place in the stream: after the event of this id; 0 at the beginning, -1 where the log does not know what the reader has. */
+/** The position of a reader: it has every event up to this id. 0 is the beginning, -1 means that the log does not know what the reader has. */
 export type Cursor = number;
 
-/** The place of a reader whose text cannot be continued: it has to drop it. */
+/** The position of a reader whose text cannot be continued: it has to drop its text. */
 const LOST: Cursor = -1;
 
-/** What an event costs beside its text, in bytes, so that many empty ones cannot fill the memory. */
+/** Bytes that each event counts beside its text, so that many empty events cannot fill the memory. */
 const EVENT_BYTES = 64;
 
-/** What a log costs beside all that, in bytes, so that the ends of many small jobs cannot fill it either. */
+/** Bytes that each ended log counts beside its text, so that many small ended jobs cannot fill the memory either. */
 const LOG_BYTES = 1_024;
+
+/** The id of every `done`, the last event of a job. It is the largest integer that every JSON reader keeps exactly. */
+export const DONE_ID = Number.MAX_SAFE_INTEGER;
+/** The id of the last `status` of every job. These ids never change, so they still mean the same after the hub lost its memory. */
+export const ENDED_ID = DONE_ID - 1;
+/** The id of the `reset` before them, for a job whose text is gone. */
+const RESET_ID = DONE_ID - 2;
 
 type Delta = { id: number; seq: number; text: string; bytes: number };
 
-/** What stands in the place of a delta that was dropped, at most so many of them or as many as are kept. */
-const GONE: Delta = { id: 0, seq: 0, text: "", bytes: 0 };
-const SLACK = 1_024;
+/** Takes the place of a dropped delta until the array is compacted. */
+const DROPPED: Delta = { id: 0, seq: 0, text: "", bytes: 0 };
+/** The array of deltas is compacted when it holds at least this many dropped ones, and at least as many dropped as kept ones. */
+const COMPACT_AT = 1_024;
 
 /**
- * The events of one job, in memory: its newest status, the text of its present lease, and its end. Ids ascend from `start`, which is the time in
- * microseconds at which the log began: a log that was begun anew, after the first was lost with the hub's memory, starts above every id of the
- * first, so an id of the first is known for what it is. What is dropped here is told as one `reset` to every reader that has not passed it.
- * The text between two resets has no holes: a reader that joins the deltas it was given has a part of the worker's text, from the beginning
- * where the first `seq` is 0.
+ * The events of one job, in memory: its newest status, the text of its present lease, and its end.
+ *
+ * Ids grow from `start`, the time in microseconds at which the log was created. If the hub loses its memory, a new log of the same job starts above
+ * every id of the old one, so it recognises an old id. Text that is dropped becomes one `reset` for every reader that has not read past it.
+ * Between two resets no text is missing: a reader that joins its deltas has a part of the worker's text, from the beginning if the first `seq` is 0.
  */
 export class EventLog {
   readonly #start: number;
@@ -46,7 +55,7 @@ export class EventLog {
   /** Index of the oldest delta that is kept. */
   #oldest = 0;
   #textBytes = 0;
-  /** The newest event that was dropped, and the attempt whose text it was. */
+  /** The newest dropped event, and the attempt that its text belonged to. */
   #dropped: { id: number; attempt: number } | null = null;
   #end: JobEnd | null = null;
 
@@ -57,7 +66,7 @@ export class EventLog {
     this.#lease = view.lease;
   }
 
-  /** Bytes that this log keeps. */
+  /** The bytes that this log keeps in memory. */
   get bytes(): number {
     return this.#textBytes + (this.#end === null ? 0 : this.#end.json.length + LOG_BYTES);
   }
@@ -66,12 +75,12 @@ export class EventLog {
     return this.#end !== null;
   }
 
-  /** Whether the event of this id was not dropped since. */
+  /** True if the event with this id was not dropped. */
   keeps(id: number): boolean {
     return this.#dropped === null || id > this.#dropped.id;
   }
 
-  /** Takes in how the job is now. A lease that is over takes its text with it. */
+  /** Records the present state of the job. When a lease ends, its text is dropped. */
   see({ status, attempt, lease }: JobView): void {
     if (lease?.number !== this.#lease?.number) {
       if (this.#lease !== null) this.#dropAll();
@@ -81,7 +90,7 @@ export class EventLog {
     if (status !== this.#status.status || attempt !== this.#status.attempt) this.#status = { id: ++this.#last, status, attempt };
   }
 
-  /** Takes text of the worker that holds the lease: a repeat is ignored, and what comes after a hole begins anew [WS9]. */
+  /** Adds text of the worker that has the lease. A repeated `seq` is ignored; if one is missing, the older text is dropped [WS9]. */
   delta(seq: number, text: string): void {
     if (seq < this.#nextSeq) return;
     if (seq > this.#nextSeq) this.#dropAll();
@@ -92,28 +101,28 @@ export class EventLog {
     while (this.#textBytes > LIMITS.streamTextBytes) this.#dropOldest();
   }
 
-  /** Drops the text that is kept; whoever has read it all goes on. */
+  /** Drops the kept text. A reader that has read all of it goes on without a `reset`. */
   forgetText(): void {
     const newest = this.#deltas.at(-1);
-    if (newest !== undefined && newest !== GONE) this.#empty(newest.id);
+    if (newest !== undefined && newest !== DROPPED) this.#empty(newest.id);
   }
 
-  /** The job has ended; the last two events are its terminal status and the Job. */
+  /** Records the end of the job. The last two events are its terminal status and the Job. */
   end(end: JobEnd): void {
-    // A late result of another worker: the text was not that of the result [JB6].
+    // The result came late from another worker, so the text does not belong to it [JB6].
     if (end.status === "completed" && this.#lease !== null && this.#lease.key !== end.key) this.#dropAll();
     this.#status = { id: ENDED_ID, status: end.status, attempt: end.attempt };
     this.#end = end;
   }
 
-  /** Where a reader goes on that has the event of id `lastId` and everything before it; null is one that has nothing. */
+  /** Returns the position of a reader whose last event had the id `lastId`; null for a reader that has nothing. */
   cursor(lastId: number | null): Cursor {
     if (lastId === null) return 0;
-    const known = lastId >= this.#start && (lastId <= this.#last || (this.#end !== null && lastId >= ENDED_ID));
-    return known ? lastId : LOST;
+    const isOurs = lastId >= this.#start && (lastId <= this.#last || (this.#end !== null && lastId >= ENDED_ID));
+    return isOurs ? lastId : LOST;
   }
 
-  /** The next event for a reader at this place; null when there is none yet. */
+  /** Returns the next event for a reader at this position; null if there is none yet. */
   next(cursor: Cursor): StreamEvent | null {
     const status = this.#status.id > cursor ? this.#status : null;
     const reset = this.#resetFor(cursor);
@@ -125,13 +134,13 @@ export class EventLog {
     return this.#end === null || cursor >= DONE_ID ? null : { id: DONE_ID, name: "done", data: this.#end.json };
   }
 
-  /** What a reader at this place has to be told that it cannot have any more. */
+  /** Returns the `reset` that a reader at this position needs, because text that it has or missed is gone; null if it needs none. */
   #resetFor(cursor: Cursor): { id: number; attempt: number } | null {
     if (this.#dropped !== null && cursor < this.#dropped.id) return this.#dropped;
     return cursor === LOST ? { id: this.#start, attempt: this.#status.attempt } : null;
   }
 
-  /** Index of the first delta after `cursor`; ids ascend. */
+  /** Returns the index of the first delta after `cursor`. Ids ascend, so this is a binary search. */
   #firstAfter(cursor: Cursor): number {
     let low = this.#oldest;
     let high = this.#deltas.length;
@@ -155,26 +164,20 @@ export class EventLog {
   }
 
   #dropOldest(): void {
-    const { id, bytes } = this.#deltas[this.#oldest] ?? GONE;
+    const { id, bytes } = this.#deltas[this.#oldest] ?? DROPPED;
     this.#textBytes -= bytes;
     this.#dropped = { id, attempt: this.#status.attempt };
-    // Moved up seldom: with thousands of small deltas it would cost more than anything else.
-    this.#deltas[this.#oldest++] = GONE;
-    if (this.#oldest < SLACK || this.#oldest * 2 < this.#deltas.length) return;
+    // The array is compacted rarely: with thousands of small deltas, a splice for each would cost more than everything else.
+    this.#deltas[this.#oldest++] = DROPPED;
+    if (this.#oldest < COMPACT_AT || this.#oldest * 2 < this.#deltas.length) return;
     this.#deltas.splice(0, this.#oldest);
     this.#oldest = 0;
   }
 }
 
-/** The id of every `done`: nothing comes after it. The largest integer that every JSON reader keeps. */
-export const DONE_ID = Number.MAX_SAFE_INTEGER;
-/** The id of the `status` that is a job's last. Both are the same in every life of the hub, so they mean the same when its memory is gone. */
-export const ENDED_ID = DONE_ID - 1;
-const RESET_ID = DONE_ID - 2;
-
 /**
- * The rest of the stream of a job that has ended and whose text nobody has any more [API6]: for a reader that has text a `reset`, then the last
- * status and the Job. Empty for one that has all.
+ * Returns the last events of an ended job whose text is gone [API6]: a `reset` if the reader has text, then the last status, then the Job. Empty for a
+ * reader that has all of them.
  */
 export function endedEvents(job: { status: JobStatus; attempt: number; json: string }, lastId: number | null): StreamEvent[] {
   const { status, attempt, json } = job;

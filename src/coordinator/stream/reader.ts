@@ -1,32 +1,37 @@
-import { type Cursor, DONE_ID, type EventLog, type StreamEvent } from "./event-log.ts";
+// The readers of event streams: each sends the events of a log to one client, at the speed of that client.
 import { TUNING } from "../tuning.ts";
+import { type Cursor, DONE_ID, type EventLog, type StreamEvent } from "./event-log.ts";
 
 const encoder = new TextEncoder();
 
-/** What a reader reports to the one who opened it. */
+/** A comment of server-sent events: parsers skip it [API6]. */
+const COMMENT = ":\n\n";
+
+/** The callbacks by which a reader reports to its owner. */
 export type ReaderEvents = {
   /** Called once, when nothing more can be sent. */
   closed: () => void;
-  /** Called after `closed`, when it ended because of a fault of this program. */
+  /** Called after `closed`, if the reader ended because of a fault of this program. */
   failed: (error: unknown) => void;
 };
 
 /**
- * One open stream. It keeps a place in the log and takes the next events only when the platform has passed on the ones before, so a reader that
- * is slow costs no memory: it finds the log further on, and a `reset` where what it missed is gone. No method throws: a fault of one reader ends
- * that reader, and the others are still told.
+ * One open stream. It keeps a position in the log and takes the next events only when the platform has sent the previous ones, so a slow reader costs
+ * no memory: the log moves on, and if the reader missed text that is gone, it gets a `reset`. No method throws: a fault ends only this reader, and
+ * the others go on.
  */
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #log: EventLog;
   #cursor: Cursor;
-  /** What is left of the event that is being sent, and its id. */
+  /** The unsent rest of the present event, and its id. */
   #rest: string[] = [];
   #sending = 0;
-  /** Undefined once it has ended. */
+  /** Undefined after the stream ended. */
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** True if the reader took something since {@link isStuck} was last called. */
   #moved = true;
-  /** Whether `#send` runs now. */
+  /** True while `#send` runs. */
   #busy = false;
   readonly #events: ReaderEvents;
 
@@ -49,36 +54,36 @@ export class Reader {
     );
   }
 
-  /** The log has something new. */
+  /** Tells the reader that the log has new events. */
   wake(): void {
-    // The rest of a large event that was dropped meanwhile would be kept for this reader alone.
+    // The rest of a large event that the log has dropped would stay in memory for this reader only.
     if (this.#rest.some((piece) => piece.length > TUNING.streamChunkChars) && !this.#log.keeps(this.#sending)) return this.drop();
     this.#send();
   }
 
-  /** Shows the reader, and everything between here and there, that the stream is alive; not in the middle of an event. */
+  /** Sends a comment, so that the client and all proxies see that the stream is alive. Does nothing in the middle of an event. */
   comment(): void {
     if (this.#rest.length > 0 || !this.#hasRoom()) return;
     this.#rest = [COMMENT];
     this.#send();
   }
 
-  /** Whether the reader has something to take and has taken nothing since this was last asked. */
+  /** True if events wait for the reader and it has taken nothing since the last call. */
   isStuck(): boolean {
     const stuck = !this.#moved && !this.#hasRoom();
     this.#moved = false;
     return stuck;
   }
 
-  /** Ends it before its time; a reader that is still there comes back and goes on where it was. Half an event at the end is none. */
+  /** Closes the stream early. A client that is still there reconnects and goes on after its last event; it ignores half an event at the end. */
   drop(): void {
     const controller = this.#controller;
     this.#end();
     try {
-      // Not an error: that would be logged as a fault of the hub's.
+      // Closed, not ended with an error: the platform would log an error as a fault of the hub.
       controller?.close();
     } catch {
-      // The platform has broken the stream off already.
+      // The platform has closed the stream already.
     }
   }
 
@@ -86,7 +91,7 @@ export class Reader {
     return (this.#controller?.desiredSize ?? 0) > 0;
   }
 
-  /** Sends while there is room. `enqueue` calls `pull` before it returns when somebody waits for bytes: the loop that runs goes on instead. */
+  /** Sends while there is room. If the client waits for bytes, `enqueue` calls `pull` before it returns; the loop that runs already then goes on. */
   #send(): void {
     if (this.#busy) return;
     this.#busy = true;
@@ -105,7 +110,7 @@ export class Reader {
     }
   }
 
-  /** The next characters to send, of as many events as fit. */
+  /** Returns the next characters to send, from as many events as fit in one chunk. */
   #chunk(): string {
     let chunk = "";
     while (chunk.length < TUNING.streamChunkChars) {
@@ -136,37 +141,35 @@ export class Reader {
   }
 }
 
-/** Where to cut a text of at most about `length` characters, never inside a surrogate pair. */
+/** Returns where to cut a text so that the first part has about `length` characters and no surrogate pair is split. */
 function cutAt(text: string, length: number): number {
   if (text.length <= length) return text.length;
   const unit = text.charCodeAt(length);
   return unit >= 0xdc00 && unit <= 0xdfff ? length + 1 : length;
 }
 
-/** What is sent to a reader for whom there is nothing else: a comment, which a parser skips [API6]. */
-const COMMENT = ":\n\n";
-
-/** Headers of a stream. */
+/** The response headers of a stream. */
 export const STREAM_HEADERS = {
   "Content-Type": "text/event-stream",
   "Cache-Control": "no-store",
-  // A proxy that gathers answers would hold the text back.
+  // Tells proxies not to buffer the answer: they would hold the text back.
   "X-Accel-Buffering": "no",
 } as const;
 
-/** The lines of an event, in pieces, so that a large `data` is never copied whole. JSON text has no line breaks. */
+/** Returns an event as text for the wire, in pieces, so that a large `data` is not copied. `data` is one line, because JSON text has no line breaks. */
 export function eventPieces({ id, name, data }: StreamEvent): string[] {
   return [`id: ${id}\nevent: ${name}\ndata: `, data, "\n\n"];
 }
 
-/** The whole of a stream that ends; 204 when it is empty, which tells a browser's EventSource not to come back. */
+/** Answers with a whole stream. If it is empty, the status is 204, which tells a browser's EventSource not to reconnect. */
 export function eventStream(events: readonly StreamEvent[]): Response {
   if (events.length === 0) return new Response(null, { status: 204 });
   return new Response(events.flatMap(eventPieces).join(""), { headers: STREAM_HEADERS });
 }
 
 /**
- * Reads a `Last-Event-ID` header: the id, or null without one. Whatever is no id of ours is 0, which no log knows: its reader may have text.
+ * Reads the header `Last-Event-ID`: the id, or null without one. A text that is not one of our ids gives 0, which no log knows: the reader may have
+ * text, so it gets a `reset`.
  */
 export function readLastEventId(header: string | null | undefined): number | null {
   if (header === null || header === undefined || header === "") return null;
