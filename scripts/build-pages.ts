@@ -1,14 +1,16 @@
 /**
  * Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the worker at /worker, the user's side of a pairing at /pair. The same
- * sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart.
+ * sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart. Every start of wrangler
+ * runs this: when neither a source nor a page has changed since the last build, it loads no esbuild and builds nothing.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { buildSync } from "esbuild";
-import { ROOT } from "./coordinator-process.ts";
 
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const WORKER = join(ROOT, "src", "worker", "browser");
 const PAIR = join(ROOT, "src", "pair-page");
 const HOME = join(ROOT, "src", "home-page");
@@ -17,17 +19,60 @@ const TARGET = join(ROOT, "dist", "pages");
 /** Browsers of 2024 and later: what the sources use is not made older. */
 const BROWSERS = ["chrome123", "firefox121", "safari17.5"];
 
+/** What the last build read and wrote. */
+const STAMP = join(ROOT, "dist", "pages.json");
+/** What else decides the pages: the version that they name, this program, and the bundler. */
+const ALWAYS_READ = ["package.json", "scripts/build-pages.ts", "node_modules/esbuild/package.json"];
+
 /** A built file: its place under dist/pages, which is its URL too, and its content. */
 type Page = { path: string; content: Uint8Array };
 
+/** Files and the digests of their contents, sources by their place in the repository, pages by theirs under dist/pages. */
+type Stamp = { sources: Record<string, string>; pages: Record<string, string> };
+
+const require = createRequire(import.meta.url);
+const filesRead = new Set<string>();
+
 /** Builds all pages and writes those that differ. */
 export function buildPages(): Page[] {
+  const present = unchanged();
+  if (present !== null) return present;
+  const began = Date.now();
+  filesRead.clear();
+  for (const name of ALWAYS_READ) filesRead.add(name);
   const worker = workerPages();
   const icon = worker.find(({ path }) => path === "worker/icon.svg");
   if (icon === undefined) throw new Error("there is no icon");
   const pages = [...worker, ...plainPage("pair", PAIR, icon), ...plainPage("home", HOME, icon)];
   write(pages);
+  writeStamp(pages, began);
   return pages;
+}
+
+function writeStamp(pages: readonly Page[], began: number): void {
+  const read = [...filesRead].map((name) => ({ name, file: join(ROOT, name) }));
+  // Edited while it was read: nobody knows which of the two is in the pages.
+  if (read.some(({ file }) => statSync(file).mtimeMs >= began)) return rmSync(STAMP, { force: true });
+  const stamp: Stamp = {
+    sources: Object.fromEntries(read.map(({ name, file }) => [name, digest(readFileSync(file))])),
+    pages: Object.fromEntries(pages.map(({ path, content }) => [path, digest(content)])),
+  };
+  writeWhole(STAMP, JSON.stringify(stamp));
+}
+
+/** The pages of the last build, if another one would make the same. */
+function unchanged(): Page[] | null {
+  try {
+    const stamp: Stamp = JSON.parse(readFileSync(STAMP, "utf8"));
+    for (const [name, known] of Object.entries(stamp.sources)) if (digest(readFileSync(join(ROOT, name))) !== known) return null;
+    const pages = Object.keys(stamp.pages).map((path) => ({ path, content: readFileSync(join(TARGET, path)) }));
+    if (pages.some(({ path, content }) => digest(content) !== stamp.pages[path])) return null;
+    const folders = new Set(pages.map(({ path }) => dirname(path)));
+    return [...folders].every((folder) => strayFiles(folder, pages).length === 0) ? pages : null;
+  } catch {
+    // There was none, a file is gone, or the stamp is not readable.
+    return null;
+  }
 }
 
 function workerPages(): Page[] {
@@ -52,12 +97,14 @@ function plainPage(name: string, sources: string, icon: Page): Page[] {
 }
 
 function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", define: Record<string, unknown> = {}): Uint8Array {
+  const { buildSync }: typeof import("esbuild") = require("esbuild");
   // The other way leaves a child process behind, which outlives a coordinator by a moment.
-  const { outputFiles } = buildSync({
+  const { outputFiles, metafile } = buildSync({
     entryPoints: [join(sources, entry)],
     absWorkingDir: ROOT,
     bundle: true,
     write: false,
+    metafile: true,
     minify: true,
     format,
     platform: "browser",
@@ -66,13 +113,20 @@ function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", 
     logLevel: "warning",
     define: Object.fromEntries(Object.entries(define).map(([name, value]) => [name, JSON.stringify(value)])),
   });
+  // What is put in by `define` has no file.
+  for (const name of Object.keys(metafile.inputs)) if (!name.startsWith("<")) filesRead.add(name);
   const [output] = outputFiles;
   if (output === undefined) throw new Error(`esbuild made nothing of ${entry}`);
   return output.contents;
 }
 
 function copied(name: string): Page {
-  return { path: `worker/${name}`, content: readFileSync(join(WORKER, "shell", name)) };
+  return { path: `worker/${name}`, content: readSource(join(WORKER, "shell", name)) };
+}
+
+function readSource(file: string): Buffer {
+  filesRead.add(relative(ROOT, file));
+  return readFileSync(file);
 }
 
 function hashed(path: string, content: Uint8Array): Page {
@@ -90,11 +144,13 @@ function url({ path }: Page): string {
 
 /** A page whose `{{names}}` are the addresses of other files. */
 function filled(folder: string, template: string, files: Record<string, Page>): Page {
-  const text = readFileSync(template, "utf8").replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
-    const file = files[name];
-    if (file === undefined) throw new Error(`${template} names ${name}, which there is not`);
-    return url(file);
-  });
+  const text = readSource(template)
+    .toString()
+    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+      const file = files[name];
+      if (file === undefined) throw new Error(`${template} names ${name}, which there is not`);
+      return url(file);
+    });
   return { path: `${folder}/index.html`, content: Buffer.from(text) };
 }
 
@@ -104,17 +160,23 @@ function write(pages: readonly Page[]): void {
     mkdirSync(join(TARGET, folder), { recursive: true });
     for (const { path, content } of files) {
       const file = join(TARGET, path);
-      if (sameAs(file, content)) continue;
-      // Two builds at once, for two coordinators: nobody reads half a file.
-      const aside = `${file}.${process.pid}.tmp`;
-      writeFileSync(aside, content);
-      renameSync(aside, file);
+      if (!sameAs(file, content)) writeWhole(file, content);
     }
-    const names = new Set(files.map(({ path }) => basename(path)));
-    for (const name of readdirSync(join(TARGET, folder))) {
-      if (!names.has(name) && !name.endsWith(".tmp")) rmSync(join(TARGET, folder, name), { force: true });
-    }
+    for (const name of strayFiles(folder, files)) rmSync(join(TARGET, folder, name), { force: true });
   }
+}
+
+/** Two builds at once, for two coordinators: nobody reads half a file. */
+function writeWhole(file: string, content: Uint8Array | string): void {
+  const aside = `${file}.${process.pid}.tmp`;
+  writeFileSync(aside, content);
+  renameSync(aside, file);
+}
+
+/** What lies in a folder of the pages and is none of them. */
+function strayFiles(folder: string, pages: readonly Page[]): string[] {
+  const names = new Set(pages.filter(({ path }) => dirname(path) === folder).map(({ path }) => basename(path)));
+  return readdirSync(join(TARGET, folder)).filter((name) => !names.has(name) && !name.endsWith(".tmp"));
 }
 
 function sameAs(file: string, content: Uint8Array): boolean {

@@ -1,6 +1,11 @@
-/** Searches seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. */
+/**
+ * Searches seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`.
+ * `--planted` searches, for each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts.
+ */
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { runHistory } from "../test/simulation/history.ts";
+import { firstFound, mutantOf, removeMutants, SEARCHES } from "../test/simulation/mutant.ts";
 import { Stats } from "../test/simulation/world.ts";
 
 const { values } = parseArgs({
@@ -10,8 +15,10 @@ const { values } = parseArgs({
     seed: { type: "string" },
     trace: { type: "boolean", default: false },
     "keep-going": { type: "boolean", default: false },
+    planted: { type: "boolean", default: false },
   },
 });
+if (values.planted) await notePlanted(Number(values.seeds));
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 const total = new Stats();
@@ -40,3 +47,22 @@ console.log(`${Math.round(count / seconds)} seeds/s, ${Math.round(total.events /
 console.log(JSON.stringify({ seeds: count, ...total, causes: Object.fromEntries(total.causes) }));
 for (const [invariant, seeds] of failures) console.log(`${invariant}: ${seeds.length} seeds, first ${seeds.slice(0, 8).join(", ")}`);
 if (failures.size > 0) process.exitCode = 1;
+
+async function notePlanted(seeds: number): Promise<never> {
+  const found: Record<string, number> = {};
+  let missed = 0;
+  for (const { bug, planOf } of SEARCHES) {
+    const title = `${bug.rule} ${bug.name}`;
+    const seed = firstFound(await mutantOf(bug), planOf, upTo(seeds));
+    if (seed !== null) found[title] = seed;
+    else missed++;
+    console.log(`${seed ?? "not found"}  ${title}`);
+  }
+  writeFileSync(new URL("../test/simulation/found-seeds.json", import.meta.url), `${JSON.stringify(found, null, 2)}\n`);
+  removeMutants();
+  process.exit(missed > 0 ? 1 : 0);
+}
+
+function* upTo(last: number): Generator<number> {
+  for (let seed = 1; seed <= last; seed++) yield seed;
+}

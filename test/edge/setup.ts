@@ -1,4 +1,5 @@
-import { applyD1Migrations, env } from "cloudflare:test";
+import { applyD1Migrations, env, reset } from "cloudflare:test";
 
-// Storage is per file: every file begins with an empty, migrated database.
+// Test files share a runtime, as starting one costs more than most files: every file begins with empty storage and a migrated database.
+await reset();
 await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);

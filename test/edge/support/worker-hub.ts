@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { onTestFinished, vi } from "vitest";
+import { afterAll, onTestFinished, vi } from "vitest";
 import { app } from "../../../src/coordinator/app.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import type { WorkerHub } from "../../../src/coordinator/main.ts";
@@ -12,7 +12,14 @@ import { TestWorker } from "./worker.ts";
 
 /** Overrides variables of the instance for every hub of this test file. Call it before the first one wakes: a hub reads its settings once. */
 export function withSettings(variables: Record<string, string>): void {
+  const before = Object.fromEntries(Object.keys(variables).map((name): [string, unknown] => [name, Reflect.get(env, name)]));
   Object.assign(env, variables);
+  afterAll(() => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) Reflect.deleteProperty(env, name);
+      else Reflect.set(env, name, value);
+    }
+  });
 }
 
 /** An answer of the REST side. */
