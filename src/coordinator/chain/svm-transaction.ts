@@ -1,4 +1,4 @@
-import { toBase58 } from "./addresses.ts";
+import { base58 } from "@scure/base";
 
 /** Most bytes of a transaction that a Solana node takes. */
 export const MAX_TRANSACTION_BYTES = 1_232;
@@ -86,7 +86,7 @@ function read(bytes: Uint8Array): SvmTransaction {
   const signerCount = versioned ? reader.byte() : first;
   const readonlySigners = reader.byte();
   const readonlyOthers = reader.byte();
-  const keys = reader.list(() => toBase58(reader.take(32)));
+  const keys = reader.list(() => base58.encode(reader.take(32)));
   reader.take(32); // The blockhash, or a nonce.
   const compiled = reader.list(() => {
     const program = reader.byte();

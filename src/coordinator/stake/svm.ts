@@ -1,7 +1,8 @@
 // The stake source for Solana: `STAKE_SOURCE=svm`. A worker's tier is read when it registers and again every few minutes.
+import { base58 } from "@scure/base";
 import * as z from "zod";
 import { tierOfAtoms } from "../../protocol/worker-messages.ts";
-import { toBase58 } from "../chain/addresses.ts";
+
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
 import type { StakeSource, TierResult } from "./source.ts";
 
@@ -55,7 +56,7 @@ export class SvmSource implements StakeSource {
 
   async #read(key: string): Promise<TierResult> {
     const { mint } = this.#stake;
-    const address = toBase58(Buffer.from(key, "hex"));
+    const address = base58.encode(Buffer.from(key, "hex"));
     // A mint belongs to one token program. The node finds out which.
     const params = [address, { mint }, { encoding: "jsonParsed", commitment: "finalized" }];
     const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });

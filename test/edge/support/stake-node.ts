@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from "vitest";
 import * as z from "zod";
-import { toBase58 } from "../../../src/coordinator/chain/addresses.ts";
+import { base58 } from "@scure/base";
 
 /** A path with a key in it, as RPC providers hand them out. */
 export const RPC_URL = "https://node.test/v2/secret-api-key";
@@ -74,7 +74,7 @@ export class StakeNode {
       return `0x${(this.stakes.get(key) ?? 0n).toString(16).padStart(64, "0")}`;
     }
     const [address] = call.params;
-    const named = (key: string) => toBase58(Buffer.from(key, "hex")) === address;
+    const named = (key: string) => base58.encode(Buffer.from(key, "hex")) === address;
     const bad = [...this.garbage].find(([key]) => named(key));
     if (bad !== undefined) return bad[1];
     const [, holdings = []] = [...this.holdings].find(([key]) => named(key)) ?? [];
