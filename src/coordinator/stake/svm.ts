@@ -2,7 +2,6 @@
 import { base58 } from "@scure/base";
 import * as z from "zod";
 import { tierOfAtoms } from "../../protocol/worker-messages.ts";
-
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
 import type { StakeSource, TierResult } from "./source.ts";
 
