@@ -1,4 +1,8 @@
+// Text and JSON as every part of the system reads them, and the one type of a result that can fail. The ground: imports the limits only.
 import { LIMITS } from "./limits.ts";
+
+/** What a function gives that can fail as expected: a value, or the reason why there is none. Only bugs throw. */
+export type Result<T, E> = { ok: true; value: T } | { ok: false; reason: E };
 
 /** Number of bytes of `text` in UTF-8, without encoding it. */
 export function utf8Length(text: string): number {
@@ -48,11 +52,8 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What reading a JSON text gave. */
-export type JsonResult = { ok: true; value: unknown } | { ok: false; reason: "invalid_json" | "too_deep" };
-
 /** Parses JSON text that is not nested deeper than the limit [LM1]. */
-export function readJson(text: string): JsonResult {
+export function readJson(text: string): Result<unknown, "invalid_json" | "too_deep"> {
   if (!isShallowJson(text)) return { ok: false, reason: "too_deep" };
   try {
     return { ok: true, value: JSON.parse(text) };

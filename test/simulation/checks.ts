@@ -1,11 +1,10 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, Effect, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, EventOf, JobEnd, JobFacts, LiveJob, Reduced, RowChange, Send, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, endsBy, placeOf, suits } from "./indexes.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
-type Assign = Extract<Effect, { type: "assign" }>;
-type Ended = Extract<Effect, { type: "ended" }>;
+type Assign = Extract<Send, { type: "assign" }>;
 
 /** How late an alarm, a tick and a commit may make something, ms. */
 const LATE = 3_000;
@@ -87,9 +86,9 @@ export class Checks {
     }
   }
 
-  after(state: DispatchState, event: DispatchEvent, effects: readonly Effect[], now: number): void {
+  after(state: DispatchState, event: DispatchEvent, { answer, rows, sends, settles }: Reduced, now: number): void {
     const { hub } = this.#world;
-    if (!this.#wasKnown && effects.length > 0) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
+    if (!this.#wasKnown && (answer !== null || rows.length + sends.length + settles.length > 0)) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
     checkNoneWaitsBesideAFreeWorker(
       state,
@@ -98,21 +97,19 @@ export class Checks {
       (worker) => this.#arrivesAt(worker, now),
     );
     this.#checkArrivals(state, now);
-    for (const effect of effects) {
-      switch (effect.type) {
+    for (const row of rows) if (row.type === "ended") this.#checkEnded(event, row, now);
+    for (const send of sends) {
+      switch (send.type) {
         case "assign":
-          this.#checkAssign(state, event, effect, effects, now);
-          break;
-        case "ended":
-          this.#checkEnded(event, effect, now);
+          this.#checkAssign(state, event, send, rows, now);
           break;
         case "completion_ack":
-          this.#checkAnswer(state, effect);
+          this.#checkAnswer(state, send);
           break;
         case "cancel_attempt": {
-          const phase = state.jobs.get(effect.jobId)?.phase;
-          if (phase?.kind === "leased" && phase.conn === effect.conn && phase.lease.attempt === effect.attempt) {
-            broken("WS10", `${effect.jobId} attempt ${effect.attempt} is cancelled and still leased to the same socket`);
+          const phase = state.jobs.get(send.jobId)?.phase;
+          if (phase?.kind === "leased" && phase.conn === send.conn && phase.lease.attempt === send.attempt) {
+            broken("WS10", `${send.jobId} attempt ${send.attempt} is cancelled and still leased to the same socket`);
           }
           break;
         }
@@ -125,21 +122,21 @@ export class Checks {
       const worker = hold === null ? undefined : state.workers.get(hold.key);
       if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.conn) continue;
       this.#checkSuits(state, job, worker, now);
-      this.#checkClaim(state, event, job, worker, effects, now);
+      this.#checkClaim(state, event, job, worker, rows, now);
     }
-    this.#checkOther(state, effects);
-    if (event.type === "complete") this.#checkStrikes(event, effects);
-    if (event.type === "submit") this.#checkTrusted(state, event.job, effects);
-    if (effects.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
-    this.#checkFailures(state, event, effects);
+    this.#checkOther(state, sends);
+    if (event.type === "complete") this.#checkStrikes(event, rows, sends);
+    if (event.type === "submit") this.#checkTrusted(state, event.job, answer, rows);
+    if (rows.filter(({ type }) => type === "ended").length < this.#endsBefore - state.jobs.size) broken("I6", "a job vanished without an end");
+    this.#checkFailures(state, event, rows);
     if (event.type === "register") {
       this.#failures.delete(event.key);
       // What was not written when the hub lost its memory is undone, a first strike of a key too.
       if (hub.booting && event.record.strikes + event.record.parks === 0)
         for (const name of this.#struck) if (name.endsWith(` ${event.key}`)) this.#struck.delete(name);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
-      const firstAssign = effects.findIndex(({ type }) => type === "assign");
-      const lastCancel = effects.findLastIndex((effect) => effect.type === "cancel_attempt" && effect.conn === event.conn);
+      const firstAssign = sends.findIndex(({ type }) => type === "assign");
+      const lastCancel = sends.findLastIndex((send) => send.type === "cancel_attempt" && send.conn === event.conn);
       if (firstAssign >= 0 && lastCancel > firstAssign) broken("WS10", `${event.key} is given a job before what it lists is cancelled`);
       // What was rebound from a list runs afresh; a socket that was there all along gets nothing new.
       if (job !== undefined && !hub.booting) this.#touch(job, now);
@@ -199,7 +196,7 @@ export class Checks {
     }
   }
 
-  #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, effects: readonly Effect[], now: number): void {
+  #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, rows: readonly RowChange[], now: number): void {
     const job = state.jobs.get(effect.jobId);
     const worker = state.workers.get(state.keyByConn.get(effect.conn) ?? "");
     if (
@@ -214,7 +211,7 @@ export class Checks {
     this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
     this.#checkSuits(state, job, worker, now);
     // The claim came earlier where a payment had to be settled first.
-    if (this.#keptBefore.get(job.id) !== effect.conn) this.#checkClaim(state, event, job, worker, effects, now);
+    if (this.#keptBefore.get(job.id) !== effect.conn) this.#checkClaim(state, event, job, worker, rows, now);
   }
 
   #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
@@ -230,7 +227,7 @@ export class Checks {
     if (worker.resting) broken("JB4", `${job.id} is given to ${worker.key}, which rests`);
   }
 
-  #checkClaim(state: DispatchState, event: DispatchEvent, job: LiveJob, worker: Worker, effects: readonly Effect[], now: number): void {
+  #checkClaim(state: DispatchState, event: DispatchEvent, job: LiveJob, worker: Worker, rows: readonly RowChange[], now: number): void {
     const arrival = this.#arrivesAt(worker, now);
     if (arrival !== null && !endsBy(job, arrival)) broken("JB2", `${worker.key} gets ${job.id} ${arrival - now} ms before it may`);
     const again = this.#triedBefore.get(job.id)?.has(worker.key) ?? false;
@@ -242,7 +239,7 @@ export class Checks {
       }
     }
     // A pairing saves what waited already; otherwise, what was saved in this turn may have come to wait after the claim.
-    const changed = (id: string) => event.type !== "paired" && effects.some((other) => other.type === "save" && other.jobId === id);
+    const changed = (id: string) => event.type !== "paired" && rows.some((other) => other.type === "save" && other.jobId === id);
     for (const other of state.jobs.values()) {
       if (arrival !== null && !endsBy(other, arrival)) continue;
       if (other.phase.kind !== "waiting" || placeOf(other) >= placeOf(job) || !suits(state, other, worker) || changed(other.id)) continue;
@@ -263,22 +260,23 @@ export class Checks {
   }
 
   /** JB8, ST1: a PRIVATE job is refused exactly when nobody who is connected may ever take it, for want of pairing or of stake. */
-  #checkTrusted(state: DispatchState, job: JobFacts, effects: readonly Effect[]): void {
+  #checkTrusted(state: DispatchState, job: JobFacts, answer: Reduced["answer"], rows: readonly RowChange[]): void {
     if (job.privacyClass !== "PRIVATE" || !this.#isNew) return;
-    const refused = effects.some((effect) => effect.type === "ended" && effect.jobId === job.id && isNoTrusted(effect));
+    const refused = rows.some((row) => row.type === "ended" && row.jobId === job.id && isNoTrusted(row));
+    if (refused !== isRefusal(answer)) broken("JB8", `${job.id} ${refused ? "ends" : "goes on"} and its user is told otherwise`);
     const some = [...state.workers.values()].some((worker) => suits(state, job, worker));
     if (refused === some) broken("JB8", `${job.id} is ${refused ? "refused though" : "accepted though not"} somebody is there for it`);
   }
 
   /** WS12: who does only what it should is never taken for a stranger, and so never struck. */
-  #checkAnswer(state: DispatchState, { conn, jobId, answer }: Extract<Effect, { type: "completion_ack" }>): void {
+  #checkAnswer(state: DispatchState, { conn, jobId, answer }: Extract<Send, { type: "completion_ack" }>): void {
     if (answer.status !== "rejected" || answer.error !== "not_assigned") return;
     const worker = this.#world.workers.find(({ key }) => key === state.keyByConn.get(conn));
     if (worker !== undefined && worker.personality.intrudes === 0) broken("WS12", `${worker.key} held ${jobId} and is told not_assigned`);
   }
 
   /** JB4: who fails job after job rests until the tick. */
-  #checkFailures(state: DispatchState, event: DispatchEvent, effects: readonly Effect[]): void {
+  #checkFailures(state: DispatchState, event: DispatchEvent, rows: readonly RowChange[]): void {
     // A missed acknowledgement counts too: it may have made the worker rest.
     for (const key of state.resting) this.#failures.delete(key);
     if (event.type !== "failed" && event.type !== "reject" && event.type !== "complete") return;
@@ -286,7 +284,7 @@ export class Checks {
     if (worker === undefined) return;
     const good = event.type === "complete" && event.verdict !== "worker_error" && event.verdict !== "output_too_large";
     if (good || worker.resting || this.#world.plan.hibernates) this.#failures.delete(worker.key);
-    else if (this.#other === null && effects.some((effect) => (effect.type === "save" || effect.type === "ended") && effect.jobId === event.jobId)) {
+    else if (this.#other === null && rows.some((row) => (row.type === "save" || row.type === "ended") && row.jobId === event.jobId)) {
       const failures = (this.#failures.get(worker.key) ?? 0) + 1;
       this.#failures.set(worker.key, failures);
       if (failures >= LIMITS.failuresInARow) broken("JB4", `${worker.key} failed ${failures} times in a row and does not rest`);
@@ -294,25 +292,25 @@ export class Checks {
   }
 
   /** A result of another attempt either ends the job, and then its present holder is told, or leaves it alone. */
-  #checkOther(state: DispatchState, effects: readonly Effect[]): void {
+  #checkOther(state: DispatchState, sends: readonly Send[]): void {
     const other = this.#other;
     if (other === null) return;
     const phase = state.jobs.get(other.jobId)?.phase;
     // A strike may park the holder's other socket; its own lease is then another matter.
-    if (phase !== undefined && phase !== other.phase && !effects.some(({ type }) => type === "close"))
+    if (phase !== undefined && phase !== other.phase && !sends.some(({ type }) => type === "close"))
       broken("JB6", `a result of another attempt moved attempt ${other.attempt} of ${other.jobId}`);
     if (phase !== undefined) return;
-    const told = effects.some((effect) => effect.type === "cancel_attempt" && effect.conn === other.conn && effect.attempt === other.attempt);
-    if (effects.some((effect) => effect.type === "close" && effect.conn === other.conn)) return;
+    const told = sends.some((send) => send.type === "cancel_attempt" && send.conn === other.conn && send.attempt === other.attempt);
+    if (sends.some((send) => send.type === "close" && send.conn === other.conn)) return;
     if (!told) broken("JB6", `${other.jobId} ended and its present holder was not told`);
   }
 
   /** RC4: one job costs a key one strike at most, a verified result takes one off, and who is parked is told for how long. */
-  #checkStrikes(event: Extract<DispatchEvent, { type: "complete" }>, effects: readonly Effect[]): void {
-    const told = effects.find((effect) => effect.type === "record");
-    const closed = effects.findIndex((effect) => effect.type === "close" && effect.code === 4003);
-    if (closed >= 0 && effects[closed - 1]?.type !== "parked") broken("WS4", `${event.conn} is parked and not told for how long`);
-    const accepted = effects.some((effect) => effect.type === "completion_ack" && effect.answer.status === "accepted");
+  #checkStrikes(event: EventOf<"complete">, rows: readonly RowChange[], sends: readonly Send[]): void {
+    const told = rows.find((row) => row.type === "record");
+    const closed = sends.findIndex((send) => send.type === "close" && send.code === 4003);
+    if (closed >= 0 && sends[closed - 1]?.type !== "parked") broken("WS4", `${event.conn} is parked and not told for how long`);
+    const accepted = sends.some((send) => send.type === "completion_ack" && send.answer.status === "accepted");
     const after = told === undefined ? this.#strikesBefore : told.record.strikes + LIMITS.strikes * told.record.parks;
     if (event.verdict === "valid" && accepted) {
       if (this.#strikesBefore % LIMITS.strikes > 0 && after !== this.#strikesBefore - 1) broken("RC4", `${event.conn} keeps its strikes after a good result`);
@@ -329,7 +327,7 @@ export class Checks {
     return false;
   }
 
-  #checkEnded(event: DispatchEvent, { jobId, outcome, attempts, holders }: Ended, now: number): void {
+  #checkEnded(event: DispatchEvent, { jobId, outcome, attempts, holders }: JobEnd, now: number): void {
     const world = this.#world;
     this.#touched.delete(jobId);
     if (event.type === "reject" && event.jobId === jobId && attempts >= this.#attemptsBefore) broken("WS9", `${jobId} is rejected and its attempt counts`);
@@ -460,7 +458,12 @@ function strikesOf(state: DispatchState, conn: string): number {
   return record === undefined ? 0 : record.strikes + LIMITS.strikes * record.parks;
 }
 
-function isNoTrusted({ outcome }: Ended): boolean {
+/** Whether the answer to a submit says that nobody is there who may take the job. */
+function isRefusal(answer: Reduced["answer"]): boolean {
+  return typeof answer === "object" && answer !== null && "ok" in answer && !answer.ok && answer.reason === "no_trusted_worker";
+}
+
+function isNoTrusted({ outcome }: JobEnd): boolean {
   return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
 }
 

@@ -1,4 +1,4 @@
-import type { DispatchEvent, DispatchState, Effect, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, JobEnd, LiveJob, Reduced, RowChange, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
@@ -44,15 +44,12 @@ export class Contexts {
     this.#told = { jobId: job.id, fits, isLast: event.type === "failed" && job.attempts >= 3 };
   }
 
-  after(state: DispatchState, effects: readonly Effect[]): void {
-    for (const effect of effects) {
-      if (effect.type === "ended") this.#checkEnd(effect, state);
-      const worker = effect.type === "assign" ? state.workers.get(state.keyByConn.get(effect.conn) ?? "") : undefined;
-      if (effect.type === "assign" && worker !== undefined && !this.#hasRoom(effect.jobId, worker))
-        broken(
-          "JB5",
-          `${effect.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.conn)}; ${this.#tooSmall.get(effect.jobId)} was too small`,
-        );
+  after(state: DispatchState, { rows, sends }: Reduced): void {
+    for (const row of rows) if (row.type === "ended") this.#checkEnd(row, state);
+    for (const send of sends) {
+      const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.conn) ?? "") : undefined;
+      if (send.type === "assign" && worker !== undefined && !this.#hasRoom(send.jobId, worker))
+        broken("JB5", `${send.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.conn)}; ${this.#tooSmall.get(send.jobId)} was too small`);
     }
     if (this.#told === null) return;
     const { jobId, fits, isLast } = this.#told;
@@ -61,17 +58,17 @@ export class Contexts {
     if (!lives && fits && !isLast) broken("JB5", `${jobId} ends though a larger context is there`);
   }
 
-  #checkEnd({ jobId, outcome }: Extract<Effect, { type: "ended" }>, state: DispatchState): void {
+  #checkEnd({ jobId, outcome }: JobEnd, state: DispatchState): void {
     const isContext = outcome.status === "failed" && outcome.cause === "context_length_exceeded";
     if (isContext && !this.#tooSmall.has(jobId)) broken("JB5", `${jobId} ends with context_length_exceeded, which nobody said`);
     if (state.jobs.has(jobId)) broken("I4", `${jobId} ended and lives`);
   }
 
-  committed(batch: readonly Effect[]): void {
-    for (const effect of batch) {
-      if (effect.type !== "save" && effect.type !== "ended") continue;
-      const size = this.#tooSmall.get(effect.jobId);
-      if (size !== undefined) this.#durable.set(effect.jobId, size);
+  committed(rows: readonly RowChange[]): void {
+    for (const row of rows) {
+      if (row.type !== "save" && row.type !== "ended") continue;
+      const size = this.#tooSmall.get(row.jobId);
+      if (size !== undefined) this.#durable.set(row.jobId, size);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { JobType } from "../../src/protocol/job.ts";
-import type { Effect, Verdict } from "../../src/coordinator/dispatch/index.ts";
+import type { Send, Verdict } from "../../src/coordinator/dispatch/index.ts";
 
 /** What a simulated worker sends: the wire messages, with the receipt already judged. */
 export type UpFrame =
@@ -21,5 +21,5 @@ export type UpFrame =
 
 /** What the hub sends to a worker. */
 export type DownFrame =
-  | Extract<Effect, { type: "assign" | "cancel_attempt" | "drained" }>
+  | Extract<Send, { type: "assign" | "cancel_attempt" | "drained" }>
   | { type: "completion_ack"; jobId: string; status: "accepted" | "rejected" };

@@ -1,15 +1,19 @@
 import type {
+  Changes,
   DispatchEvent,
   DispatchState,
-  Effect,
+  EventOf,
   JobFacts,
   KeyRecord,
   Outcome,
   Payment,
   PaymentFacts,
+  Reduced,
   Reservation,
   SavedJob,
+  Send,
   Snapshot,
+  Submission,
 } from "../../src/coordinator/dispatch/index.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Row } from "./database.ts";
@@ -48,7 +52,7 @@ export class Hub {
   readonly closing = new Set<string>();
   /** Sockets whose registration is not committed yet. */
   readonly #fresh = new Set<Socket>();
-  #batch: Effect[] = [];
+  #batch = noChanges();
   /** Told after the commit whether it succeeded. */
   #answers: ((isDurable: boolean) => void)[] = [];
   #flushing = false;
@@ -72,8 +76,7 @@ export class Hub {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
     if (ended !== undefined) return answer(isNoTrusted(ended.outcome) && payment !== undefined ? "no_trusted_worker" : "accepted");
-    const effects = this.#step(payment === undefined ? { type: "submit", job } : { type: "submit", job, payment });
-    const said = answerOf(effects, job.id);
+    const said = wordOf(this.#step(payment === undefined ? { type: "submit", job } : { type: "submit", job, payment }));
     this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
   }
 
@@ -83,8 +86,7 @@ export class Hub {
     if (ended !== undefined && isNoTrusted(ended.outcome)) return answer({ state: "refused", reason: "no_trusted_worker" });
     const text = this.storedPayments.get(payment.key);
     const stored = text === undefined ? null : (JSON.parse(text) as Payment);
-    const effects = this.#step({ type: "reserve", payment, job, stored });
-    const said = effects.find((effect) => effect.type === "reservation")?.reservation ?? broken("PY5", `${job.id} gets no answer to its reservation`);
+    const said = this.#step({ type: "reserve", payment, job, stored });
     this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
   }
 
@@ -152,7 +154,13 @@ export class Hub {
     }
     socket.heardAt = now;
     if (frame.type === "drain" && socket.attachment !== null) socket.attachment.draining = true;
-    this.#step(frame.type === "heartbeat" ? { type: "heard", conn } : { ...frame, conn });
+    if (frame.type === "heartbeat") this.#step({ type: "heard", conn });
+    else if (frame.type !== "complete") this.#step({ ...frame, conn });
+    else if (this.#step({ ...frame, conn }) === "not_live") {
+      const { jobId } = frame;
+      // The shell looks the job up and answers; that it is asked for again is all that matters here.
+      this.#batch.sends.push({ type: "completion_ack", conn, jobId, answer: { status: "rejected", error: "already_terminal" } });
+    }
   }
 
   #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
@@ -190,7 +198,11 @@ export class Hub {
 
   // --- one turn ---
 
-  #step(event: DispatchEvent): readonly Effect[] {
+  /** Tells dispatch what happened; gives its answer. */
+  #step(event: EventOf<"submit">): Submission;
+  #step(event: EventOf<"reserve">): Reservation;
+  #step(event: DispatchEvent): Reduced["answer"];
+  #step(event: DispatchEvent): Reduced["answer"] {
     const state = this.memory;
     if (state === null) throw new Error("the hub sleeps");
     const world = this.#world;
@@ -201,20 +213,23 @@ export class Hub {
     world.trace?.(`hub <- ${show(event)}`);
     checks.before(state, event, now);
     world.contexts.before(state, event);
-    const effects = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
-    if (world.trace !== null) for (const effect of effects) world.trace(`    -> ${show(effect)}`);
-    for (const effect of effects) this.#batch.push(effect);
-    for (const effect of effects) if (effect.type === "close") this.closing.add(effect.conn);
-    checks.after(state, event, effects, now);
-    world.contexts.after(state, effects);
-    world.money.after(state, event, effects, now);
-    if (this.#flushing) return effects;
+    const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
+    const { answer, rows, sends, settles } = reduced;
+    if (world.trace !== null) for (const change of [...(answer === null ? [] : [answer]), ...rows, ...sends, ...settles]) world.trace(`    -> ${show(change)}`);
+    this.#batch.rows.push(...rows);
+    this.#batch.sends.push(...sends);
+    this.#batch.settles.push(...settles);
+    for (const send of sends) if (send.type === "close") this.closing.add(send.conn);
+    checks.after(state, event, reduced, now);
+    world.contexts.after(state, reduced);
+    world.money.after(state, event, reduced, now);
+    if (this.#flushing) return answer;
     this.#flushing = true;
     const life = this.#lives;
     world.agenda.after(world.random.between(0, 2), () => {
       if (life === this.#lives) this.#flush(state);
     });
-    return effects;
+    return answer;
   }
 
   lastSeen(conn: string): number {
@@ -226,7 +241,7 @@ export class Hub {
     const batch = this.#batch;
     const answers = this.#answers;
     const wasAlarm = this.#firing;
-    this.#batch = [];
+    this.#batch = noChanges();
     this.#answers = [];
     this.#flushing = false;
     this.#firing = false;
@@ -245,27 +260,34 @@ export class Hub {
       return this.#awake();
     }
     this.#commit(state, batch);
-    world.contexts.committed(batch);
-    world.money.committed(batch, world.agenda.now);
+    world.contexts.committed(batch.rows);
+    world.money.committed(batch.rows, world.agenda.now);
     this.#setAlarm(world.core.nextDue(state));
     if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
     if (this.storedAlarm === null && state.ledger.timers.size > 0) broken("I14", "payments wait and no alarm");
     if (this.#diesBeforeSending) return this.crash();
     this.#fresh.clear();
     for (const answer of answers) answer(true);
-    for (const effect of batch) this.#send(effect);
+    for (const send of batch.sends) this.#send(send);
+    for (const key of batch.settles) this.#settle(key);
     this.#drainOutbox(100);
   }
 
-  #commit(state: DispatchState, batch: readonly Effect[]): void {
+  #commit(state: DispatchState, { rows, sends }: Changes): void {
     const { core, agenda } = this.#world;
-    for (const effect of batch) {
-      switch (effect.type) {
+    const inserted = new Set<string>();
+    for (const row of rows) {
+      switch (row.type) {
+        case "insert":
+          if (this.storedRows.has(row.job.id) || this.storedEnded.has(row.job.id) || inserted.has(row.job.id)) broken("JB9", `${row.job.id} is inserted twice`);
+          inserted.add(row.job.id);
+          break;
         case "save": {
-          const job = state.jobs.get(effect.jobId);
+          const job = state.jobs.get(row.jobId);
           if (job === undefined) break;
           const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt } = job;
           const before = this.storedRows.get(id);
+          if (before === undefined && !inserted.has(id)) broken("JB9", `${id} is saved and was never inserted`);
           if (before !== undefined && before.rev > job.rev) broken("I8", `${id} goes back from revision ${before.rev} to ${job.rev}`);
           const facts = before?.facts ?? { id, jobType, policy, privacyClass, userId, trustedKeys: [...trustedKeys], payloadBytes, createdAt };
           this.storedRows.set(id, { facts, rev: job.rev, snapshot: JSON.stringify(core.snapshotOf(job)) });
@@ -273,9 +295,10 @@ export class Hub {
           break;
         }
         case "ended": {
-          const { jobId: id, outcome, rev, holders } = effect;
+          const { jobId: id, outcome, rev, holders } = row;
           if (this.storedEnded.has(id)) broken("I4", `${id} ended a second time: ${JSON.stringify(outcome)}`);
           const before = this.storedRows.get(id);
+          if (before === undefined && !inserted.has(id)) broken("JB9", `${id} ends and was never inserted`);
           if (before !== undefined && before.rev >= rev) broken("I8", `${id} ends at revision ${rev}, saved is ${before.rev}`);
           this.storedRows.delete(id);
           this.storedEnded.set(id, { outcome, rev, holders });
@@ -284,48 +307,46 @@ export class Hub {
           break;
         }
         case "save_payment":
-          this.storedPayments.set(effect.payment.key, JSON.stringify(effect.payment));
+          this.storedPayments.set(row.payment.key, JSON.stringify(row.payment));
           break;
         case "drop_payment":
-          this.storedPayments.delete(effect.key);
+          this.storedPayments.delete(row.key);
           break;
         case "record":
-          this.#storedRecords.set(effect.key, effect.record);
+          this.#storedRecords.set(row.key, row.record);
           break;
-        case "assign": {
-          const key = this.sockets.get(effect.conn)?.attachment?.key;
-          if (key !== undefined) this.#storedUse.set(key, agenda.now);
-          break;
-        }
         default:
-          break;
+          row satisfies never;
       }
+    }
+    for (const send of sends) {
+      const key = send.type === "assign" ? this.sockets.get(send.conn)?.attachment?.key : undefined;
+      if (key !== undefined) this.#storedUse.set(key, agenda.now);
     }
   }
 
-  #send(effect: Effect): void {
-    switch (effect.type) {
+  #send(send: Send): void {
+    switch (send.type) {
       case "assign":
-        this.#checkDurable(effect);
-        return this.#world.down(effect.conn, effect);
+        this.#checkDurable(send);
+        return this.#world.down(send.conn, send);
       case "cancel_attempt":
       case "drained":
-        return this.#world.down(effect.conn, effect);
+        return this.#world.down(send.conn, send);
       case "completion_ack":
-        return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: effect.answer.status });
-      case "completion_of_unknown":
-        return this.#world.down(effect.conn, { type: "completion_ack", jobId: effect.jobId, status: "rejected" });
-      case "settle":
-        return this.#settle(effect.key);
+        return this.#world.down(send.conn, { type: "completion_ack", jobId: send.jobId, status: send.answer.status });
       case "close":
-        this.#drop(effect.conn);
-        return this.#world.closed(effect.conn, effect.code);
+        this.#drop(send.conn);
+        return this.#world.closed(send.conn, send.code);
+      case "parked":
+        return;
       default:
+        send satisfies never;
     }
   }
 
   /** Every `job_assign` that leaves has a durable lease with that attempt. */
-  #checkDurable(effect: Extract<Effect, { type: "assign" }>): void {
+  #checkDurable(effect: Extract<Send, { type: "assign" }>): void {
     const row = this.storedRows.get(effect.jobId);
     if (row === undefined) {
       if (!this.storedEnded.has(effect.jobId)) broken("I10", `${effect.jobId} is assigned and not stored`);
@@ -392,7 +413,7 @@ export class Hub {
     this.#draining = false;
     for (const answer of this.#answers) answer(false);
     this.#answers = [];
-    this.#batch = [];
+    this.#batch = noChanges();
     this.#flushing = false;
     this.#diesBeforeSending = false;
     if (this.#firing) this.#setAlarm(world.agenda.now + 2_000);
@@ -498,16 +519,16 @@ function isNoTrusted(outcome: Outcome): boolean {
   return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
 }
 
-/** What the effects of a submit say to it. */
-function answerOf(effects: readonly Effect[], jobId: string): Answer {
-  for (const effect of effects) {
-    if (effect.type === "refused" && effect.jobId === jobId) return "refused";
-    if (effect.type === "same_as" && effect.jobId === jobId) return { otherId: effect.otherId };
-    if (effect.type === "ended" && effect.jobId === jobId && isNoTrusted(effect.outcome)) return "no_trusted_worker";
-  }
-  return "accepted";
+function noChanges(): Changes {
+  return { rows: [], sends: [], settles: [] };
 }
 
-function show(value: DispatchEvent | Effect): string {
+/** What a seeker hears about its submit. */
+function wordOf(submission: Submission): Answer {
+  if (submission.ok) return submission.value.kind === "known" ? { otherId: submission.value.jobId } : "accepted";
+  return submission.reason === "no_trusted_worker" ? "no_trusted_worker" : "refused";
+}
+
+function show(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => (inner instanceof Set ? [...inner] : inner));
 }

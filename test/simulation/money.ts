@@ -1,5 +1,5 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, Effect, Payment, Reservation } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, EventOf, Payment, Reduced, Reservation, RowChange } from "../../src/coordinator/dispatch/index.ts";
 import type { Authorization } from "./chain.ts";
 import type { PayingPlan } from "./paying-plan.ts";
 import { Random } from "./random.ts";
@@ -119,18 +119,16 @@ export class Money {
 
   // --- after every event ---
 
-  after(state: DispatchState, event: DispatchEvent, effects: readonly Effect[], now: number): void {
+  after(state: DispatchState, event: DispatchEvent, { rows, sends, settles }: Reduced, now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
-    for (const effect of effects) {
-      if (effect.type === "settle") this.#checkSettle(state, event, effect.key, now);
-      if (effect.type === "assign") this.#checkAssign(state, effect.jobId);
-      if (effect.type === "ended" && effect.outcome.status === "failed" && effect.outcome.cause === "payment_failed")
-        this.#checkFailed(state, event, effect.jobId, now);
-    }
+    for (const key of settles) this.#checkSettle(state, event, key, now);
+    for (const send of sends) if (send.type === "assign") this.#checkAssign(state, send.jobId);
+    for (const row of rows)
+      if (row.type === "ended" && row.outcome.status === "failed" && row.outcome.cause === "payment_failed") this.#checkFailed(state, event, row.jobId, now);
     const { stats } = this.#world;
     stats.queuedSettlements = Math.max(stats.queuedSettlements, state.ledger.settleQueue.size);
     if (event.type === "settled" && event.settlement.kind === "unknown") stats.unknownOutcomes++;
-    if (event.type === "settled") this.#checkAnswer(state, event, effects, now);
+    if (event.type === "settled") this.#checkAnswer(state, event, rows, now);
     this.#checkCaps(state, event, now);
     for (const { id, phase, payment } of state.jobs.values()) {
       if (phase.kind !== "settling" || phase.hold !== null) continue;
@@ -205,9 +203,9 @@ export class Money {
     if (amount < request.order.amount) broken("M3", `${jobId} costs ${request.order.amount} and is paid with ${amount}`);
   }
 
-  #checkAnswer(state: DispatchState, { key, settlement }: Extract<DispatchEvent, { type: "settled" }>, effects: readonly Effect[], now: number): void {
+  #checkAnswer(state: DispatchState, { key, settlement }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
     const payment = state.ledger.payments.get(key);
-    const saved = effects.findLast((effect) => effect.type === "save_payment" && effect.payment.key === key);
+    const saved = rows.findLast((row) => row.type === "save_payment" && row.payment.key === key);
     const kind = saved?.type === "save_payment" ? saved.payment.phase.kind : payment?.phase.kind;
     const doubted = this.#doubted.has(key);
     if (settlement.kind === "unknown") {
@@ -247,15 +245,15 @@ export class Money {
     for (const since of this.#since.values()) if (since.kind === "held") since.at = Math.max(since.at, now - TIMING.claimWindow);
   }
 
-  committed(batch: readonly Effect[], now: number): void {
+  committed(rows: readonly RowChange[], now: number): void {
     const touched = new Set<string>();
-    for (const effect of batch) {
-      if (effect.type === "save_payment") this.#saved(effect.payment, touched, now);
-      else if (effect.type === "drop_payment") this.#dropped(effect.key, touched);
-      else if (effect.type === "save") this.#linked(effect.jobId, touched);
-      else if (effect.type === "ended") {
-        for (const [key, ids] of this.#jobs) if (ids.has(effect.jobId)) touched.add(key);
-        if (this.#refused.has(effect.jobId)) this.#checkRefused(effect.jobId);
+    for (const row of rows) {
+      if (row.type === "save_payment") this.#saved(row.payment, touched, now);
+      else if (row.type === "drop_payment") this.#dropped(row.key, touched);
+      else if (row.type === "save") this.#linked(row.jobId, touched);
+      else if (row.type === "ended") {
+        for (const [key, ids] of this.#jobs) if (ids.has(row.jobId)) touched.add(key);
+        if (this.#refused.has(row.jobId)) this.#checkRefused(row.jobId);
       }
     }
     for (const key of touched) this.#checkRow(key);

@@ -1,23 +1,25 @@
 // What follows from a worker's result: accept, reject, strike. On a job's way: complete → verify → end.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import type { DispatchEvent, ReduceContext } from "./events.ts";
+import type { CompletionAnswer, EventOf, ReduceContext, Send } from "./events.ts";
 import { save } from "./lease.ts";
 import { closeWorker, failure, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
-type Completion = Extract<DispatchEvent, { type: "complete" }>;
+type Completion = EventOf<"complete">;
 
 /**
  * A worker delivered a result. It counts when the worker held a lease of the job at any time and the job has not ended:
  * the first valid result wins, a late one included [WS12, JB6].
  */
-export function complete(state: DispatchState, worker: Worker, event: Completion, turn: ReduceContext): void {
+export function complete(state: DispatchState, worker: Worker, event: Completion, turn: ReduceContext): CompletionAnswer {
   const job = state.jobs.get(event.jobId);
-  if (job === undefined) {
-    turn.effects.push({ type: "completion_of_unknown", conn: event.conn, key: worker.key, jobId: event.jobId });
-    return;
-  }
+  if (job === undefined) return "not_live";
+  judge(state, worker, job, event, turn);
+  return "judged";
+}
+
+function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Completion, turn: ReduceContext): void {
   if (!job.holders.some((held) => held.key === worker.key)) {
     answer(event, { status: "rejected", error: "not_assigned" }, turn);
     return strike(state, worker, job, turn);
@@ -60,8 +62,8 @@ function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefi
   return attempt === undefined || attempt === job.phase.lease.attempt;
 }
 
-function answer(event: Completion, answer: Extract<ReduceContext["effects"][number], { type: "completion_ack" }>["answer"], turn: ReduceContext): void {
-  turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
+function answer(event: Completion, answer: Extract<Send, { type: "completion_ack" }>["answer"], turn: ReduceContext): void {
+  turn.sends.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
 }
 
 /**
@@ -82,9 +84,9 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Reduce
     record.parks++;
     record.strikes = 0;
   }
-  turn.effects.push({ type: "record", key: worker.key, record: { ...record } });
+  turn.rows.push({ type: "record", key: worker.key, record: { ...record } });
   if (!parked) return;
-  turn.effects.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - turn.now });
+  turn.sends.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - turn.now });
   closeWorker(state, worker, CLOSE.parked, "parked", turn);
   const own = state.jobs.get(worker.jobId ?? "");
   if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, turn);
@@ -94,5 +96,5 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Reduce
 function forgive({ key, record }: Worker, turn: ReduceContext): void {
   if (record.strikes === 0) return;
   record.strikes--;
-  turn.effects.push({ type: "record", key, record: { ...record } });
+  turn.rows.push({ type: "record", key, record: { ...record } });
 }

@@ -1,4 +1,6 @@
+// What can happen to dispatch, and what dispatch says and does about it: the contract between the core and the hub's shell. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
+import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
@@ -33,8 +35,8 @@ export type DispatchEvent =
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
-  /** Memory was rebuilt: jobs whose rows could not be read are not there. */
-  | { type: "restored" }
+  /** Memory was rebuilt. Jobs whose rows could not be read are not in it; `damaged` are their ids. */
+  | { type: "restored"; damaged: readonly string[] }
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; conn: string }
   | { type: "heard"; conn: string }
@@ -51,41 +53,68 @@ export type DispatchEvent =
   | { type: "cancel"; jobId: string }
   | { type: "time" };
 
+/** The events of one type. */
+export type EventOf<T extends DispatchEvent["type"]> = Extract<DispatchEvent, { type: T }>;
+
 /** How a job ended. */
 export type Outcome = { status: "completed"; key: string; verified: boolean } | { status: "failed"; cause: FailureCause; message?: string };
 
-/** What the shell has to do, in this order, after the changed rows are durable. */
-export type Effect =
-  /** Save this live job's row. */
+/** The end of a job, as its row has it. */
+export type JobEnd = {
+  jobId: string;
+  outcome: Outcome;
+  /** Reference of the settlement that paid for a completed job, for its receipt [PY10]; null where there is none. */
+  paymentRef: string | null;
+  rev: number;
+  attempts: number;
+  /** The keys whose late results are `already_terminal` and not `not_assigned`. */
+  holders: readonly string[];
+  /** Ms since the epoch. */
+  endedAt: number;
+};
+
+/** A change of a stored row. The changes of one event are written together or not at all. */
+export type RowChange =
+  /** A new job. `isRefused`: it has ended already and nobody will run it, so its payload is not kept [JB8]. */
+  | { type: "insert"; job: JobFacts; isRefused: boolean }
+  /** This live job has changed. */
   | { type: "save"; jobId: string }
-  /** Save this job's end. `holders` are the keys whose late results are `already_terminal` and not `not_assigned`. */
-  | { type: "ended"; jobId: string; outcome: Outcome; rev: number; attempts: number; holders: readonly string[] }
-  /** Save what is remembered of this key. */
+  | ({ type: "ended" } & JobEnd)
+  /** What is remembered of a key has changed. */
   | { type: "record"; key: string; record: KeyRecord }
-  /** Send `job_assign`. */
+  | { type: "save_payment"; payment: Payment }
+  /** Delete this payment's row: the same payment may come again. */
+  | { type: "drop_payment"; key: string };
+
+/** What a socket is sent, in this order, after the rows are durable. */
+export type Send =
+  /** `job_assign` */
   | { type: "assign"; conn: string; jobId: string; attempt: number; deadline: number }
   | { type: "cancel_attempt"; conn: string; jobId: string; attempt: number; reason: string }
   | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | { status: "rejected"; error: CompletionRefusal } }
-  /** The job is not live: the shell looks at the record of what has ended and answers. */
-  | { type: "completion_of_unknown"; conn: string; key: string; jobId: string }
   | { type: "drained"; conn: string }
-  /** Tell a worker that its socket is about to be closed because its key is parked, and for how many ms [WS4]. */
+  /** Its key is parked for this many ms; the socket is closed next [WS4]. */
   | { type: "parked"; conn: string; ms: number }
-  | { type: "close"; conn: string; code: number; reason: string }
-  | { type: "save_payment"; payment: Payment }
-  /** Delete this payment's row: as if it had never come. */
-  | { type: "drop_payment"; key: string }
-  /** Ask the facilitator to settle this payment once its row is durable, and tell what came of it by `settled`. */
-  | { type: "settle"; key: string }
-  /** Answer of a `reserve`. */
-  | { type: "reservation"; reservation: Reservation }
-  /** Answer of a submit that was refused; a submit without it was accepted. */
-  | { type: "refused"; jobId: string; reason: "queue_full" | "reservation_lost" | "too_many_held_payments" }
-  /** Answer of a submit whose payment pays for another job already: the same commit again. */
-  | { type: "same_as"; jobId: string; otherId: string };
+  | { type: "close"; conn: string; code: number; reason: string };
+
+/** What the shell has to do about an event: write `rows`, then send `sends`, then have the payments of `settles` settled; each answer to that is a `settled`. */
+export type Changes = { rows: RowChange[]; sends: Send[]; settles: string[] };
+
+/** What a submit comes to. `known`: its payment pays for this job already, so this is the same commit again. */
+export type Submission = Result<{ kind: "accepted" } | { kind: "known"; jobId: string }, SubmitRefusal>;
+/** Why a submit is refused. */
+export type SubmitRefusal = "queue_full" | "reservation_lost" | "too_many_held_payments" | "no_trusted_worker";
+/** What a completion comes to. `judged`: its acknowledgement is among the sends. `not_live`: the job may have ended, so the shell looks at the record and answers. */
+export type CompletionAnswer = "judged" | "not_live";
+
+/** The answer to who caused an event; null where nobody waits for one, and for an event of a socket that was replaced. */
+export type Answer = Submission | Reservation | CompletionAnswer | null;
+
+/** What `reduce` gives. */
+export type Reduced<A extends Answer = Answer> = Changes & { answer: A };
 
 /** What the core is told with every event: the time, and when a socket was last heard (both ms since the epoch). */
 export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
 
-/** One event's surroundings and the effects it has had so far. */
-export type ReduceContext = ReduceInput & { effects: Effect[] };
+/** One event's input and the changes that it has made so far. */
+export type ReduceContext = ReduceInput & Changes;

@@ -9,13 +9,13 @@ import type { DispatchState, LiveJob, Worker } from "./state.ts";
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, turn: ReduceContext): void {
   payment.phase = phase;
   indexPayment(state.ledger, payment);
-  turn.effects.push({ type: "save_payment", payment: { ...payment } });
+  turn.rows.push({ type: "save_payment", payment: { ...payment } });
 }
 
 /** Forgets a payment: the same one may come again. */
 export function forgetPayment(state: DispatchState, payment: Payment, turn: ReduceContext): void {
   dropPayment(state.ledger, payment);
-  turn.effects.push({ type: "drop_payment", key: payment.key });
+  turn.rows.push({ type: "drop_payment", key: payment.key });
 }
 
 /** The payment that a job still has to have settled; undefined for one that is free or paid. */
@@ -34,13 +34,18 @@ export function startSettling(state: DispatchState, payment: Payment, turn: Redu
   }
   inFlight.add(payment.key);
   movePayment(state, payment, { kind: "settling" }, turn);
-  turn.effects.push({ type: "settle", key: payment.key });
+  turn.settles.push(payment.key);
 }
 
-/** The job has ended: what its payment is now [PY7, PY9]. */
-export function closeAccount(state: DispatchState, job: LiveJob, completed: boolean, turn: ReduceContext): void {
+/**
+ * The job has ended: what its payment is now [PY7, PY9].
+ * @returns The reference of the settlement that the job has spent, for its receipt [PY10]; null where there is none, or nobody said it.
+ */
+export function closeAccount(state: DispatchState, job: LiveJob, completed: boolean, turn: ReduceContext): string | null {
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
-  if (payment?.jobId === job.id) close(state, payment, completed, turn);
+  if (payment?.jobId !== job.id) return null;
+  close(state, payment, completed, turn);
+  return payment.phase.kind === "spent" ? payment.phase.transaction || null : null;
 }
 
 /** Closes what is paid for jobs that are not there, because their rows could not be read: nobody else would [PY9]. */

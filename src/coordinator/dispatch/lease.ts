@@ -7,7 +7,7 @@ import type { DispatchState, LiveJob, Worker } from "./state.ts";
 export function save(job: LiveJob, turn: ReduceContext): void {
   job.rev++;
   if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
-  turn.effects.push({ type: "save", jobId: job.id });
+  turn.rows.push({ type: "save", jobId: job.id });
 }
 
 /** How long one attempt at a job may take, in ms [JB4]. */
@@ -25,7 +25,7 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: 
   state.leases.set(worker.key, job.id);
   setTimer(state, job);
   save(job, turn);
-  turn.effects.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+  turn.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
 }
 
 /** When a live job needs attention next, ms since the epoch. */

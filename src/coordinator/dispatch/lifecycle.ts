@@ -5,10 +5,9 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "./workers.ts";
 import type { Outcome, ReduceContext } from "./events.ts";
-import { save, setTimer } from "./lease.ts";
-
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { closeAccount, owedPayment } from "./holds.ts";
+import { save, setTimer } from "./lease.ts";
+import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /** Causes for which a worker that ends job after job has to rest. */
 const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
@@ -131,8 +130,22 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: ReduceC
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
-  closeAccount(state, job, outcome.status === "completed", turn);
-  turn.effects.push({ type: "ended", jobId: job.id, outcome, rev: job.rev + 1, attempts: job.attempts, holders });
+  const paymentRef = closeAccount(state, job, outcome.status === "completed", turn);
+  turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef, rev: job.rev + 1, attempts: job.attempts, holders, endedAt: turn.now });
+}
+
+/** Ends a PRIVATE job at its commit: no worker of its user is connected [JB8]. It is stored, so that its user can ask for it. */
+export function refuse(job: JobFacts, turn: ReduceContext): void {
+  const outcome = failure("no_trusted_worker");
+  turn.rows.push({ type: "insert", job, isRefused: true });
+  turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: turn.now });
+}
+
+/** Ends jobs whose rows could not be read: nothing is known of them but their ids, so their end counts more than any revision that D1 may have. */
+export function endDamaged(jobIds: readonly string[], turn: ReduceContext): void {
+  const outcome = failure("worker_lost");
+  const rev = Number.MAX_SAFE_INTEGER;
+  for (const jobId of jobIds) turn.rows.push({ type: "ended", jobId, outcome, paymentRef: null, rev, attempts: 0, holders: [], endedAt: turn.now });
 }
 
 /** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
@@ -148,7 +161,7 @@ function release(state: DispatchState, job: LiveJob, cancelReason: string | null
   const worker = state.workers.get(lease.key);
   if (worker === undefined || job.phase.kind !== "leased") return undefined;
   if (cancelReason !== null) {
-    turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
+    turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
   }
   worker.jobId = null;
   indexWorker(state, worker);
@@ -170,14 +183,14 @@ function afterFailure(state: DispatchState, worker: Worker, turn: ReduceContext)
 /** Lets a draining worker go once it holds nothing [WS11]. */
 export function leaveIfDrained(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
-  turn.effects.push({ type: "drained", conn: worker.conn });
+  turn.sends.push({ type: "drained", conn: worker.conn });
   closeWorker(state, worker, CLOSE.normal, "drained", turn);
 }
 
 /** Forgets a worker's socket and has it closed. Its lease is the caller's business. */
 export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: ReduceContext): void {
   removeWorker(state, worker);
-  turn.effects.push({ type: "close", conn: worker.conn, code, reason });
+  turn.sends.push({ type: "close", conn: worker.conn, code, reason });
 }
 
 /** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */

@@ -1,51 +1,74 @@
+// The state machine of dispatch: takes every event and passes it to the file that knows what follows. On a job's way: from the commit to its end.
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import { dequeue, enqueue, hasTrustedWorker, indexWorker, isFull, orderOf, removeWorker } from "./workers.ts";
-import type { DispatchEvent, Effect, ReduceInput, ReduceContext } from "./events.ts";
+import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
-import { addJob, closeWorker, endHold, failure, finish, leaveIfDrained, orphan, outgrow, requeue, takeBack, wait } from "./lifecycle.ts";
+import { addJob, closeWorker, endDamaged, endHold, failure, finish, leaveIfDrained, orphan, outgrow, refuse, requeue, takeBack, wait } from "./lifecycle.ts";
+import type { Reservation } from "./ledger.ts";
 import { lateCause, passPaymentTime, settled } from "./settlement.ts";
-
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { closeOrphaned } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /**
- * The state machine of dispatch: one event in, what the shell has to do out.
+ * The state machine of dispatch: one event in, the answer to it and what the shell has to do out.
  * Changes `state` in place, never throws on anything a worker or seeker sent, and leaves no waiting job
  * beside an idle worker that may take it and has not tried it.
  */
-export function reduce(state: DispatchState, event: DispatchEvent, surroundings: ReduceInput): Effect[] {
-  const turn: ReduceContext = { ...surroundings, effects: [] };
+export function reduce(state: DispatchState, event: EventOf<"submit">, input: ReduceInput): Reduced<Submission>;
+export function reduce(state: DispatchState, event: EventOf<"reserve">, input: ReduceInput): Reduced<Reservation>;
+export function reduce(state: DispatchState, event: EventOf<"complete">, input: ReduceInput): Reduced<CompletionAnswer | null>;
+export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced;
+export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced {
+  const rows: Reduced["rows"] = [];
+  const sends: Reduced["sends"] = [];
+  const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
-  if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return turn.effects;
+  if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return { answer: null, rows, sends, settles };
+  const turn: ReduceContext = { ...input, rows, sends, settles };
   // Before a new job looks for a worker, and before a late alarm ends one for want of a worker that is there by now.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, turn);
-  apply(state, event, turn);
+  const answer = take(state, event, turn);
   admitArrived(state, turn);
   armTicks(state, turn.now);
-  return turn.effects;
+  return { answer, rows, sends, settles };
 }
 
-function apply(state: DispatchState, event: DispatchEvent, turn: ReduceContext): void {
+function take(state: DispatchState, event: DispatchEvent, turn: ReduceContext): Answer {
   switch (event.type) {
     case "submit":
       return submit(state, event.job, event.payment, turn);
-    case "reserve": {
-      const reservation = reserve(state, event.payment, event.job, event.stored, turn);
-      turn.effects.push({ type: "reservation", reservation });
-      return;
+    case "reserve":
+      return reserve(state, event.payment, event.job, event.stored, turn);
+    case "complete": {
+      const worker = workerOn(state, event.conn);
+      return worker === undefined ? null : complete(state, worker, event, turn);
     }
+    default:
+      apply(state, event, turn);
+      return null;
+  }
+}
+
+/** The worker that is registered on this socket. */
+function workerOn(state: DispatchState, conn: string): Worker | undefined {
+  return state.workers.get(state.keyByConn.get(conn) ?? "");
+}
+
+function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" }>, turn: ReduceContext): void {
+  switch (event.type) {
     case "release":
       return release(state, event.key, event.jobId, turn);
     case "settled":
       return settled(state, event.key, event.settlement, turn);
     case "restored":
       closeOrphaned(state, turn);
-      return failUnpayable(state, turn);
+      failUnpayable(state, turn);
+      return endDamaged(event.damaged, turn);
     case "paired":
       return paired(state, event.userId, event.key, turn);
     case "cancel":
@@ -62,7 +85,7 @@ function apply(state: DispatchState, event: DispatchEvent, turn: ReduceContext):
     case "time":
       return passTime(state, turn);
   }
-  const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
+  const worker = workerOn(state, event.conn);
   if (worker === undefined) return;
   switch (event.type) {
     case "disconnect":
@@ -98,11 +121,9 @@ function apply(state: DispatchState, event: DispatchEvent, turn: ReduceContext):
       // Before it is free again: its socket is about to be closed.
       removeWorker(state, worker);
       if (job === undefined) return orphan(state, worker, turn);
-      turn.effects.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
+      turn.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
       return requeue(state, job, "output_too_large", null, turn);
     }
-    case "complete":
-      return complete(state, worker, event, turn);
     case "drain":
       worker.draining = true;
       indexWorker(state, worker);
@@ -112,8 +133,10 @@ function apply(state: DispatchState, event: DispatchEvent, turn: ReduceContext):
   }
 }
 
-function submit(state: DispatchState, facts: JobFacts, paying: { key: string; payer: string | null } | undefined, turn: ReduceContext): void {
-  if (state.jobs.has(facts.id)) return;
+const ACCEPTED: Submission = { ok: true, value: { kind: "accepted" } };
+
+function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">["payment"], turn: ReduceContext): Submission {
+  if (state.jobs.has(facts.id)) return ACCEPTED;
   const job: LiveJob = {
     ...facts,
     seq: state.nextSeq++,
@@ -133,25 +156,23 @@ function submit(state: DispatchState, facts: JobFacts, paying: { key: string; pa
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     if (paying !== undefined) release(state, paying.key, job.id, turn);
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
-    return;
+    refuse(facts, turn);
+    return { ok: false, reason: "no_trusted_worker" };
   }
   if (isFull(state, job)) {
     if (paying !== undefined) release(state, paying.key, job.id, turn);
-    turn.effects.push({ type: "refused", jobId: job.id, reason: "queue_full" });
-    return;
+    return { ok: false, reason: "queue_full" };
   }
   if (paying !== undefined) {
     const bought = purchase(state, paying.key, paying.payer, facts, turn);
-    if (!bought.ok) {
-      if (bought.reason === "known") turn.effects.push({ type: "same_as", jobId: job.id, otherId: bought.jobId });
-      else turn.effects.push({ type: "refused", jobId: job.id, reason: bought.reason });
-      return;
-    }
-    job.payment = bought.payment;
+    if (!bought.ok) return bought;
+    if (bought.value.kind === "known") return { ok: true, value: bought.value };
+    job.payment = bought.value.payment;
   }
   addJob(state, job);
+  turn.rows.push({ type: "insert", job: facts, isRefused: false });
   wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
+  return ACCEPTED;
 }
 
 /** Ends the jobs whose payment's row could not be read before a worker was given them: nobody works unpaid [PY7]. */
@@ -197,7 +218,7 @@ function held(state: DispatchState, worker: Worker, jobId: string, attempt: numb
 function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: ReduceContext): void {
   const job = held(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
-    turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
+    turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
     return;
   }
   job.phase.ackDue = null;

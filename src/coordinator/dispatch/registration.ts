@@ -3,13 +3,12 @@ import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
 import { dequeue, indexWorker } from "./workers.ts";
-import type { DispatchEvent, ReduceContext } from "./events.ts";
+import type { EventOf, ReduceContext } from "./events.ts";
 import { executionTime, save, setTimer } from "./lease.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
-
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
-type Registration = Extract<DispatchEvent, { type: "register" }>;
+type Registration = EventOf<"register">;
 
 /** A worker registered on a new socket: an older socket of its key is replaced, its job rebound or given away [WS7, WS10]. */
 export function register(state: DispatchState, event: Registration, turn: ReduceContext): void {
@@ -55,7 +54,7 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
     // Listed twice: the attempt that was just rebound must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
     if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, turn);
-    else turn.effects.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
+    else turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }
   if (leased === undefined || leased.phase.kind !== "orphaned") return;
   if (listed === undefined) rebind(state, leased, worker, false, turn);

@@ -1,9 +1,11 @@
 // Takes a payment into the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasIdleWorker } from "./claim.ts";
-import type { ReduceContext } from "./events.ts";
+import type { Result } from "../../protocol/text.ts";
+import type { ReduceContext, SubmitRefusal } from "./events.ts";
 import { forgetPayment, movePayment } from "./holds.ts";
 import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation } from "./ledger.ts";
+import { refuse } from "./lifecycle.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker, isFull } from "./workers.ts";
 
@@ -18,7 +20,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    turn.effects.push({ type: "ended", jobId: job.id, outcome: { status: "failed", cause: "no_trusted_worker" }, rev: 1, attempts: 0, holders: [] });
+    refuse(job, turn);
     return { state: "refused", reason: "no_trusted_worker" };
   }
   if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
@@ -29,39 +31,39 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   return { state: "reserved" };
 }
 
-/** What a submit with a payment comes to: the payment that pays for the job, or why there is none. */
-export type Purchase =
-  | { ok: true; payment: string }
-  /** The payment paid for this very job already: this is the same commit again. */
-  | { ok: false; reason: "known"; jobId: string }
-  | { ok: false; reason: "reservation_lost" | "too_many_held_payments" };
+/** What a verified payment buys: a new job, paid for by the payment with the key `payment`; or nothing new, because it pays for `jobId` already. */
+type Purchase = { kind: "new"; payment: string } | { kind: "known"; jobId: string };
 
 /** Spends a verified payment on a job: a credit if the payer has one that covers it, else the payment itself [PY9]. */
-export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: ReduceContext): Purchase {
+export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: ReduceContext): Result<Purchase, SubmitRefusal> {
   const payment = state.ledger.payments.get(key);
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
     delete payment.ownJobId;
     spendCredit(state, payment, job, turn);
-    return { ok: true, payment: key };
+    return bought(payment);
   }
   // Of what another request did with this payment, only `reserve` can say whether it was for the same thing.
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
-  if (payment.phase.kind !== "reserved") return { ok: false, reason: "known", jobId: job.id };
+  if (payment.phase.kind !== "reserved") return { ok: true, value: { kind: "known", jobId: job.id } };
   if (payer !== null) payment.payer = payer;
   const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment);
   if (credit !== undefined) {
     credit.ownJobId ??= credit.jobId;
     spendCredit(state, credit, job, turn);
     movePayment(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
-    return { ok: true, payment: credit.key };
+    return bought(credit);
   }
   if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, turn)) {
     forgetPayment(state, payment, turn);
     return { ok: false, reason: "too_many_held_payments" };
   }
   movePayment(state, payment, { kind: "held" }, turn);
-  return { ok: true, payment: key };
+  return bought(payment);
+}
+
+function bought({ key }: Payment): Result<Purchase, never> {
+  return { ok: true, value: { kind: "new", payment: key } };
 }
 
 /** Drops a reservation: the payment was refused, or nobody could be asked. */

@@ -1,25 +1,26 @@
+// Everything that happened since the last commit to disk: what to write, then what to send. On a job's way: between every decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import type { Effect, JobFacts, KeyRecord, Payment } from "../dispatch/index.ts";
+import type { Changes, JobEnd, JobFacts, KeyRecord, Payment, RowChange, Send } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-import type { ExplainedRefusal } from "./job-answers.ts";
-import type { StoredEnd } from "./journal.ts";
+import { explained, type ExplainedRefusal } from "./job-answers.ts";
 import type { PaymentCargo } from "./ledger-store.ts";
 
 /** What travels with an event but never enters the core. */
 export type SideData = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
 /** What is to be sent or closed. */
 export type OutgoingMessage =
-  | Extract<Effect, { type: "assign" | "cancel_attempt" | "drained" | "parked" | "close" }>
+  | Exclude<Send, { type: "completion_ack" }>
   | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
   | { type: "frame"; conn: string; frame: CoordinatorFrame };
 /** An idempotency key with the job that it stands for [API5]. */
 export type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 
-/** Everything that happened since the last commit: what to write, then what to send. */
+/** The changes of one turn of the event loop, each row in its newest state. */
 export class Batch {
   readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
   readonly saves = new Set<string>();
-  readonly ends = new Map<string, StoredEnd>();
+  /** Ends of jobs; of a completed one with what its worker delivered. */
+  readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
   readonly records = new Map<string, KeyRecord>();
   readonly idempotent = new Map<string, Idempotent>();
   /** Newest rows of the ledger, null for one to delete, with what they carry. */
@@ -34,9 +35,53 @@ export class Batch {
     this.done.promise.catch(() => {});
   }
 
+  /** Whether something about this job is in here. */
   touches(jobId: string): boolean {
     return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
   }
+
+  /** Adds what one event changed, with what came along with the event. */
+  add({ rows, sends, settles }: Changes, side: SideData): void {
+    for (const row of rows) this.#addRow(row, side);
+    for (const send of sends) this.outgoing.push(messageOf(send, side.completion));
+    this.settles.push(...settles);
+  }
+
+  #addRow(row: RowChange, { payload = "{}", completion, payment: carried }: SideData): void {
+    switch (row.type) {
+      case "insert":
+        this.fresh.set(row.job.id, { facts: row.job, payload: row.isRefused ? "{}" : payload });
+        return;
+      case "save":
+        this.saves.add(row.jobId);
+        return;
+      case "ended":
+        this.saves.delete(row.jobId);
+        this.ends.set(row.jobId, { end: row, completion });
+        return;
+      case "record":
+        this.records.set(row.key, row.record);
+        return;
+      case "save_payment": {
+        const { payment } = row;
+        // One event can move several payments; what it carries belongs to one.
+        const cargo = carried?.key === payment.key ? carried : {};
+        this.payments.set(payment.key, { payment, cargo: { ...this.payments.get(payment.key)?.cargo, ...cargo } });
+        return;
+      }
+      case "drop_payment":
+        this.payments.set(row.key, null);
+        return;
+      default:
+        row satisfies never;
+    }
+  }
+}
+
+function messageOf(send: Send, completion: CheckedCompletion | undefined): OutgoingMessage {
+  if (send.type !== "completion_ack") return send;
+  const { answer } = send;
+  return { ...send, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer };
 }
 
 /** An idempotency key is one user's. */

@@ -2,33 +2,35 @@ import { TIMING } from "../../protocol/limits.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
+  type Answer,
+  type CompletionAnswer,
   createState,
   type DispatchEvent,
   type DispatchState,
-  type Effect,
+  type EventOf,
+  type JobEnd,
   type KeyRecord,
   nextDue,
   type Payment,
   reduce,
+  type Reservation,
   restore,
   restorePayments,
   type Rules,
+  type Submission,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
+import { TUNING } from "../tuning.ts";
 import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage } from "./batch.ts";
-import type { CheckedCompletion } from "./completion-check.ts";
-import { explained, parkedFrame } from "./job-answers.ts";
-import type { Journal, StoredEnd } from "./journal.ts";
+import { parkedFrame } from "./job-answers.ts";
+import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
-import { TUNING } from "../tuning.ts";
 
 /** What the dispatcher tells the hub. */
 export type DispatcherEvents = {
   /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. `paid`: rows of the ledger too. */
-  committed(written: { changed: ReadonlySet<string>; ended: ReadonlyMap<string, StoredEnd>; paid: boolean }): void;
-  /** A completion of a job that is not live. */
-  completionOfUnknown(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): void;
+  committed(written: { changed: ReadonlySet<string>; ended: readonly JobEnd[]; paid: boolean }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** Not even the journal can be read: only a new object can go on. */
@@ -80,21 +82,8 @@ export class Dispatcher {
     restorePayments(this.#state, this.#payments(), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
-    this.apply({ type: "restored" });
-    for (const id of damaged) {
-      logError("damaged_row", { job: id.slice(0, 8) });
-      this.#openBatch().ends.set(id, {
-        status: "failed",
-        cause: "worker_lost",
-        result: '{"error":"worker_lost"}',
-        receipt: null,
-        key: null,
-        holders: [],
-        attempts: 0,
-        rev: Number.MAX_SAFE_INTEGER,
-        endedAt: now,
-      });
-    }
+    for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
+    this.apply({ type: "restored", damaged });
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
@@ -121,14 +110,20 @@ export class Dispatcher {
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
   }
 
-  /** Tells the core what happened. Its effects are written and sent at the end of this turn; see {@link committed}. */
-  apply(event: DispatchEvent, cargo: SideData = {}): readonly Effect[] {
-    const effects = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
-    if (effects.length === 0) return effects;
-    const batch = this.#openBatch();
-    if (event.type === "submit" || event.type === "reserve") batch.fresh.set(event.job.id, { facts: event.job, payload: cargo.payload ?? "" });
-    for (const effect of effects) this.#collect(batch, effect, effects, cargo);
-    return effects;
+  /**
+   * Tells the core what happened. What follows is written and sent at the end of this turn; see {@link committed}.
+   * @returns The core's answer. It holds only once what follows from it is durable.
+   */
+  apply(event: EventOf<"submit">, side: SideData): Submission;
+  apply(event: EventOf<"reserve">, side: SideData): Reservation;
+  apply(event: EventOf<"complete">, side: SideData): CompletionAnswer | null;
+  apply(event: DispatchEvent, side?: SideData): Answer;
+  apply(event: DispatchEvent, side: SideData = {}): Answer {
+    const changes = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
+    const { answer, rows, sends, settles } = changes;
+    if (rows.length + sends.length + settles.length > 0) this.#openBatch().add(changes, side);
+    for (const send of sends) if (send.type === "close") this.#sockets.leave(send.conn);
+    return answer;
   }
 
   /** Sends a frame after everything that was to be sent before it. */
@@ -190,7 +185,8 @@ export class Dispatcher {
     const lost = batch.outgoing.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
     try {
       const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
-      this.#events.committed({ changed, ended: batch.ends, paid: batch.payments.size > 0 });
+      const ended = [...batch.ends.values()].map(({ end }) => end);
+      this.#events.committed({ changed, ended, paid: batch.payments.size > 0 });
     } catch (error) {
       // It is written all the same, and those who wait must be told.
       logError("committed_failed", errorFacts(error));
@@ -235,101 +231,19 @@ export class Dispatcher {
     return this.#batch;
   }
 
-  #collect(batch: Batch, effect: Effect, effects: readonly Effect[], { completion, payment: carried }: SideData): void {
-    switch (effect.type) {
-      case "save":
-        batch.saves.add(effect.jobId);
-        return;
-      case "ended": {
-        const { outcome, jobId, rev, attempts, holders } = effect;
-        const endedAt = this.#clock();
-        const end: StoredEnd =
-          outcome.status === "completed"
-            ? {
-                status: "completed",
-                cause: null,
-                result: completion?.result ?? "null",
-                receipt: completion?.receipt ? { ...completion.receipt, payment_ref: settlementRef(effects, jobId) ?? completion.receipt.payment_ref } : null,
-                key: outcome.key,
-                holders,
-                attempts,
-                rev,
-                endedAt,
-              }
-            : {
-                status: "failed",
-                cause: outcome.cause,
-                result: JSON.stringify({ error: outcome.cause, message: outcome.message }),
-                receipt: null,
-                key: null,
-                holders,
-                attempts,
-                rev,
-                endedAt,
-              };
-        batch.saves.delete(jobId);
-        batch.ends.set(jobId, end);
-        return;
-      }
-      case "record":
-        batch.records.set(effect.key, effect.record);
-        return;
-      case "refused":
-      case "same_as":
-        batch.fresh.delete(effect.jobId);
-        return;
-      case "save_payment": {
-        const { payment } = effect;
-        // One event can move several payments; what it carries belongs to one.
-        const cargo = carried?.key === payment.key ? carried : {};
-        batch.payments.set(payment.key, { payment, cargo: { ...batch.payments.get(payment.key)?.cargo, ...cargo } });
-        return;
-      }
-      case "drop_payment":
-        batch.payments.set(effect.key, null);
-        return;
-      case "settle":
-        batch.settles.push(effect.key);
-        return;
-      case "reservation":
-        return;
-      case "completion_of_unknown":
-        this.#events.completionOfUnknown(effect.conn, effect.key, effect.jobId, completion);
-        return;
-      case "assign":
-      case "cancel_attempt":
-      case "drained":
-      case "parked":
-        batch.outgoing.push(effect);
-        return;
-      case "completion_ack": {
-        const { answer } = effect;
-        batch.outgoing.push({ ...effect, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer });
-        return;
-      }
-      case "close":
-        this.#sockets.leave(effect.conn);
-        batch.outgoing.push(effect);
-        return;
-      default:
-        effect satisfies never;
-    }
-  }
-
   #write(batch: Batch): void {
     const now = this.#clock();
     for (const [id, { facts, payload }] of batch.fresh) {
       const job = this.#state.jobs.get(id);
-      const end = batch.ends.get(id);
+      const ended = batch.ends.get(id);
       if (job !== undefined) this.#journal.insert(job, payload);
-      // Refused at once: nobody will ever run it, so its payload is not kept.
-      else if (end !== undefined) this.#journal.insertEnded(facts, end.cause === "no_trusted_worker" ? "{}" : payload, end);
+      else if (ended !== undefined) this.#journal.insertEnded(facts, payload, ended.end, ended.completion);
     }
     for (const id of batch.saves) {
       const job = this.#state.jobs.get(id);
       if (job !== undefined && !batch.fresh.has(id)) this.#journal.save(job);
     }
-    for (const [id, end] of batch.ends) if (!batch.fresh.has(id)) this.#journal.end(id, end);
+    for (const [id, { end, completion }] of batch.ends) if (!batch.fresh.has(id)) this.#journal.end(end, completion);
     for (const [key, record] of batch.records) this.#journal.keepRecord(key, record, now);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);
@@ -388,13 +302,4 @@ export class Dispatcher {
     // The payload is spliced in as the text that was stored: as the client sent it [WS8].
     return this.#sockets.send(post.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
-}
-
-/** The settlement of the payment that this job has spent, for its receipt [PY10]; null for a free job. */
-function settlementRef(effects: readonly Effect[], jobId: string): string | null {
-  for (const effect of effects) {
-    if (effect.type === "save_payment" && effect.payment.jobId === jobId && effect.payment.phase.kind === "spent")
-      return effect.payment.phase.transaction || null;
-  }
-  return null;
 }

@@ -1,5 +1,5 @@
 import { utf8Length } from "../../protocol/text.ts";
-import type { JobFacts, Outcome } from "../dispatch/index.ts";
+import type { JobFacts } from "../dispatch/index.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
@@ -47,12 +47,11 @@ export class FreeCommits {
     if (known === "no_trusted_worker") return { ok: false, reason: known, jobId: input.id };
     if (known !== null) return this.#accepted(known.jobId, input.wait);
     const { id, userId, idempotency } = input;
-    for (const effect of dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload })) {
-      if (effect.type === "refused") return { ok: false, reason: "queue_full" };
-      if (effect.type === "ended" && effect.jobId === id && isRefusal(effect.outcome)) {
-        const stored = await this.#accepted(id, 0);
-        return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
-      }
+    const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload });
+    if (!submitted.ok) {
+      if (submitted.reason !== "no_trusted_worker") return { ok: false, reason: "queue_full" };
+      const stored = await this.#accepted(id, 0);
+      return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
     }
     if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
     return this.#accepted(id, input.wait);
@@ -95,11 +94,6 @@ export class FreeCommits {
     }
     return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
   }
-}
-
-/** True for the end of a job that the core refused because no trusted worker is connected [JB8]. */
-export function isRefusal(outcome: Outcome): boolean {
-  return outcome.status === "failed" && outcome.cause === "no_trusted_worker";
 }
 
 /** What dispatch is told of a commit. */

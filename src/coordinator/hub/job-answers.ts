@@ -51,7 +51,7 @@ export async function answerEndedCompletion(
   db: D1Database,
   jobId: string,
   key: string,
-  completion: CheckedCompletion | undefined,
+  completion: CheckedCompletion,
 ): Promise<LateAnswer> {
   const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
   if (ended === null) return explained({ status: "rejected", error: "unknown_job" }, null);
@@ -59,9 +59,9 @@ export async function answerEndedCompletion(
   const same =
     ended.status === "completed" &&
     ended.provider_pubkey === key &&
-    ended.signature === (completion?.receipt?.signature ?? null) &&
+    ended.signature === (completion.receipt?.signature ?? null) &&
     // Without a receipt the result itself has to be the same.
-    (ended.signature !== null || ended.result === completion?.result);
+    (ended.signature !== null || ended.result === completion.result);
   return same ? { status: "duplicate" } : explained({ status: "rejected", error: "already_terminal" }, null);
 }
 

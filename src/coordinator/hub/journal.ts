@@ -1,26 +1,12 @@
-import { type FailureCause, type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import * as z from "zod";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
-import { type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
+import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
-
-/** How a job ended, as it is stored: `result` is JSON text of the object that REST returns. Times in ms. */
-export type StoredEnd = {
-  status: "completed" | "failed";
-  /** Why the job failed; null for a completed one. */
-  cause: FailureCause | null;
-  result: string;
-  receipt: StoredReceipt | null;
-  /** The worker whose result it is; null on failure. */
-  key: string | null;
-  holders: readonly string[];
-  attempts: number;
-  rev: number;
-  endedAt: number;
-};
 
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
@@ -97,10 +83,10 @@ export class Journal {
     this.#insertRow(job, payload, statusOf(job), JSON.stringify(snapshotOf(job)));
   }
 
-  /** Writes a job that was refused at commit: it has an end and never lived [JB8]. */
-  insertEnded(facts: JobFacts, payload: string, end: StoredEnd): void {
-    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, payload, end.status, null);
-    this.end(facts.id, end);
+  /** Writes a job that has ended before its first write, as one that is refused at commit does [JB8]. */
+  insertEnded(facts: JobFacts, payload: string, end: JobEnd, completion: CheckedCompletion | undefined): void {
+    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, payload, end.outcome.status, null);
+    this.end(end, completion);
   }
 
   save(job: LiveJob): void {
@@ -116,21 +102,24 @@ export class Journal {
     );
   }
 
-  end(id: string, end: StoredEnd): void {
+  /** Writes the end of a job; of a completed one with what its worker delivered. */
+  end({ jobId, outcome, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): void {
+    const isCompleted = outcome.status === "completed";
+    const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
     this.#sql.exec(
       `UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
          result = ?, receipt = ?, completed_at = ?, ended_at = ?, created_at = iif(typeof(created_at) = 'integer', created_at, ?) WHERE id = ?`,
-      end.rev,
-      end.status,
-      end.attempts,
-      end.key,
-      JSON.stringify(end.holders),
-      end.result,
-      end.receipt === null ? null : JSON.stringify(end.receipt),
-      end.status === "completed" ? end.endedAt : null,
-      end.endedAt,
-      end.endedAt,
-      id,
+      rev,
+      outcome.status,
+      attempts,
+      isCompleted ? outcome.key : null,
+      JSON.stringify(holders),
+      isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message }),
+      receipt === null ? null : JSON.stringify(receipt),
+      isCompleted ? endedAt : null,
+      endedAt,
+      endedAt,
+      jobId,
     );
   }
 
@@ -303,6 +292,12 @@ export class Journal {
       snapshot,
     );
   }
+}
+
+/** The receipt that is stored: as the worker signed it, with the settlement that paid for the job, which the worker does not know [PY10]. */
+function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string | null): StoredReceipt | null {
+  if (completion === undefined || completion.receipt === null) return null;
+  return { ...completion.receipt, payment_ref: paymentRef ?? completion.receipt.payment_ref };
 }
 
 const count = z.number().catch(0);

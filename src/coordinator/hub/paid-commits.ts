@@ -5,7 +5,7 @@ import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { factsOf, isRefusal } from "./free-commits.ts";
+import { factsOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
@@ -56,13 +56,12 @@ export class PaidCommits {
         job: factsOf(input, clock()),
         stored: ledger.find(payment.key),
       } as const;
-      const effects = dispatcher.apply(event, { payload: input.payload, payment: { key: payment.key, payload, requirements } });
-      const reservation = effects.find((effect) => effect.type === "reservation")?.reservation;
+      const reservation = dispatcher.apply(event, { payment: { key: payment.key, payload, requirements } });
       if (!(await this.#isWritten())) {
         this.#turnstile.release(input.id);
         return { state: "refused", reason: "queue_full" };
       }
-      switch (reservation?.state) {
+      switch (reservation.state) {
         case "reserved":
         case "credit":
           return { state: reservation.state };
@@ -75,7 +74,6 @@ export class PaidCommits {
             ? { state: "refused", reason: reservation.reason, jobId: input.id }
             : { state: "refused", reason: reservation.reason };
         case "busy":
-        case undefined:
           // A reservation of a request that died with the memory of this hub: it ends by itself.
           this.#turnstile.release(input.id);
           await scheduler.wait(TUNING.busyPause);
@@ -141,15 +139,13 @@ export class PaidCommits {
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    const effects = dispatcher.apply({ type: "submit", job, payment: { key, payer: normalizeAddress(payer) } }, { payload: input.payload });
-    for (const effect of effects) {
-      if (effect.type === "refused" && effect.jobId === input.id) return { ok: false, reason: (await this.#isWritten()) ? effect.reason : "reservation_lost" };
-      if (effect.type === "same_as") return this.#bought(input, effect.otherId);
-      if (effect.type === "ended" && effect.jobId === input.id && isRefusal(effect.outcome)) {
-        if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
-        return { ok: false, reason: "no_trusted_worker", jobId: input.id };
-      }
+    const submitted = dispatcher.apply({ type: "submit", job, payment: { key, payer: normalizeAddress(payer) } }, { payload: input.payload });
+    if (!submitted.ok) {
+      const { reason } = submitted;
+      if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+      return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
+    if (submitted.value.kind === "known") return this.#bought(input, submitted.value.jobId);
     // With the job, not after its settlement: a hub that dies in between must not sell the same commit twice [API5].
     this.#keepKey(input, input.id);
     return this.#answered(input, key);

@@ -3,18 +3,22 @@ import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import { fullBucket, SlidingWindow, takeToken } from "../rates.ts";
+import type { EventOf } from "../dispatch/index.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Sockets } from "./sockets.ts";
+
+/** What the gate has the dispatcher do. */
+type GateDispatcher = Pick<Dispatcher, "send" | "close"> & { apply: (event: EventOf<"disconnect">) => void };
 
 /** Which sockets come in, how long they may stay without a name, and how much each may say [LM1, LM2, WS2]. */
 export class SocketGate {
   readonly #settings: Settings;
   readonly #sockets: Sockets;
-  readonly #dispatcher: Pick<Dispatcher, "apply" | "send" | "close">;
+  readonly #dispatcher: GateDispatcher;
   readonly #clock: () => number;
   readonly #dials = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
 
-  constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: Pick<Dispatcher, "apply" | "send" | "close">; clock: () => number }) {
+  constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: GateDispatcher; clock: () => number }) {
     this.#settings = parts.settings;
     this.#sockets = parts.sockets;
     this.#dispatcher = parts.dispatcher;

@@ -1,5 +1,6 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
+import type { EventOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { type StakeSource, type TierAnswer, TierReader } from "../stake/source.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -15,7 +16,7 @@ const PATIENCE = 2;
 type Parts = {
   source: StakeSource | null;
   sockets: Pick<Sockets, "registered" | "isHere" | "identify">;
-  dispatcher: Pick<Dispatcher, "send" | "apply">;
+  dispatcher: Pick<Dispatcher, "send"> & { apply: (event: EventOf<"tier">) => void };
   clock: () => number;
   /** In [0, 1). */
   random: () => number;

@@ -76,7 +76,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         committed: (facts) => this.#committed(facts),
-        completionOfUnknown: (conn, key, jobId, completion) => void this.#lookups.add(conn, () => this.#answerLate(conn, key, jobId, completion)),
         settle: (key) => void this.#purchases.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
@@ -292,10 +291,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         const completion = checkCompletion(frame, key, this.#clock.now(), this.#expectedOf(frame.job_id));
         const { verdict, message } = completion;
         const said = message === undefined ? {} : { message };
-        return void this.#dispatcher.apply(
+        const answer = this.#dispatcher.apply(
           { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict, ...said },
           { completion },
         );
+        if (answer === "not_live") this.#lookups.add(id, () => this.#answerLate(id, key, frame.job_id, completion));
+        return;
       }
       default:
         return frame satisfies never;
@@ -313,9 +314,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#outbox.drainSoon();
     this.#arm();
     for (const id of changed) this.#streams.changed(id);
-    for (const [id, end] of ended) {
-      this.#tellEnd(id, end.status);
-      this.#waits.ended(id);
+    for (const { jobId, outcome } of ended) {
+      this.#tellEnd(jobId, outcome.status);
+      this.#waits.ended(jobId);
     }
   }
 
@@ -333,7 +334,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion | undefined): Promise<void> {
+  async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion): Promise<void> {
     try {
       await this.#dispatcher.committed();
       const answer = await answerEndedCompletion(this.#journal, this.db, jobId, key, completion);

@@ -32,7 +32,7 @@ const REGISTERED: Registered = {
 
 /** The platform keeps sockets for hours; here nobody does. */
 const PLATFORM = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
-const NOBODY = { apply: () => [], send: () => {}, close: () => {} };
+const NOBODY = { apply: () => {}, send: () => {}, close: () => {} };
 
 type Stranger = { status: number; closed: () => number | null };
 

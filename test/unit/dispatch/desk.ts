@@ -1,19 +1,21 @@
 import type { JobType } from "../../../src/protocol/job.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";
 import {
+  type Answer,
   createState,
   type DispatchEvent,
   type DispatchState,
-  type Effect,
   type JobFacts,
   nextDue,
   type Payment,
   type PaymentFacts,
-  type Reservation,
+  type Reduced,
   reduce,
   restore,
   restorePayments,
+  type RowChange,
   type Rules,
+  type Send,
   type Settlement,
   Snapshot,
   snapshotOf,
@@ -51,17 +53,17 @@ export class Desk {
     this.state = createState(this.rules);
   }
 
-  tell(event: DispatchEvent): Effect[] {
-    const effects = reduce(this.state, event, { now: this.now, lastSeen: (conn) => this.#seen.get(conn) ?? this.now });
-    for (const effect of effects) {
-      if (effect.type === "save_payment") this.rows.set(effect.payment.key, effect.payment);
-      if (effect.type === "drop_payment") this.rows.delete(effect.key);
-      if (effect.type !== "ended") continue;
-      const { outcome } = effect;
+  tell(event: DispatchEvent): Reduced {
+    const told = reduce(this.state, event, { now: this.now, lastSeen: (conn) => this.#seen.get(conn) ?? this.now });
+    for (const row of told.rows) {
+      if (row.type === "save_payment") this.rows.set(row.payment.key, row.payment);
+      if (row.type === "drop_payment") this.rows.delete(row.key);
+      if (row.type !== "ended") continue;
+      const { outcome } = row;
       const said = outcome.status === "failed" && outcome.message !== undefined ? `: ${outcome.message}` : "";
-      this.ends.set(effect.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}${said}`);
+      this.ends.set(row.jobId, outcome.status === "completed" ? `completed ${outcome.key}` : `failed ${outcome.cause}${said}`);
     }
-    return effects;
+    return told;
   }
 
   /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
@@ -78,7 +80,7 @@ export class Desk {
       draining,
       registeredAt,
     }: WorkerOptions = {},
-  ): Effect[] {
+  ): Reduced {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
     const record = { strikes, parks: 0, parkedUntil: 0 };
@@ -90,7 +92,7 @@ export class Desk {
     return this.tell({ type: "register", conn: `${key}#${number}`, key, capabilities: new Set(capabilities), tier, acks, record, lastUsedAt, resume, ...more });
   }
 
-  submit(id: string, facts: Partial<JobFacts> = {}): Effect[] {
+  submit(id: string, facts: Partial<JobFacts> = {}): Reduced {
     return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts } });
   }
 
@@ -108,23 +110,23 @@ export class Desk {
   }
 
   /** Reserves payment `key` for job `id`, as the router does before it has it verified. */
-  reserve(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Effect[] {
+  reserve(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Reduced {
     const base = { key, digest: `digest ${key}`, binding: "body", payer: "pam", asset: "usdc", amount: "1000", expiresAt: this.now + 300_000 };
     const stored = this.rows.get(key) ?? null;
     return this.tell({ type: "reserve", payment: { ...base, ...payment }, job: { ...this.#facts(id), ...facts }, stored });
   }
 
   /** Submits job `id` with a verified payment. */
-  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}): Effect[] {
+  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}): Reduced {
     return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer } });
   }
 
   /** Reserve and submit in one. */
-  pay(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Effect[] {
-    return [...this.reserve(key, id, payment, facts), ...this.buy(key, id, payment.payer === undefined ? "pam" : payment.payer, facts)];
+  pay(key: string, id: string, payment: Partial<PaymentFacts> = {}, facts: Partial<JobFacts> = {}): Reduced[] {
+    return [this.reserve(key, id, payment, facts), this.buy(key, id, payment.payer === undefined ? "pam" : payment.payer, facts)];
   }
 
-  settled(key: string, settlement: Settlement = { kind: "settled", transaction: `tx ${key}` }): Effect[] {
+  settled(key: string, settlement: Settlement = { kind: "settled", transaction: `tx ${key}` }): Reduced {
     return this.tell({ type: "settled", key, settlement });
   }
 
@@ -135,16 +137,16 @@ export class Desk {
     return phase.kind === "void" ? `void ${phase.reason}` : phase.kind;
   }
 
-  /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all effects. */
-  pass(ms: number): Effect[] {
-    const effects: Effect[] = [];
+  /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all that followed. */
+  pass(ms: number): Reduced[] {
+    const told: Reduced[] = [];
     const end = this.now + ms;
     for (let due = nextDue(this.state); due !== null && due <= end; due = nextDue(this.state)) {
       this.now = Math.max(this.now, due);
-      effects.push(...this.tell({ type: "time" }));
+      told.push(this.tell({ type: "time" }));
     }
     this.now = end;
-    return effects;
+    return told;
   }
 
   /** From now on this socket is not heard any more. */
@@ -185,49 +187,48 @@ export class Desk {
   }
 }
 
-/** Effects in short words, without those that only save. */
-export function words(effects: readonly Effect[]): string {
-  return effects.flatMap(word).join(", ");
+/** What follows from an event that changes nothing. */
+export const NOTHING: Reduced = { answer: null, rows: [], sends: [], settles: [] };
+
+/** What followed from events in short words: the rows that are deleted, the answer, what is sent, what is settled. */
+export function words(told: Reduced | readonly Reduced[]): string {
+  return [told]
+    .flat()
+    .flatMap(({ answer, rows, sends, settles }) => [...rows.flatMap(wordOfRow), ...wordOfAnswer(answer), ...sends.map(wordOfSend), ...settles.map((key) => `settle ${key}`)])
+    .join(", ");
 }
 
-function word(effect: Effect): string[] {
-  switch (effect.type) {
-    case "save":
-    case "ended":
-    case "record":
-      return [];
-    case "assign":
-      return [`assign ${effect.jobId} ${effect.attempt} to ${effect.conn}`];
-    case "cancel_attempt":
-      return [`cancel ${effect.jobId} ${effect.attempt} on ${effect.conn}: ${effect.reason}`];
-    case "completion_ack":
-      return [effect.answer.status === "accepted" ? "accepted" : `rejected: ${effect.answer.error}`];
-    case "completion_of_unknown":
-      return ["not live"];
-    case "drained":
-      return [`drained ${effect.conn}`];
-    case "parked":
-      return [`tell ${effect.conn} parked for ${effect.ms / 1_000} s`];
-    case "close":
-      return [`close ${effect.conn} ${effect.code}`];
-    case "refused":
-      return [effect.reason];
-    case "save_payment":
-      return [];
-    case "drop_payment":
-      return [`drop ${effect.key}`];
-    case "settle":
-      return [`settle ${effect.key}`];
-    case "reservation":
-      return [saidOf(effect.reservation)];
-    case "same_as":
-      return [`same as ${effect.otherId}`];
-    default:
-      return effect satisfies never;
+function wordOfRow(row: RowChange): string[] {
+  return row.type === "drop_payment" ? [`drop ${row.key}`] : [];
+}
+
+/** Nothing for the answer that is expected: a job that is accepted, a result that is judged. */
+function wordOfAnswer(answer: Answer): string[] {
+  if (answer === null || answer === "judged") return [];
+  if (answer === "not_live") return ["not live"];
+  if ("ok" in answer) {
+    if (!answer.ok) return [answer.reason];
+    return answer.value.kind === "known" ? [`same as ${answer.value.jobId}`] : [];
   }
+  if (answer.state === "known") return [`known ${answer.jobId}`];
+  return [answer.state === "refused" ? answer.reason : answer.state];
 }
 
-function saidOf(reservation: Reservation): string {
-  if (reservation.state === "known") return `known ${reservation.jobId}`;
-  return reservation.state === "refused" ? reservation.reason : reservation.state;
+function wordOfSend(send: Send): string {
+  switch (send.type) {
+    case "assign":
+      return `assign ${send.jobId} ${send.attempt} to ${send.conn}`;
+    case "cancel_attempt":
+      return `cancel ${send.jobId} ${send.attempt} on ${send.conn}: ${send.reason}`;
+    case "completion_ack":
+      return send.answer.status === "accepted" ? "accepted" : `rejected: ${send.answer.error}`;
+    case "drained":
+      return `drained ${send.conn}`;
+    case "parked":
+      return `tell ${send.conn} parked for ${send.ms / 1_000} s`;
+    case "close":
+      return `close ${send.conn} ${send.code}`;
+    default:
+      return send satisfies never;
+  }
 }

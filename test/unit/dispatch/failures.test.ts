@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JobFacts } from "../../../src/coordinator/dispatch/index.ts";
-import { Desk, words } from "./desk.ts";
+import { Desk, NOTHING, words } from "./desk.ts";
 
 const LLM: Partial<JobFacts> = { jobType: "LLM_INFER" };
 
@@ -175,7 +175,7 @@ describe("a frame over the limit", () => {
     made.submit("k", LLM);
     expect(words(made.tell({ type: "oversized", conn: "a#1", jobId: "j" }))).toBe("rejected: output_too_large");
     expect([made.where("j"), made.where("k")]).toEqual(["pending", "pending"]);
-    expect(made.tell({ type: "disconnect", conn: "a#1" })).toEqual([]);
+    expect(made.tell({ type: "disconnect", conn: "a#1" })).toEqual(NOTHING);
   });
 
   test("[LM1] of a job that it does not hold changes nothing but the socket", () => {

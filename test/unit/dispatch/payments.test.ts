@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
-import type { Settlement } from "../../../src/coordinator/dispatch/index.ts";
+import type { Reduced, Settlement } from "../../../src/coordinator/dispatch/index.ts";
 import { Desk, words } from "./desk.ts";
 
 const REFUSED: Settlement = { kind: "refused", alreadyUsed: false };
@@ -50,7 +50,12 @@ describe("before anyone is asked", () => {
 
   test("[PY5] PRIVATE without a paired worker and a full queue are refused before the ledger is touched", () => {
     const desk = new Desk();
-    expect(words(desk.reserve("k", "j", {}, { privacyClass: "PRIVATE" }))).toBe("no_trusted_worker");
+    const refused = desk.reserve("k", "j", {}, { privacyClass: "PRIVATE" });
+    expect(words(refused)).toBe("no_trusted_worker");
+    expect(refused.rows).toMatchObject([
+      { type: "insert", job: { id: "j" }, isRefused: true },
+      { type: "ended", jobId: "j" },
+    ]);
     expect(words(desk.reserve("k", "j", {}, { payloadBytes: LIMITS.queuedPayloadBytes + 1 }))).toBe("queue_full");
     expect(desk.money("k")).toBe("gone");
   });
@@ -61,7 +66,7 @@ describe("before anyone is asked", () => {
     desk.register("w");
     desk.reserve("k", "j", {}, secret);
     desk.tell({ type: "disconnect", conn: "w#1" });
-    expect(words(desk.buy("k", "j", "pam", secret))).toBe("drop k");
+    expect(words(desk.buy("k", "j", "pam", secret))).toBe("drop k, no_trusted_worker");
     expect(desk.where("j")).toBe("failed no_trusted_worker");
     desk.reserve("l", "full");
     expect(words(desk.buy("l", "full", "pam", { payloadBytes: LIMITS.queuedPayloadBytes + 1 }))).toBe("drop l, queue_full");
@@ -124,8 +129,45 @@ describe("rows that cannot be read", () => {
     desk.rows.delete("held");
     desk.rows.delete("ran");
     desk.forget();
-    desk.tell({ type: "restored" });
+    desk.tell({ type: "restored", damaged: [] });
     expect([desk.where("h"), desk.where("r"), desk.where("free")]).toEqual(["failed payment_failed", "assigned w 1 gone", "pending"]);
+  });
+
+  test("[JB9] [PY9] a job whose row cannot be read ends, above every revision that D1 may have, and leaves its payment as a credit", () => {
+    const desk = settling();
+    desk.settled("k");
+    desk.state.jobs.clear();
+    desk.forget();
+    const end = { outcome: { status: "failed", cause: "worker_lost" }, paymentRef: null, rev: Number.MAX_SAFE_INTEGER, attempts: 0, holders: [], endedAt: desk.now };
+    expect(desk.tell({ type: "restored", damaged: ["j"] }).rows).toContainEqual({ type: "ended", jobId: "j", ...end });
+    expect(desk.money("k")).toBe("credit");
+  });
+});
+
+describe("the settlement of a job, for its receipt [PY10]", () => {
+  const endOf = ({ rows }: Reduced) => rows.find((row) => row.type === "ended");
+
+  test("[PY10] the end of a completed job names the settlement that it has spent, its own or that of a credit", () => {
+    const desk = settling();
+    desk.settled("k");
+    expect(endOf(desk.tell({ type: "cancel", jobId: "j" }))?.paymentRef).toBeNull();
+    expect(desk.money("k")).toBe("credit");
+    desk.pay("fresh", "f");
+    expect(endOf(completes(desk, "w#1", "f"))?.paymentRef).toBe("tx k");
+    desk.pay("next", "n");
+    desk.settled("next");
+    expect(endOf(completes(desk, "w#1", "n"))?.paymentRef).toBe("tx next");
+  });
+
+  test("[PY10] a free job, and one whose settlement nobody has named, name none", () => {
+    const desk = settling();
+    desk.settled("k", UNKNOWN);
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", USED);
+    expect(endOf(completes(desk, "w#1", "j"))).toMatchObject({ outcome: { status: "completed" }, paymentRef: null });
+    expect(desk.money("k")).toBe("spent");
+    desk.submit("free");
+    expect(endOf(completes(desk, "w#1", "free"))).toMatchObject({ outcome: { status: "completed" }, paymentRef: null });
   });
 });
 

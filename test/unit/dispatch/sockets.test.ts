@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Desk, words } from "./desk.ts";
+import { Desk, NOTHING, words } from "./desk.ts";
 
 const J1 = { jobId: "j", attempt: 1 };
 
@@ -9,9 +9,9 @@ describe("one socket per key [WS7]", () => {
     desk.register("w");
     desk.submit("j");
     desk.register("w");
-    expect(desk.tell({ type: "disconnect", conn: "w#1" })).toEqual([]);
+    expect(desk.tell({ type: "disconnect", conn: "w#1" })).toEqual(NOTHING);
     expect(desk.where("j")).toBe("assigned w 1");
-    expect(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" })).toEqual([]);
+    expect(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" })).toEqual(NOTHING);
   });
 
   test("[WS10] a worker back after its grace time takes a job that still waits, without a new attempt", () => {
@@ -73,9 +73,9 @@ describe("strikes [RC4]", () => {
     desk.register("w", { strikes: 2 });
     desk.submit("j");
     desk.submit("next");
-    const effects = bad(desk, "j");
-    expect(words(effects)).toBe("rejected: invalid_receipt, tell w#1 parked for 60 s, close w#1 4003");
-    expect(effects).toContainEqual({ type: "record", key: "w", record: { strikes: 0, parks: 1, parkedUntil: desk.now + 60_000 } });
+    const told = bad(desk, "j");
+    expect(words(told)).toBe("rejected: invalid_receipt, tell w#1 parked for 60 s, close w#1 4003");
+    expect(told.rows).toContainEqual({ type: "record", key: "w", record: { strikes: 0, parks: 1, parkedUntil: desk.now + 60_000 } });
     expect([desk.where("j"), desk.where("next")]).toEqual(["pending", "pending"]);
     expect(desk.state.jobs.get("j")?.cause).toBe("invalid_receipt");
   });
@@ -97,8 +97,8 @@ describe("strikes [RC4]", () => {
     bad(desk, "j");
     for (let times = 0; times < 3; times++) expect(words(bad(desk, "j"))).toBe("rejected: invalid_receipt");
     expect(desk.state.workers.get("w")?.record).toEqual({ strikes: 2, parks: 0, parkedUntil: 0 });
-    const effects = desk.tell({ type: "complete", conn: "w#1", jobId: "j", attempt: undefined, verdict: "valid" });
-    expect(effects).toContainEqual({ type: "record", key: "w", record: { strikes: 1, parks: 0, parkedUntil: 0 } });
+    const { rows } = desk.tell({ type: "complete", conn: "w#1", jobId: "j", attempt: undefined, verdict: "valid" });
+    expect(rows).toContainEqual({ type: "record", key: "w", record: { strikes: 1, parks: 0, parkedUntil: 0 } });
   });
 
   test("[RC4] the time of a park halves for each day since the last was over", () => {
@@ -108,7 +108,7 @@ describe("strikes [RC4]", () => {
       desk.register("w");
       desk.submit("j");
       Object.assign(desk.state.workers.get("w")?.record ?? {}, { strikes: 2, parks, parkedUntil: desk.now - since });
-      const told = bad(desk, "j").find((effect) => effect.type === "record");
+      const told = bad(desk, "j").rows.find((row) => row.type === "record");
       return (told?.record.parkedUntil ?? 0) - desk.now;
     };
     expect([parkedFor(4, 0), parkedFor(4, day - 1), parkedFor(4, day), parkedFor(4, 2 * day), parkedFor(4, 30 * day)]).toEqual([
@@ -120,9 +120,9 @@ describe("strikes [RC4]", () => {
     const desk = new Desk({ receiptPolicy: "record" });
     desk.register("w", { strikes: 2 });
     desk.submit("j");
-    const effects = bad(desk, "j");
-    expect(effects).toContainEqual(expect.objectContaining({ type: "ended", outcome: { status: "completed", key: "w", verified: false } }));
-    expect(effects.some(({ type }) => type === "record")).toBe(false);
+    const { rows } = bad(desk, "j");
+    expect(rows).toContainEqual(expect.objectContaining({ type: "ended", outcome: { status: "completed", key: "w", verified: false } }));
+    expect(rows.some(({ type }) => type === "record")).toBe(false);
   });
 });
 

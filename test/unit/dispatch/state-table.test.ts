@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Effect, Verdict } from "../../../src/coordinator/dispatch/index.ts";
+import type { Reduced, Verdict } from "../../../src/coordinator/dispatch/index.ts";
 import { Desk, words } from "./desk.ts";
 
 const J1 = { jobId: "j", attempt: 1 };
@@ -42,7 +42,7 @@ const STATES = {
   },
 } as const;
 
-type Row = { rule: string; event: string; tell: (desk: Desk) => Effect[] } & Record<keyof typeof STATES, string>;
+type Row = { rule: string; event: string; tell: (desk: Desk) => Reduced | Reduced[] } & Record<keyof typeof STATES, string>;
 
 const completes = (conn: string, attempt: number | undefined, verdict: Verdict) => (desk: Desk) =>
   desk.tell({ type: "complete", conn, jobId: "j", attempt, verdict });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
 import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
 import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
@@ -24,10 +25,7 @@ class Crowd {
     };
     const dispatcher = {
       send: () => {},
-      apply: (event: Parameters<ConstructorParameters<typeof Tiers>[0]["dispatcher"]["apply"]>[0]) => {
-        if (event.type === "tier") this.told.push({ key: event.key, tier: event.tier });
-        return [];
-      },
+      apply: ({ key, tier }: EventOf<"tier">) => void this.told.push({ key, tier }),
     };
     this.tiers = new Tiers({ source, sockets, dispatcher, clock: () => this.now, random: () => this.random() });
   }
