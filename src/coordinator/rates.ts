@@ -1,3 +1,4 @@
+// How often somebody may do something: sliding windows per client, a token bucket per socket, and what an address is counted under. On a job's way: before the commit.
 import { TIMING } from "../protocol/limits.ts";
 
 /** What a rate says: go on, or come again in `retryAfter` ms. */
@@ -71,36 +72,48 @@ function advance(counts: Float64Array, slice: number): number {
   return slice;
 }
 
-/** What one socket has sent lately: a token bucket, and since when it has been sending too much. Times in ms. */
-export type TokenBucket = { tokens: number; filledAt: number; floodSince: number; refusedAt: number; refused: number };
-
-/** What becomes of a frame: it is read, or is one too many (the `nth` of this flood), or the last straw. */
+/** What becomes of a frame: it is read, or it is one too many (the `nth` of this flood), or the socket has flooded for too long. */
 export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
 
-/** A full bucket. */
-export function fullBucket(burst: number, now: number): TokenBucket {
-  return { tokens: burst, filledAt: now, floodSince: now, refusedAt: Number.NEGATIVE_INFINITY, refused: 0 };
-}
-
 /**
- * Takes one frame: `burst` at once and `perSecond` in the long run pass [LM2]. A socket that goes on sending too much for
- * {@link TIMING.flood}, without having kept its rate for {@link TIMING.floodOver} in between, floods. Changes `flow` in place.
+ * What one socket has sent lately: `burst` frames at once and `perSecond` in the long run pass [LM2]. A socket that goes on sending too much for
+ * {@link TIMING.flood}, without having kept its rate for {@link TIMING.floodOver} in between, floods. Times in ms.
  */
-export function takeToken(flow: TokenBucket, perSecond: number, burst: number, now: number): TakeResult {
-  const at = Math.max(now, flow.filledAt);
-  flow.tokens = Math.min(burst, flow.tokens + ((at - flow.filledAt) * perSecond) / 1_000);
-  flow.filledAt = at;
-  if (flow.tokens >= 1) {
-    flow.tokens--;
-    return { kind: "pass" };
+export class TokenBucket {
+  readonly #perSecond: number;
+  readonly #burst: number;
+  #tokens: number;
+  #filledAt: number;
+  #floodSince: number;
+  #refusedAt = Number.NEGATIVE_INFINITY;
+  #refused = 0;
+
+  /** A full bucket. */
+  constructor(perSecond: number, burst: number, now: number) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#tokens = burst;
+    this.#filledAt = now;
+    this.#floodSince = now;
   }
-  if (at - flow.refusedAt > TIMING.floodOver) {
-    flow.floodSince = at;
-    flow.refused = 0;
+
+  /** Takes one frame. */
+  take(now: number): TakeResult {
+    const at = Math.max(now, this.#filledAt);
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((at - this.#filledAt) * this.#perSecond) / 1_000);
+    this.#filledAt = at;
+    if (this.#tokens >= 1) {
+      this.#tokens--;
+      return { kind: "pass" };
+    }
+    if (at - this.#refusedAt > TIMING.floodOver) {
+      this.#floodSince = at;
+      this.#refused = 0;
+    }
+    this.#refusedAt = at;
+    this.#refused++;
+    return at - this.#floodSince >= TIMING.flood ? { kind: "flood" } : { kind: "excess", nth: this.#refused };
   }
-  flow.refusedAt = at;
-  flow.refused++;
-  return at - flow.floodSince >= TIMING.flood ? { kind: "flood" } : { kind: "excess", nth: flow.refused };
 }
 
 const IPV4 = /^(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/;

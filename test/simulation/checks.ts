@@ -1,5 +1,16 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, EventOf, JobEnd, JobFacts, LiveJob, Reduced, RowChange, Send, Worker } from "../../src/coordinator/dispatch/index.ts";
+import type {
+  DispatchEvent,
+  DispatchState,
+  EventOf,
+  JobEnd,
+  JobFacts,
+  LiveJob,
+  Reduced,
+  RowChange,
+  Send,
+  Worker,
+} from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, endsBy, placeOf, suits } from "./indexes.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -88,7 +99,8 @@ export class Checks {
 
   after(state: DispatchState, event: DispatchEvent, { answer, rows, sends, settles }: Reduced, now: number): void {
     const { hub } = this.#world;
-    if (!this.#wasKnown && (answer !== null || rows.length + sends.length + settles.length > 0)) broken("WS7", `a late ${event.type} of a replaced socket had effects`);
+    if (!this.#wasKnown && (answer !== null || rows.length + sends.length + settles.length > 0))
+      broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
     checkNoneWaitsBesideAFreeWorker(
       state,

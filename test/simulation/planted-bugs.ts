@@ -396,8 +396,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY5",
     "a full queue or a missing worker keeps the reservation",
     "reduce.ts",
-    '    if (paying !== undefined) release(state, paying.key, job.id, turn);\n    refuse(',
-    '    refuse(',
+    "    if (paying !== undefined) release(state, paying.key, job.id, turn);\n    refuse(",
+    "    refuse(",
   ),
 ];
 

@@ -46,13 +46,7 @@ type LateAnswer = { status: "duplicate" } | ExplainedRefusal;
  * Answers a completion of a job that is not live: the same receipt again is a duplicate, another of one who held it comes too late [WS10].
  * @throws {StoreUnavailable} when D1 does not answer; then nothing is known.
  */
-export async function answerEndedCompletion(
-  journal: Journal,
-  db: D1Database,
-  jobId: string,
-  key: string,
-  completion: CheckedCompletion,
-): Promise<LateAnswer> {
+export async function answerEndedCompletion(journal: Journal, db: D1Database, jobId: string, key: string, completion: CheckedCompletion): Promise<LateAnswer> {
   const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
   if (ended === null) return explained({ status: "rejected", error: "unknown_job" }, null);
   if (!ended.holders.includes(key)) return explained({ status: "rejected", error: "not_assigned" }, null);

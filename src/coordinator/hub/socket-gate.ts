@@ -2,7 +2,7 @@ import { CLIENT_HEADER } from "./rpc.ts";
 import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
-import { fullBucket, SlidingWindow, takeToken } from "../rates.ts";
+import { SlidingWindow, TokenBucket } from "../rates.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -51,14 +51,14 @@ export class SocketGate {
     if (!this.#settings.rateLimits) return true;
     const { messagesPerSecond, messageBurst } = this.#settings.rates;
     const now = this.#clock();
-    conn.flow ??= fullBucket(messageBurst, now);
-    const passage = takeToken(conn.flow, messagesPerSecond, messageBurst, now);
-    switch (passage.kind) {
+    conn.bucket ??= new TokenBucket(messagesPerSecond, messageBurst, now);
+    const taken = conn.bucket.take(now);
+    switch (taken.kind) {
       case "pass":
         return true;
       case "excess":
         // Who sends that much may not be reading at all, and what waits to be sent is memory: after a burst of them the answers stop.
-        if (passage.nth <= messageBurst && !isProgress(data)) {
+        if (taken.nth <= messageBurst && !isProgress(data)) {
           const message = `more than ${messagesPerSecond} messages a second; this one was not read`;
           this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
         }
@@ -68,7 +68,7 @@ export class SocketGate {
         this.#dispatcher.close(conn.attachment.conn, CLOSE.silent, "flooding");
         return false;
       default:
-        return passage satisfies never;
+        return taken satisfies never;
     }
   }
 

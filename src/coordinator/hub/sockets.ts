@@ -47,7 +47,7 @@ export type Conn = {
   seenAt: number;
   badFrames: number;
   /** How much it has sent lately; null before its first frame. */
-  flow: TokenBucket | null;
+  bucket: TokenBucket | null;
   registering: boolean;
   /** Its close is about to be sent: what it still delivers counts for nothing. */
   leaving: boolean;
@@ -228,7 +228,7 @@ export class Sockets {
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
-    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, flow: null, registering: false, leaving: false };
+    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, bucket: null, registering: false, leaving: false };
     this.#conns.set(attachment.conn, conn);
     this.#count(attachment.client, 1);
     this.#bySocket.set(ws, conn);

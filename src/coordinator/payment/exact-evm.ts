@@ -1,6 +1,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import * as z from "zod";
-import type { Requirements, SchemeResult } from "./terms.ts";
+import type { Result } from "../../protocol/text.ts";
+import type { Requirements, SchemePayment } from "./terms.ts";
 
 const lowerCase = (text: string) => text.toLowerCase();
 const Address = z
@@ -29,35 +30,37 @@ const Payload = z.object({
 });
 
 /**
- * Checks an EVM payment of the scheme `exact` by itself: its shape, payee and amount, and its times at `now` (ms) [PY3].
+ * Checks an EVM payment of the scheme `exact` by itself: its shape, payee and amount, and its times at `now` (ms) [PY3]. The reason is its first fault.
  * Hex goes on in lower case: what is signed are the bytes, and a checksum that is wrong makes some facilitators fail.
  */
-export function readExactEvm(payload: unknown, ours: Requirements, now: number): SchemeResult {
+export function readExactEvm(payload: unknown, ours: Requirements, now: number): Result<SchemePayment, string> {
   const parsed = Payload.safeParse(payload);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return {
       ok: false,
-      error: `payload.${issue?.path.join(".") ?? ""} ${issue?.code === "invalid_format" || issue?.code === "custom" ? issue.message : "is missing or wrong"}`,
+      reason: `payload.${issue?.path.join(".") ?? ""} ${issue?.code === "invalid_format" || issue?.code === "custom" ? issue.message : "is missing or wrong"}`,
     };
   }
   const { authorization } = parsed.data;
   const { from, to, value, nonce } = authorization;
-  if (to !== lowerCase(ours.payTo)) return { ok: false, error: `payload.authorization.to must be ${ours.payTo}` };
-  if (value !== ours.amount) return { ok: false, error: `payload.authorization.value must be ${ours.amount}` };
+  if (to !== lowerCase(ours.payTo)) return { ok: false, reason: `payload.authorization.to must be ${ours.payTo}` };
+  if (value !== ours.amount) return { ok: false, reason: `payload.authorization.value must be ${ours.amount}` };
   const validBefore = BigInt(authorization.validBefore) * 1_000n;
   return {
     ok: true,
-    payload: parsed.data,
-    key: `${ours.network}:${ours.asset}:${from}:${nonce}`.toLowerCase(),
-    payer: from,
-    feePayer: null,
-    expiresAt: validBefore < BigInt(now + TIMING.evmLongest) ? Number(validBefore) : now + TIMING.evmLongest,
-    untimely:
-      BigInt(authorization.validAfter) * 1_000n > BigInt(now)
-        ? "payload.authorization.validAfter is in the future"
-        : validBefore < BigInt(now + TIMING.evmMargin)
-          ? `payload.authorization.validBefore must be at least ${TIMING.evmMargin / 1_000} s from now`
-          : null,
+    value: {
+      payload: parsed.data,
+      key: `${ours.network}:${ours.asset}:${from}:${nonce}`.toLowerCase(),
+      payer: from,
+      feePayer: null,
+      expiresAt: validBefore < BigInt(now + TIMING.evmLongest) ? Number(validBefore) : now + TIMING.evmLongest,
+      untimely:
+        BigInt(authorization.validAfter) * 1_000n > BigInt(now)
+          ? "payload.authorization.validAfter is in the future"
+          : validBefore < BigInt(now + TIMING.evmMargin)
+            ? `payload.authorization.validBefore must be at least ${TIMING.evmMargin / 1_000} s from now`
+            : null,
+    },
   };
 }

@@ -2,7 +2,8 @@ import { TIMING } from "../../protocol/limits.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
-import type { Requirements, SchemeResult } from "./terms.ts";
+import type { Result } from "../../protocol/text.ts";
+import type { Requirements, SchemePayment } from "./terms.ts";
 import { MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";
 
@@ -13,36 +14,38 @@ const TRANSFER_CHECKED = 12;
 const Payload = z.object({ transaction: z.string().min(1).max(MAX_BASE64) });
 
 /**
- * Checks an SVM payment of the scheme `exact` by itself: its transaction decodes, the payer has signed, and where it names a transfer in full, that is ours [PY3].
+ * Checks an SVM payment of the scheme `exact` by itself: its transaction decodes, the payer has signed, and where it names a transfer in full, that is ours [PY3]. The reason is its first fault.
  * A transfer inside another program (a smart wallet's) or over a lookup table is left to the facilitator, who simulates it.
  */
-export function readExactSvm(payload: unknown, ours: Requirements, now: number): SchemeResult {
+export function readExactSvm(payload: unknown, ours: Requirements, now: number): Result<SchemePayment, string> {
   const parsed = Payload.safeParse(payload);
-  if (!parsed.success) return { ok: false, error: `payload.transaction must be a string of 1 to ${MAX_BASE64} characters` };
+  if (!parsed.success) return { ok: false, reason: `payload.transaction must be a string of 1 to ${MAX_BASE64} characters` };
   const bytes = fromBase64(parsed.data.transaction);
   const transaction = bytes === null ? null : readTransaction(bytes);
   const [feePayer] = transaction?.signers ?? [];
   if (bytes === null || transaction === null || feePayer === undefined) {
-    return { ok: false, error: "payload.transaction must be a serialized transaction in base64" };
+    return { ok: false, reason: "payload.transaction must be a serialized transaction in base64" };
   }
   // The fee payer signs last, at the facilitator.
   if (transaction.signatures.slice(1).some((signature) => signature.every((byte) => byte === 0))) {
-    return { ok: false, error: "payload.transaction is not signed by its payer" };
+    return { ok: false, reason: "payload.transaction is not signed by its payer" };
   }
   const transfers = transaction.instructions.filter(isTransfer);
   const named = transfers.filter(({ accounts }) => accounts.slice(0, 4).every((account) => account !== null));
   const payer = named.map((transfer) => payerOf(transfer, ours, transaction)).find((found) => found !== null) ?? null;
   if (payer === null && transfers.length > 0 && transfers.length === named.length) {
-    return { ok: false, error: `payload.transaction must transfer ${ours.amount} of ${ours.asset} to the token account of ${ours.payTo}` };
+    return { ok: false, reason: `payload.transaction must transfer ${ours.amount} of ${ours.asset} to the token account of ${ours.payTo}` };
   }
   return {
     ok: true,
-    payload: { transaction: toBase64(bytes) },
-    key: toHex(sha256(transaction.message)),
-    payer,
-    feePayer,
-    expiresAt: now + TIMING.svmLifetime,
-    untimely: null,
+    value: {
+      payload: { transaction: toBase64(bytes) },
+      key: toHex(sha256(transaction.message)),
+      payer,
+      feePayer,
+      expiresAt: now + TIMING.svmLifetime,
+      untimely: null,
+    },
   };
 }
 

@@ -1,23 +1,20 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, readJson, utf8Length } from "../../protocol/text.ts";
+import { isJsonObject, readJson, type Result, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
-import { type Offer, requirements, type Requirements, type SchemeResult } from "./terms.ts";
+import { type Offer, requirements, type Requirements, type SchemePayment } from "./terms.ts";
 
 /** The headers that a payment may come in [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
 
 /** A payment as it came: on our terms, and not yet shown to anybody. */
-export type ReadPayment = Extract<SchemeResult, { ok: true }> & {
+export type ReadPayment = SchemePayment & {
   /** SHA-256 hex of the inner payload: header, envelope and what else came along do not make another payment of it [PY6]. */
   digest: string;
 };
-
-/** What reading the payment of a request gave; `error` says what is wrong with it. */
-export type PaymentResult = ReadPayment | { ok: false; error: string };
 
 /** Names that version 1 has for networks that version 2 names by CAIP-2. */
 const V1_NETWORKS: Readonly<Record<string, string>> = {
@@ -33,15 +30,15 @@ export function bringsPayment(headers: PaymentHeaders): boolean {
 
 /**
  * Reads the payment of a request: either header, either envelope, its terms compared with `offer` [PY3]. Some wallets send both headers;
- * then both must bring the same payment, since nobody could say which of two was meant to be charged.
+ * then both must bring the same payment, since nobody could say which of two was meant to be charged. The reason says what is wrong.
  */
-export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): PaymentResult {
+export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): Result<ReadPayment, string> {
   const names = (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).filter((name) => headers[name]);
-  const readings = names.map((name) => readHeader(name, headers[name] ?? "", offer, now));
-  const [first = { ok: false, error: "no payment header" }, second] = readings;
-  const bad = readings.find((reading) => !reading.ok);
+  const payments = names.map((name) => readHeader(name, headers[name] ?? "", offer, now));
+  const [first = { ok: false, reason: "no payment header" }, second] = payments;
+  const bad = payments.find((payment) => !payment.ok);
   if (bad !== undefined) return bad;
-  if (first.ok && second?.ok && first.digest !== second.digest) return { ok: false, error: `${names.join(" and ")} bring different payments` };
+  if (first.ok && second?.ok && first.value.digest !== second.value.digest) return { ok: false, reason: `${names.join(" and ")} bring different payments` };
   return first;
 }
 
@@ -56,8 +53,8 @@ export function chargedTerms({ feePayer }: ReadPayment, offer: Offer): Requireme
   return feePayer === null ? ours : { ...ours, extra: { ...ours.extra, feePayer } };
 }
 
-function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): PaymentResult {
-  const wrong = (error: string) => ({ ok: false, error: `${name}: ${error}` }) as const;
+function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): Result<ReadPayment, string> {
+  const wrong = (fault: string) => ({ ok: false, reason: `${name}: ${fault}` }) as const;
   if (utf8Length(header) > LIMITS.paymentHeaderBytes) return wrong(`must not be larger than ${LIMITS.paymentHeaderBytes} bytes`);
   const text = decode(header);
   if (text === null) return wrong("must be base64 of UTF-8");
@@ -69,8 +66,9 @@ function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, no
   if (mismatch !== null) return wrong(mismatch);
   const { payload } = json.value;
   if (!isJsonObject(payload)) return wrong("payload must be an object");
-  const reading = offer.instance === "evm" ? readExactEvm(payload, ours, now) : readExactSvm(payload, ours, now);
-  return reading.ok ? { ...reading, digest: toHex(sha256(utf8ToBytes(JSON.stringify(reading.payload)))) } : wrong(reading.error);
+  const read = offer.instance === "evm" ? readExactEvm(payload, ours, now) : readExactSvm(payload, ours, now);
+  if (!read.ok) return wrong(read.reason);
+  return { ok: true, value: { ...read.value, digest: toHex(sha256(utf8ToBytes(JSON.stringify(read.value.payload)))) } };
 }
 
 function decode(header: string): string | null {

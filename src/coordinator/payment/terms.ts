@@ -23,24 +23,21 @@ export type Offer = { instance: Settings["instance"]; network: string; policy: R
 /** Payment requirements of x402 v2, whose type wants a network with a colon that our settings have checked already. */
 export type Requirements = Omit<X402Requirements, "network"> & { network: string };
 
-/** What reading a payment of one scheme gave: the payment, which meets our terms as far as its text can show; or the first fault in it. */
-export type SchemeResult =
-  | {
-      ok: true;
-      /** The inner payload, in the one form that the digest and the facilitator see. */
-      payload: Record<string, unknown>;
-      /** Identifies one real payment [PY6]. */
-      key: string;
-      /** Who pays, where the payment itself says so. */
-      payer: string | null;
-      /** Who pays the chain's fee; null where the facilitator does so in its own name. */
-      feePayer: string | null;
-      /** When the authorization expires, ms since the epoch. */
-      expiresAt: number;
-      /** Why its times rule it out now; null when they do not. Not yet a refusal: the payment may have been in time when it came first [PY6]. */
-      untimely: string | null;
-    }
-  | { ok: false; error: string };
+/** A payment of one scheme as it was read. It meets our terms as far as its text can show. */
+export type SchemePayment = {
+  /** The inner payload, in the one form that the digest and the facilitator see. */
+  payload: Record<string, unknown>;
+  /** Identifies one real payment [PY6]. */
+  key: string;
+  /** Who pays, where the payment itself says so. */
+  payer: string | null;
+  /** Who pays the chain's fee; null where the facilitator does so in its own name. */
+  feePayer: string | null;
+  /** When the authorization expires, ms since the epoch. */
+  expiresAt: number;
+  /** Why its times rule it out now; null when they do not. Not yet a refusal: the payment may have been in time when it came first [PY6]. */
+  untimely: string | null;
+};
 
 /** What a payer without the body reads: the content of header `PAYMENT-REQUIRED`. */
 export type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };

@@ -41,14 +41,15 @@ export const paymentGate =
  */
 export async function paidCommit(c: AppContext, commit: Commit, policy: ResolvedPolicy, binding: string): Promise<Response> {
   const offer = await offerOf(c.var.settings, policy, c.req.url);
-  const payment = readPayment(paymentHeaders(c), offer, Date.now());
-  if (!payment.ok) {
+  const read = readPayment(paymentHeaders(c), offer, Date.now());
+  if (!read.ok) {
     // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].
     const stored = await askHub(c.env, (hub) => hub.stored(commit.input()));
     if (stored?.state === "known") return await acceptedBefore(c, stored, commit.wait);
     if (stored !== null) return refusedPaid(c, offer, stored);
-    return answer402(c, offer, `invalid_payment: ${payment.error}`);
+    return answer402(c, offer, `invalid_payment: ${read.reason}`);
   }
+  const payment = read.value;
 
   const input = paymentInput(payment, offer, binding);
   const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.input(), again }, input));

@@ -194,7 +194,12 @@ export const NOTHING: Reduced = { answer: null, rows: [], sends: [], settles: []
 export function words(told: Reduced | readonly Reduced[]): string {
   return [told]
     .flat()
-    .flatMap(({ answer, rows, sends, settles }) => [...rows.flatMap(wordOfRow), ...wordOfAnswer(answer), ...sends.map(wordOfSend), ...settles.map((key) => `settle ${key}`)])
+    .flatMap(({ answer, rows, sends, settles }) => [
+      ...rows.flatMap(wordOfRow),
+      ...wordOfAnswer(answer),
+      ...sends.map(wordOfSend),
+      ...settles.map((key) => `settle ${key}`),
+    ])
     .join(", ");
 }
 

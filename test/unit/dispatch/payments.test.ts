@@ -138,7 +138,14 @@ describe("rows that cannot be read", () => {
     desk.settled("k");
     desk.state.jobs.clear();
     desk.forget();
-    const end = { outcome: { status: "failed", cause: "worker_lost" }, paymentRef: null, rev: Number.MAX_SAFE_INTEGER, attempts: 0, holders: [], endedAt: desk.now };
+    const end = {
+      outcome: { status: "failed", cause: "worker_lost" },
+      paymentRef: null,
+      rev: Number.MAX_SAFE_INTEGER,
+      attempts: 0,
+      holders: [],
+      endedAt: desk.now,
+    };
     expect(desk.tell({ type: "restored", damaged: ["j"] }).rows).toContainEqual({ type: "ended", jobId: "j", ...end });
     expect(desk.money("k")).toBe("credit");
   });

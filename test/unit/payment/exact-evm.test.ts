@@ -18,15 +18,17 @@ describe("shape", () => {
     const { authorization: signed } = authorization(NOW);
     expect(reading).toEqual({
       ok: true,
-      payload: {
-        signature: `0x${"ab".repeat(65)}`,
-        authorization: { ...signed, from: signed.from.toLowerCase(), to: signed.to.toLowerCase(), nonce: signed.nonce.toLowerCase() },
+      value: {
+        payload: {
+          signature: `0x${"ab".repeat(65)}`,
+          authorization: { ...signed, from: signed.from.toLowerCase(), to: signed.to.toLowerCase(), nonce: signed.nonce.toLowerCase() },
+        },
+        key: `eip155:10143:${ours.asset}:${signed.from}:${signed.nonce}`.toLowerCase(),
+        payer: signed.from.toLowerCase(),
+        feePayer: null,
+        expiresAt: NOW + 300_000,
+        untimely: null,
       },
-      key: `eip155:10143:${ours.asset}:${signed.from}:${signed.nonce}`.toLowerCase(),
-      payer: signed.from.toLowerCase(),
-      feePayer: null,
-      expiresAt: NOW + 300_000,
-      untimely: null,
     });
   });
 
@@ -60,20 +62,20 @@ describe("shape", () => {
   ];
   test.each(wrong)("[PY3] authorization.%s %o is refused before anybody is asked", (field, value) => {
     const reading = read({ [field]: value });
-    expect(reading).toEqual({ ok: false, error: expect.stringMatching(new RegExp(`^payload\\.authorization\\.${field} `)) });
+    expect(reading).toEqual({ ok: false, reason: expect.stringMatching(new RegExp(`^payload\\.authorization\\.${field} `)) });
   });
 
   test.each([undefined, null, "", "0x", "0xzz", `0x${"ab".repeat(63)}`, `0x${"ab".repeat(64)}a`, "ab".repeat(65), 1, []])(
     "[PY3] signature %o is refused",
     (signature) => {
-      expect(read({}, { signature })).toEqual({ ok: false, error: expect.stringMatching(/^payload\.signature /) });
+      expect(read({}, { signature })).toEqual({ ok: false, reason: expect.stringMatching(/^payload\.signature /) });
     },
   );
 
   test.each([undefined, null, [], "x", 1])("[PY3] authorization %o is refused", (signed) => {
     expect(readExactEvm({ ...authorization(NOW), authorization: signed }, ours, NOW)).toEqual({
       ok: false,
-      error: expect.stringMatching(/^payload\.authorization /),
+      reason: expect.stringMatching(/^payload\.authorization /),
     });
   });
 
@@ -91,14 +93,14 @@ describe("terms", () => {
     ["value", "1000"],
     ["value", "0"],
   ])("[PY3] %s %s is not what we asked for", (field, value) => {
-    expect(read({ [field]: value })).toEqual({ ok: false, error: expect.stringContaining(`${field} must be `) });
+    expect(read({ [field]: value })).toEqual({ ok: false, reason: expect.stringContaining(`${field} must be `) });
   });
 
   test("[PY6] the key is of network, token, payer and nonce, and of nothing else", () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 1_000 }), fc.integer({ min: 0, max: SECONDS }), (before, after) => {
         const reading = read({ validBefore: String(SECONDS + before), validAfter: String(after) });
-        expect(reading).toMatchObject({ ok: true, key: readKey() });
+        expect(reading).toMatchObject({ ok: true, value: { key: readKey() } });
       }),
     );
   });
@@ -106,7 +108,7 @@ describe("terms", () => {
 
 function readKey(): string {
   const reading = read();
-  return reading.ok ? reading.key : "";
+  return reading.ok ? reading.value.key : "";
 }
 
 describe("times", () => {
@@ -120,14 +122,14 @@ describe("times", () => {
     [-600, -60, /validBefore/],
   ])("[PY3, PY7] good from %i s to %i s from now: %o", (after, before, untimely) => {
     const reading = read({ validAfter: String(SECONDS + after), validBefore: String(before === 0 ? 2n ** 255n : SECONDS + before) });
-    expect(reading).toMatchObject({ ok: true, untimely: untimely === null ? null : expect.stringMatching(untimely) });
+    expect(reading).toMatchObject({ ok: true, value: { untimely: untimely === null ? null : expect.stringMatching(untimely) } });
   });
 
   test("[PY6] one that is over is still that payment: it may have been good when it came first", () => {
-    expect(read({ validBefore: "1" })).toMatchObject({ ok: true, key: readKey(), expiresAt: 1_000 });
+    expect(read({ validBefore: "1" })).toMatchObject({ ok: true, value: { key: readKey(), expiresAt: 1_000 } });
   });
 
   test("[PY8] an authorization without end is not asked about for ever", () => {
-    expect(read({ validBefore: String(2n ** 256n - 1n) })).toMatchObject({ ok: true, untimely: null, expiresAt: NOW + 24 * 60 * 60 * 1_000 });
+    expect(read({ validBefore: String(2n ** 256n - 1n) })).toMatchObject({ ok: true, value: { untimely: null, expiresAt: NOW + 24 * 60 * 60 * 1_000 } });
   });
 });

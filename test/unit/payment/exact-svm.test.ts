@@ -9,7 +9,7 @@ const NOW = 1_790_000_000_000;
 const ours = requirements(svmOffer());
 const bytes = Buffer.from(TRANSACTION, "base64");
 const read = (transaction: unknown, terms: Requirements = ours) => readExactSvm({ transaction }, terms, NOW);
-const NO_TRANSACTION = { ok: false, error: "payload.transaction must be a serialized transaction in base64" };
+const NO_TRANSACTION = { ok: false, reason: "payload.transaction must be a serialized transaction in base64" };
 
 /** The transaction with other bytes from an offset on. */
 function changed(at: number, ...values: number[]): string {
@@ -50,22 +50,17 @@ describe("a payment of @x402/svm", () => {
   test("[PY3, PY6] is read: its key is its message's hash, its payer the owner of the tokens", () => {
     expect(read(TRANSACTION)).toEqual({
       ok: true,
-      payload: { transaction: TRANSACTION },
-      key: SVM_KEY,
-      payer: SVM_PAYER,
-      feePayer: FEE_PAYER,
-      expiresAt: NOW + 120_000,
-      untimely: null,
+      value: { payload: { transaction: TRANSACTION }, key: SVM_KEY, payer: SVM_PAYER, feePayer: FEE_PAYER, expiresAt: NOW + 120_000, untimely: null },
     });
   });
 
   test("[PY6] a signature that is filled in or changed leaves the key, and makes another digest of it", () => {
     const signed = read(changed(1, 1, 2, 3));
-    expect(signed).toMatchObject({ ok: true, key: SVM_KEY, payload: { transaction: changed(1, 1, 2, 3) } });
+    expect(signed).toMatchObject({ ok: true, value: { key: SVM_KEY, payload: { transaction: changed(1, 1, 2, 3) } } });
   });
 
   test("[PY3] unsigned by its payer it is refused", () => {
-    expect(read(changed(65, ...Array.from({ length: 64 }, () => 0)))).toEqual({ ok: false, error: "payload.transaction is not signed by its payer" });
+    expect(read(changed(65, ...Array.from({ length: 64 }, () => 0)))).toEqual({ ok: false, reason: "payload.transaction is not signed by its payer" });
   });
 
   test.each([
@@ -74,13 +69,13 @@ describe("a payment of @x402/svm", () => {
     ["payTo", { payTo: SVM_PAYER }],
     ["asset", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }],
   ])("[PY3] of another %s than ours it is refused", (_, terms) => {
-    expect(read(TRANSACTION, { ...ours, ...terms })).toEqual({ ok: false, error: expect.stringContaining("payload.transaction must transfer ") });
+    expect(read(TRANSACTION, { ...ours, ...terms })).toEqual({ ok: false, reason: expect.stringContaining("payload.transaction must transfer ") });
   });
 });
 
 describe("shape", () => {
   test.each([undefined, null, 1, {}, [], "", "A".repeat(1_645)])("[PY3] transaction %o is refused", (transaction) => {
-    expect(read(transaction)).toEqual({ ok: false, error: "payload.transaction must be a string of 1 to 1644 characters" });
+    expect(read(transaction)).toEqual({ ok: false, reason: "payload.transaction must be a string of 1 to 1644 characters" });
   });
 
   test.each(["%", "AA==", "AAAA", "A".repeat(1_644), TRANSACTION.slice(0, -4), `${TRANSACTION.slice(0, -2)}AA==`, TRANSACTION.replaceAll("+", "-")])(
@@ -107,7 +102,7 @@ describe("shape", () => {
   });
 
   test("[PY3] without a transfer that names everything the facilitator decides, and says who pays", () => {
-    expect(read(made({}))).toMatchObject({ ok: true, payer: null });
+    expect(read(made({}))).toMatchObject({ ok: true, value: { payer: null } });
   });
 
   test("[PY3] a length in more bytes than it needs is none: the chain does not take it", () => {

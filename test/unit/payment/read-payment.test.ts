@@ -25,7 +25,7 @@ const headers = (signature: unknown, x?: unknown): PaymentHeaders => ({
 const read = (sent: PaymentHeaders, offer: Offer = EVM) => readPayment(sent, offer, NOW);
 const errorOf = (sent: PaymentHeaders, offer: Offer = EVM): string => {
   const reading = read(sent, offer);
-  return reading.ok ? "" : reading.error;
+  return reading.ok ? "" : reading.reason;
 };
 
 describe("what is read", () => {
@@ -36,12 +36,12 @@ describe("what is read", () => {
     ["X-PAYMENT", "version 1", headers(undefined, v1(EVM))],
   ])("[PY3, PY6] %s of %s is the same one payment", (_, __, sent) => {
     const expected = read(headers(v2(EVM)));
-    expect(expected).toMatchObject({ ok: true, key: KEY, untimely: null });
+    expect(expected).toMatchObject({ ok: true, value: { key: KEY, untimely: null } });
     expect(read(sent)).toEqual(expected);
   });
 
   test.each([v2(SVM), v1(SVM), v1(SVM, { network: "solana-devnet" })])("[PY3, PY6] on SVM too, under its old name as well: %#", (envelope) => {
-    expect(read(headers(undefined, envelope), SVM)).toMatchObject({ ok: true, key: SVM_KEY, payload: { transaction: TRANSACTION } });
+    expect(read(headers(undefined, envelope), SVM)).toMatchObject({ ok: true, value: { key: SVM_KEY, payload: { transaction: TRANSACTION } } });
   });
 
   test("[PY6] a name that every object has is no network", () => {
@@ -56,23 +56,23 @@ describe("what is read", () => {
   test("[PY3] nothing of the client's terms goes on: what is sent to the facilitator is ours, and what was signed", () => {
     const bait = { extra: { name: "Evil" }, maxTimeoutSeconds: 9e9, price: "$0" };
     const reading = read(headers({ ...v2(EVM, bait), resource: { url: "https://evil.example" }, extensions: { evil: 1 } }));
-    if (!reading.ok) throw new Error(reading.error);
-    const sent = z.record(z.string(), z.unknown()).parse(JSON.parse(payloadText(reading, EVM, resourceInfo(EVM))));
-    expect(sent).toEqual({ x402Version: 2, resource: resourceInfo(EVM), accepted: requirements(EVM), payload: reading.payload });
+    if (!reading.ok) throw new Error(reading.reason);
+    const sent = z.record(z.string(), z.unknown()).parse(JSON.parse(payloadText(reading.value, EVM, resourceInfo(EVM))));
+    expect(sent).toEqual({ x402Version: 2, resource: resourceInfo(EVM), accepted: requirements(EVM), payload: reading.value.payload });
   });
 
   test("[PY11] the terms that a payment is charged under name the fee payer that it names", () => {
     const reading = read(headers(v2(SVM)), svmOffer());
-    if (!reading.ok) throw new Error(reading.error);
+    if (!reading.ok) throw new Error(reading.reason);
     const other = { ...SVM, token: { address: SVM.token.address, extra: { feePayer: "someone else" } } };
-    expect(chargedTerms(reading, other).extra).toEqual({ feePayer: reading.feePayer });
+    expect(chargedTerms(reading.value, other).extra).toEqual({ feePayer: reading.value.feePayer });
   });
 });
 
 describe("both headers", () => {
   test("[PY3] the same payment in both, whatever the envelope, is that payment", () => {
-    expect(read(headers(v2(EVM), v2(EVM)))).toMatchObject({ ok: true, key: KEY });
-    expect(read(headers(v2(EVM), v1(EVM)))).toMatchObject({ ok: true, key: KEY });
+    expect(read(headers(v2(EVM), v2(EVM)))).toMatchObject({ ok: true, value: { key: KEY } });
+    expect(read(headers(v2(EVM), v1(EVM)))).toMatchObject({ ok: true, value: { key: KEY } });
   });
 
   test("[PY3] two payments are none", () => {
@@ -190,7 +190,7 @@ describe("hostile headers", () => {
     fc.assert(
       fc.property(fc.option(junk, { nil: undefined }), fc.option(junk, { nil: undefined }), fc.constantFrom(EVM, SVM), (signature, x, offer) => {
         const reading = read({ "PAYMENT-SIGNATURE": signature, "X-PAYMENT": x }, offer);
-        if (!reading.ok) expect(reading.error).toMatch(/^[\x20-\x7e]{1,300}$/);
+        if (!reading.ok) expect(reading.reason).toMatch(/^[\x20-\x7e]{1,300}$/);
       }),
       { numRuns: 2_000 },
     );
@@ -198,7 +198,7 @@ describe("hostile headers", () => {
 
   test("[PY6] any changed byte of what was signed makes another payment of it, or none", () => {
     const good = read(headers(v2(SVM)), SVM);
-    if (!good.ok) throw new Error(good.error);
+    if (!good.ok) throw new Error(good.reason);
     const bytes = Buffer.from(TRANSACTION, "base64");
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -206,9 +206,9 @@ describe("hostile headers", () => {
         changed[at] = (changed[at] ?? 0) ^ flip;
         const reading = read(headers(v2(SVM, {}, { transaction: changed.toString("base64") })), SVM);
         if (!reading.ok) return;
-        expect(reading.digest).not.toBe(good.digest);
+        expect(reading.value.digest).not.toBe(good.value.digest);
         // The signatures are the first 129 bytes; they are no part of which payment it is.
-        expect(reading.key === good.key).toBe(at < 129);
+        expect(reading.value.key === good.value.key).toBe(at < 129);
       }),
       { numRuns: 1_000 },
     );

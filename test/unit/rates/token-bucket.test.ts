@@ -1,16 +1,16 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RATES, TIMING } from "../../../src/protocol/limits.ts";
-import { fullBucket, type TakeResult, takeToken, type TokenBucket } from "../../../src/coordinator/rates.ts";
+import { type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;
 const START = 1_750_000_000_000;
-const take = (flow: TokenBucket, at: number): TakeResult => takeToken(flow, PER_SECOND, BURST, at);
+const fullBucket = (): TokenBucket => new TokenBucket(PER_SECOND, BURST, START);
 /** A frame every so many ms until one ends the socket, or for `ms`; how long it took and the outcomes. */
-function send(flow: TokenBucket, from: number, every: number, ms: number): { kinds: TakeResult["kind"][]; took: number } {
+function send(bucket: TokenBucket, from: number, every: number, ms: number): { kinds: TakeResult["kind"][]; took: number } {
   const kinds: TakeResult["kind"][] = [];
   for (let at = 0; at <= ms; at += every) {
-    const { kind } = take(flow, from + at);
+    const { kind } = bucket.take(from + at);
     kinds.push(kind);
     if (kind === "flood") return { kinds, took: at };
   }
@@ -19,21 +19,21 @@ function send(flow: TokenBucket, from: number, every: number, ms: number): { kin
 
 describe("frames of one socket", () => {
   test("[LM2] a burst passes, the frame after it does not", () => {
-    const flow = fullBucket(BURST, START);
-    for (let n = 0; n < BURST; n++) expect(take(flow, START)).toEqual({ kind: "pass" });
-    expect(take(flow, START)).toEqual({ kind: "excess", nth: 1 });
-    expect(take(flow, START)).toEqual({ kind: "excess", nth: 2 });
+    const bucket = fullBucket();
+    for (let n = 0; n < BURST; n++) expect(bucket.take(START)).toEqual({ kind: "pass" });
+    expect(bucket.take(START)).toEqual({ kind: "excess", nth: 1 });
+    expect(bucket.take(START)).toEqual({ kind: "excess", nth: 2 });
   });
 
   test("[LM2] what keeps the rate passes for ever", () => {
-    const { kinds } = send(fullBucket(BURST, START), START, 1_000 / PER_SECOND, 60_000);
+    const { kinds } = send(fullBucket(), START, 1_000 / PER_SECOND, 60_000);
     expect(new Set(kinds)).toEqual(new Set(["pass"]));
   });
 
   test("[LM2] twice the rate is refused half the time, and after 5 s of that ends the socket", () => {
-    const flow = fullBucket(BURST, START);
-    send(flow, START, 0.5, 50);
-    const { kinds, took } = send(flow, START + 50, 500 / PER_SECOND, 60_000);
+    const bucket = fullBucket();
+    send(bucket, START, 0.5, 50);
+    const { kinds, took } = send(bucket, START + 50, 500 / PER_SECOND, 60_000);
     expect(kinds.at(-1)).toBe("flood");
     expect(took).toBeGreaterThanOrEqual(TIMING.flood - 100);
     expect(took).toBeLessThanOrEqual(TIMING.flood + 100);
@@ -42,8 +42,8 @@ describe("frames of one socket", () => {
   });
 
   test("[LM2] who stops for a while begins anew", () => {
-    const flow = fullBucket(BURST, START);
-    const once = (at: number) => Array.from({ length: BURST + 50 }, () => take(flow, at).kind);
+    const bucket = fullBucket();
+    const once = (at: number) => Array.from({ length: BURST + 50 }, () => bucket.take(at).kind);
     for (let n = 0; n < 10; n++) expect(once(START + n * (TIMING.flood - 1))).not.toContain("flood");
   });
 
@@ -51,12 +51,12 @@ describe("frames of one socket", () => {
     const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { maxLength: 400 });
     fc.assert(
       fc.property(gaps, fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 40 }), (before, perSecond, burst) => {
-        const flow = fullBucket(burst, START);
+        const bucket = new TokenBucket(perSecond, burst, START);
         let at = START;
         const passed: number[] = [];
         for (const gap of before) {
           at += gap;
-          if (takeToken(flow, perSecond, burst, at).kind === "pass") passed.push(at);
+          if (bucket.take(at).kind === "pass") passed.push(at);
         }
         for (const [first, from] of passed.entries()) {
           for (const [n, to] of passed.slice(first).entries()) expect(n + 1).toBeLessThanOrEqual(burst + ((to - from) * perSecond) / 1_000 + 1e-6);
