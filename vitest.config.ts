@@ -4,45 +4,45 @@ import { join } from "node:path";
 import { buildPages } from "./scripts/build-pages.ts";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
-/** A facilitator that is not there: the port of the discard protocol. */
-const NOBODY = "http://127.0.0.1:9";
+/** The address of a facilitator that does not exist: the port of the discard protocol. */
+const NO_FACILITATOR = "http://127.0.0.1:9";
 
-// The tests start some hundred Node processes, most of them wrangler or our own command: kept compiled they cost half as much CPU.
-// Set for the children of the test workers only: these load each planted bug's own copy of the core, of which nothing is worth keeping.
+// The tests start about a hundred Node processes, mostly wrangler or our own command. With a compile cache they cost half as much CPU. It is set only for
+// the children of the test workers: the workers themselves load a copy of the core per planted bug, which is not worth caching.
 const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled") };
 
-// The edge projects bind them as the wrangler files say.
+// The wrangler files bind the built pages, so the edge projects need them.
 buildPages();
 const migrations = await readD1Migrations("migrations");
 
 /**
- * What an instance differs in: its network id, which workers sign, and its payment scheme and token. Everything else is the same code with the
- * same settings, so the other edge tests run on one instance.
+ * The edge tests that run on both instances. The instances differ in the network id, in which workers sign, and in payment scheme and token. Everything
+ * else is the same code with the same settings, so the other edge tests run on one instance.
  */
-const DIFFERS = [
-  ...["doorkeeper", "ledger", "required", "socket"].map((name) => `test/edge/hub/${name}.test.ts`),
+const PER_INSTANCE = [
+  ...["ledger", "required", "socket", "socket-gate"].map((name) => `test/edge/hub/${name}.test.ts`),
   ...["commit", "docs", "home-page", "payment", "quote", "trust"].map((name) => `test/edge/rest/${name}.test.ts`),
   "test/edge/stake/**/*.test.ts",
 ];
 
-/** In workerd, with the bindings of the instance's own wrangler file, in testnet mode; a test may override any variable. */
+/** The edge project of an instance: tests in workerd, with the bindings of its wrangler file, in testnet mode. A test may override any variable. */
 function edge(instance: "evm" | "svm"): TestProjectConfiguration {
   return {
     plugins: [
       cloudflareTest({
         main: "./test/edge/main.ts",
         wrangler: { configPath: `./wrangler.${instance}.toml` },
-        // No test asks the internet for anything: whoever is not there refuses at once.
-        miniflare: { bindings: { TESTNET_MODE: "true", EVM_FACILITATOR: NOBODY, SVM_FACILITATOR: NOBODY, TEST_MIGRATIONS: migrations } },
+        // No test calls the internet: these addresses refuse the connection at once.
+        miniflare: { bindings: { TESTNET_MODE: "true", EVM_FACILITATOR: NO_FACILITATOR, SVM_FACILITATOR: NO_FACILITATOR, TEST_MIGRATIONS: migrations } },
       }),
     ],
     test: {
       name: `edge-${instance}`,
-      include: instance === "evm" ? ["test/edge/**/*.test.ts"] : DIFFERS,
+      include: instance === "evm" ? ["test/edge/**/*.test.ts"] : PER_INSTANCE,
       setupFiles: ["test/edge/setup.ts"],
       testTimeout: 20_000,
       hookTimeout: 30_000,
-      // A runtime per core and not per file: its start costs 6 s of CPU. What a file changes, setup.ts and withSettings put back.
+      // One runtime per core, not per file, because its start costs 6 s of CPU. setup.ts and withSettings undo what a file changes.
       isolate: false,
       sequence: { groupOrder: 1 },
     },
@@ -51,9 +51,9 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
 
 export default defineConfig({
   test: {
-    // What passing tests provoke on purpose is no news.
+    // Passing tests provoke errors on purpose: their log lines are not shown.
     silent: "passed-only",
-    // vitest would leave a core idle, of two.
+    // By default vitest would leave one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     teardownTimeout: 20_000,
     reporters: process.env.CI ? ["default", ["json", { outputFile: ".state/test-results.json" }]] : ["default"],
@@ -71,7 +71,7 @@ export default defineConfig({
       edge("evm"),
       edge("svm"),
       {
-        // Real processes on real ports: one file at a time, so that a measured time is the product's and not the machine's.
+        // Real processes on real ports. One file at a time, so that tests do not slow each other where they measure times.
         test: {
           name: "e2e",
           env,
@@ -85,7 +85,7 @@ export default defineConfig({
         },
       },
       {
-        // A real Chromium against a real coordinator; skipped, and said so, where there is none.
+        // A real Chromium with a real coordinator. Without a Chromium these tests are skipped, with a message.
         test: {
           name: "browser",
           env,

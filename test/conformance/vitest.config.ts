@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { defineConfig } from "vitest/config";
 
-/** The files that wait for the protocol's own times start first. */
+/** The files that wait for real times of the protocol start first. */
 class SlowFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = (file: TestSpecification): number => (file.moduleId.includes("/slow/") ? 0 : 1);

@@ -6,7 +6,7 @@ declare global {
     interface GlobalProps {
       mainModule: typeof import("../../src/coordinator/main.ts");
     }
-    /** What the edge projects of vitest.config.ts bind. */
+    /** The bindings of the edge projects in vitest.config.ts. */
     interface Env {
       DB: D1Database;
       HUB: DurableObjectNamespace<WorkerHub>;

@@ -25,7 +25,7 @@ beforeEach(() => {
 
 type Tier = "fast" | "cheap";
 
-/** The terms of an endpoint, as its 402 has them. */
+/** Returns the terms in the 402 of an endpoint. */
 async function terms(tier: Tier): Promise<Fields> {
   const header = (await evm.api.tryCommit({}, tier)).headers.get("payment-required") ?? "";
   const { accepts } = JSON.parse(Buffer.from(header, "base64").toString()) as { accepts: Fields[] };
@@ -34,7 +34,7 @@ async function terms(tier: Tier): Promise<Fields> {
 
 const now = () => Math.floor(Date.now() / 1_000);
 
-/** An authorization of the right form for a price; nobody but a facilitator can say that its signature is none. */
+/** Returns an authorization of the right form for a price. Only a facilitator can find out that its signature is not valid. */
 function authorization(amount: string, changes: Fields = {}): Fields {
   const nonce = `0x${randomBytes(32).toString("hex")}`;
   return { from: PAYER, to: PAYEE, value: amount, validAfter: "0", validBefore: String(now() + 300), nonce, ...changes };
@@ -50,7 +50,7 @@ async function payment(tier: Tier, changes: { terms?: Fields; authorization?: Fi
 
 const pay = (sent: string, tier: Tier = "cheap", body: Fields = task(newUser())): Promise<Answer> => evm.api.tryCommit(body, tier, { "x-payment": sent });
 
-describe("payments that are none", () => {
+describe("invalid payments", () => {
   const wrong: [string, Tier, Parameters<typeof payment>[1]][] = [
     ["the cheap price on fast", "fast", { authorization: { value: "1000" }, terms: { amount: "1000" } }],
     ["the cheap price under fast terms", "fast", { authorization: { value: "1000" } }],
@@ -104,7 +104,7 @@ describe("payments that are none", () => {
   });
 });
 
-describe("a facilitator in trouble, or lying", () => {
+describe("a facilitator that fails or lies", () => {
   const troubles: [string, Reply, number][] = [
     ["status 500", { status: 500, body: { error: "x" } }, 503],
     ["HTML", { body: "<html>" }, 503],
@@ -175,7 +175,7 @@ describe("one payment", () => {
   });
 });
 
-describe("somebody else's name", () => {
+describe("payments in another payer's name", () => {
   test("[PY9] forty payments in a payer's name that are still being verified take none of that payer's places", { timeout: 60_000 }, async () => {
     const victim = `0x${randomBytes(20).toString("hex")}`;
     facilitator.replies["/verify"] = () => {};
@@ -188,7 +188,7 @@ describe("somebody else's name", () => {
   });
 });
 
-describe("what is bought, and where", () => {
+describe("the resource of a 402", () => {
   test("[PY4] PUBLIC_HOST stands in `resource`, whatever Host, X-Forwarded-* and the request line say", async () => {
     for (const [line, ...headers] of [
       ["/v1/jobs/commit/fast", "Host: evil.example"],

@@ -10,9 +10,9 @@ import { fullWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
-/** An honest request takes milliseconds; on a busy machine, with floods around it, this. */
+/** The longest time of an honest request during a flood on a busy machine. Normally it takes milliseconds. */
 const STILL_SERVED_MS = 3_000;
-/** Between the jobs of an honest worker, which would keep no rate if it worked as fast as it can. */
+/** The pause between the jobs of an honest worker: without it the worker itself would exceed its rate. */
 const HONEST_PAUSE_MS = 100;
 
 beforeAll(async () => {
@@ -20,10 +20,10 @@ beforeAll(async () => {
 });
 
 let last = 0;
-/** Headers of a client that nobody has seen. */
+/** The headers of a new client. */
 const from = (): Record<string, string> => ({ "x-test-ip": `10.7.${Math.floor(++last / 250)}.${(last % 250) + 1}` });
 
-/** A worker, and a user whose PRIVATE jobs it runs. */
+/** Connects a worker, and creates a user whose PRIVATE jobs it runs. */
 async function honest(): Promise<{ worker: WorkerSocket; user: string }> {
   const worker = await fullWorker(evm.socketUrl);
   const user = newUser();
@@ -33,7 +33,7 @@ async function honest(): Promise<{ worker: WorkerSocket; user: string }> {
   return { worker, user };
 }
 
-/** A job from commit to result, while something else goes on. */
+/** Runs a job from commit to result during a flood, and returns its time in ms. */
 async function served({ worker, user }: Awaited<ReturnType<typeof honest>>): Promise<number> {
   const started = performance.now();
   const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }), "cheap", from());
@@ -42,7 +42,7 @@ async function served({ worker, user }: Awaited<ReturnType<typeof honest>>): Pro
   return performance.now() - started;
 }
 
-describe("connections that go nowhere", () => {
+describe("requests that never end", () => {
   test("[LM1] three hundred requests that never end, in their head and in their body, hold nobody up", { timeout: 60_000 }, async () => {
     const pair = await honest();
     const raws = Array.from({ length: 300 }, () => new RawHttp(evm.port));
@@ -95,7 +95,7 @@ describe("connections that go nowhere", () => {
     } finally {
       clearInterval(flood);
     }
-    // Reading again, it finds its close (4008 and why), and before that no more answers than two bursts and six seconds are worth.
+    // When it reads again, it finds the close (4008 with the reason) and before that at most the answers of two bursts and six seconds.
     raw.socket.resume();
     await within(
       10_000,
@@ -144,7 +144,7 @@ describe("guessing pairing codes", () => {
     }
     expect(statuses.filter((status) => status === 201)).toHaveLength(10);
     expect(statuses.slice(10)).toEqual([429, 429]);
-    // A proxy appends what it saw: what a client wrote before that does not count.
+    // A proxy appends the address that it saw. What a client wrote before that does not count.
     const behind = (each: number) => ({ "x-test-ip": `5.5.5.${each}, ${String(one["x-test-ip"])}` });
     expect((await evm.api.post("/v1/trust/create", { user_id: newUser() }, behind(1))).status).toBe(429);
   });
@@ -154,7 +154,7 @@ function lines(headers: Record<string, string>): string[] {
   return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
-/** A masked text frame as latin1 text; the mask is of zeros. */
+/** Returns a masked text frame as latin1 text, with a mask of zeros. */
 function frame(text: string): string {
   const body = Buffer.from(text);
   const length = body.length < 126 ? Buffer.from([0x80 | body.length]) : Buffer.from([0xfe, body.length >> 8, body.length & 255]);

@@ -18,7 +18,7 @@ beforeAll(async () => {
   ]);
 });
 
-/** Runs a PRIVATE job on a worker: it is there, it is trusted, it works. */
+/** Runs a PRIVATE job on a worker, which proves that it is connected and trusted. */
 async function works(subject: Subject, worker: WorkerSocket): Promise<void> {
   const user = newUser();
   await subject.api.pair(user, worker);
@@ -27,7 +27,7 @@ async function works(subject: Subject, worker: WorkerSocket): Promise<void> {
   expect((await worker.complete(id, OUTPUT)).status).toBe("accepted");
 }
 
-/** The challenge of a raw socket dialled with these header lines. */
+/** Opens a raw socket with these header lines and returns its challenge. */
 async function challengeOf(subject: Subject, ...headers: string[]): Promise<Record<string, unknown>> {
   const raw = await RawSocket.open(subject.port, "/", headers);
   try {
@@ -37,7 +37,7 @@ async function challengeOf(subject: Subject, ...headers: string[]): Promise<Reco
   }
 }
 
-describe("somebody else's key", () => {
+describe("another worker's key", () => {
   test("[WS3, WS5, WS7] without its signature opens nothing, and its owner does not even notice", async () => {
     const victim = await fullWorker(evm.socketUrl);
     const unsigned = await WorkerSocket.open(evm.socketUrl);
@@ -67,7 +67,7 @@ describe("somebody else's key", () => {
     const elsewhere = await WorkerSocket.open(svm.socketUrl, worker.identity);
     const [mine, theirs] = [await worker.challenge(), await elsewhere.challenge()];
     expect(mine.network).not.toBe(theirs.network);
-    // What the worker would sign if the other instance's nonce were passed to it as this one's.
+    // The signature that the worker would give if someone passed it the nonce of the other instance.
     const relayed = signText(worker.identity, registerText({ ...mine, nonce: theirs.nonce }, worker.pubkey));
     expect(await elsewhere.registerPlain({ signature: relayed })).toMatchObject(refused("invalid_signature"));
   });
@@ -167,7 +167,7 @@ describe("one signature in many spellings", () => {
   });
 });
 
-describe("what a worker says of itself", () => {
+describe("false claims of a worker about itself", () => {
   test("[ST1, WS4] a stake, a tier and a standing that it claims change nothing", async () => {
     const boaster = await WorkerSocket.open(svm.socketUrl);
     const claims = { stake: 1_000_000, tier: "Sentinel", authenticated: true, worker_id: "mine", privacy: "PRIVATE", trusted: [newUser()], __proto__: null };
@@ -202,7 +202,7 @@ describe("what a worker says of itself", () => {
   });
 });
 
-describe("a page in somebody's browser", () => {
+describe("a page in another person's browser", () => {
   test("[WS3, WS5] an Origin and cookies open nothing: a foreign page's socket is one more stranger, which has no key to sign with", async () => {
     const victim = await fullWorker(evm.socketUrl);
     const raw = await RawSocket.open(evm.port, "/", [

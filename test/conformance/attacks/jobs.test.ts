@@ -16,7 +16,7 @@ beforeAll(async () => {
   [evm, svm] = await Promise.all([start("evm"), start("svm")]);
 });
 
-describe("workers that do harm", () => {
+describe("hostile workers", () => {
   test("[JB4, JB5] a job that kills every worker it meets ends after three, and the three work on", async () => {
     const workers = await Promise.all([1, 2, 3, 4].map(() => fullWorker(evm.socketUrl)));
     const user = newUser();
@@ -113,7 +113,7 @@ describe("workers that do harm", () => {
   });
 });
 
-describe("seekers that do harm", () => {
+describe("hostile seekers", () => {
   test("[WS8, API5] SQL in every text is text: stored, handed on and given back as it is", async () => {
     const user = `${SQL} ${newUser()}`.slice(0, 128);
     const worker = await fullWorker(evm.socketUrl);
@@ -218,7 +218,7 @@ describe("seekers that do harm", () => {
   });
 
   test("[API5, LM1] five hundred idempotency keys are five hundred jobs of one user, and the first still answers", { timeout: 60_000 }, async () => {
-    // The last test of this file: its jobs wait, and would be given to any worker.
+    // This is the last test of the file, because every later worker would get its waiting jobs.
     const user = newUser();
     const commit = (index: number) => evm.api.commit(llm(user), "cheap", { "idempotency-key": `${index}`.padEnd(255, "k") });
     const first = await commit(0);

@@ -13,7 +13,7 @@ let gated: Subject;
 let facilitator: FakeFacilitator;
 const PAYEE = "0x99B9e5b1ED388051ce91BA3140147Ea1864564bC";
 
-/** Every secret has this in it, so that one search finds any of them, whole or in part. */
+/** Every secret contains this text, so that one search finds each of them, also in part. */
 const MARK = "HUSH";
 const secret = (what: string): string => `${MARK}-${what}-${randomUUID()}`;
 const PRIVATE = { privacy_class: "PRIVATE" };
@@ -29,7 +29,7 @@ beforeAll(async () => {
   ]);
 });
 
-/** What of a log gives a secret away. Base64 and hex of the mark are looked for too. */
+/** Returns the parts of a log that reveal a secret, also as base64 and hex. */
 function leaks(log: readonly string[]): string[] {
   const forms = [MARK, Buffer.from(MARK).toString("hex")];
   for (const shift of ["", "x", "xx"])
@@ -49,7 +49,7 @@ describe("logs", () => {
       const { api } = evm;
       const user = secret("user");
       const token = { "x-user-token": secret("token") };
-      // Requests of every kind of wrong.
+      // Invalid requests of every kind.
       for (const body of [
         secret("body"),
         `{"user_id":"${user}"`,
@@ -70,7 +70,7 @@ describe("logs", () => {
       await api.post("/v1/trust/create", { user_id: user }, { "x-user-token": secret("wrong-token") });
       const worker = await fullWorker(evm.socketUrl);
       expect((await api.post("/v1/trust/claim", { pairing_code: code, provider_pubkey: worker.pubkey })).status).toBe(200);
-      // Jobs that fail in every way, and one that does not.
+      // Jobs that fail in every way, and one that completes.
       const run = async (finish: (id: string, attempt: unknown) => void): Promise<void> => {
         const id = await api.commit(task(user, secret("input"), PRIVATE), "cheap", token);
         const assign = await worker.assigned(id);
@@ -85,7 +85,7 @@ describe("logs", () => {
         worker.send(worker.completion(id, { text: secret("result") }, { receipt: { note: secret("receipt") }, receipt_signature: secret("sig") })),
       );
       await run((id) => worker.send(worker.completion(id, { sentiment: secret("output"), confidence: 0 })));
-      // Frames of every kind of wrong.
+      // Invalid frames of every kind.
       for (const frame of [
         secret("text"),
         `{"type":"${secret("kind")}"}`,
@@ -180,7 +180,7 @@ describe("logs", () => {
         expect(Object.keys(body).toSorted()).toEqual(["error", "request_id"]);
         expect(text).not.toMatch(/SQLITE|pairings|select|insert|\bat /i);
       }
-      // Jobs go on without it, and what the hub says of that is said without what is in them.
+      // Jobs go on without D1, and the hub's log lines about that do not contain their content.
       expect((await api.tryCommit(llm(user, secret("kept-prompt")))).status).toBe(201);
       await within(
         20_000,

@@ -6,7 +6,7 @@ import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 const PRIVATE = { privacy_class: "PRIVATE" };
-/** A machine under test is slow; work that grows with the square of what is sent takes minutes. */
+/** A busy test machine is slow, but work that grows with the square of the input would take minutes. */
 const AT_ONCE_MS = 3_000;
 
 beforeAll(async () => {
@@ -114,7 +114,7 @@ describe("headers and queries", () => {
     ["sixty thousand quotes", '"'.repeat(60_000)],
   ])("[API6] a Prefer header of 60 KB, %s, costs no more than another", async (_name, prefer) => {
     const answer = await evm.api.tryCommit(llm(newUser(), "x", PRIVATE), "cheap", { prefer });
-    // Refused, so that no later test's worker is given it; the header is read all the same.
+    // Refused, so that no worker of a later test gets the job. The header is still read.
     expect(answer.status).toBe(422);
     expect(answer.ms).toBeLessThan(AT_ONCE_MS);
   });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   evm = await start("evm", { TESTNET_MODE: "true", WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });
 });
 
-/** A worker that holds a job, and the job. */
+/** Returns a worker that has a job, and the job. */
 async function holder(): Promise<{ worker: WorkerSocket; user: string; id: string }> {
   const worker = await fullWorker(evm.socketUrl);
   const user = newUser();
@@ -27,7 +27,7 @@ async function holder(): Promise<{ worker: WorkerSocket; user: string; id: strin
 const sendText = (worker: WorkerSocket, id: string, text: string) =>
   worker.ask(text, (frame) => (frame.type === "job_complete_ack" && frame.job_id === id) || frame.type === "error");
 
-describe("strangers' results", () => {
+describe("results of other workers", () => {
   test("[WS12] the holder's own frame, overheard and sent first by another worker: not_assigned, and the holder's still counts", async () => {
     const { worker, id } = await holder();
     const thief = await fullWorker(evm.socketUrl);
@@ -65,7 +65,7 @@ describe("strangers' results", () => {
   });
 });
 
-describe("receipts of other jobs and other hands", () => {
+describe("receipts of other jobs and other workers", () => {
   test("[RC3, RC4] the receipt of an earlier job of the same worker with the same output: invalid_receipt", async () => {
     const { worker, user, id } = await holder();
     const old = receiptFor(worker.identity, id, OUTPUT);
@@ -119,11 +119,11 @@ describe("receipts of other jobs and other hands", () => {
   });
 });
 
-describe("outputs made to hurt", () => {
-  /** JSON text of an object with what the coordinator wants of a classify job before its other members [RC6]. */
+describe("hostile outputs", () => {
+  /** Returns the JSON text of an object that starts with the required members of a classify output [RC6]. */
   const shaped = (text: string): string => text.replace("{", '{"sentiment":"s","confidence":1,');
 
-  /** Completes with this JSON text as output, hashed as RC2 says. */
+  /** Completes the job with this JSON text as output, hashed by RC2. */
   async function complete(text: string): Promise<{ ack: Fields; id: string; ms: number }> {
     const { worker, id } = await holder();
     const { receipt, receipt_signature } = receiptFor(worker.identity, id, JSON.parse(text));
@@ -139,7 +139,7 @@ describe("outputs made to hurt", () => {
     for (const text of [plain, numbers]) {
       const { ack, ms } = await complete(shaped(text));
       expect(ack).toMatchObject({ status: "accepted" });
-      // A machine under test is slow; quadratic work would take minutes.
+      // A busy test machine is slow, but quadratic work would take minutes.
       expect(ms).toBeLessThan(5_000);
     }
   });

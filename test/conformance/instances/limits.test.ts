@@ -13,7 +13,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-/** A good commit of exactly so many bytes. */
+/** Returns a valid commit of exactly this many bytes. */
 function sized(bytes: number): string {
   const body = JSON.stringify(llm(newUser(), "x".repeat(1_000)));
   return body + " ".repeat(bytes - body.length);
@@ -52,7 +52,7 @@ describe("sizes", () => {
       expect((prompt ?? input)?.length).toBe(TEXT);
       await worker.complete(id, output);
       const answer = await evm.api.tryCommit(make(newUser(), "x".repeat(TEXT + 1)));
-      // API2 would say 400, API1 413.
+      // By API2 it would be 400, by API1 413.
       expect([400, 413]).toContain(answer.status);
     }
   });
@@ -75,7 +75,7 @@ describe("sizes", () => {
   });
 });
 
-describe("numbers", () => {
+describe("counts", () => {
   test("[LM1] 256 unregistered sockets are held; one more takes the place of the oldest, or has none", { timeout: 60_000 }, async () => {
     const raws: RawSocket[] = [];
     try {
@@ -98,7 +98,7 @@ describe("numbers", () => {
         const worker = await WorkerSocket.open(evm.socketUrl);
         ok = (await worker.registerPlain()).status === "ok";
       } catch {
-        // Not yet.
+        // Not all of them are there yet.
       }
     }
     expect(ok).toBe(true);

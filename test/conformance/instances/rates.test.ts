@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 
 let last = 0;
-/** Headers of a client that nobody has seen. */
+/** The headers of a new client. */
 const from = (): Record<string, string> => ({ "x-test-ip": `10.0.${Math.floor(++last / 250)}.${(last % 250) + 1}` });
 
 describe("RATE_LIMITS=on", () => {
@@ -44,7 +44,7 @@ describe("RATE_LIMITS=on", () => {
     const worker = await unsignedWorker(evm.socketUrl);
     for (let each = 0; each < 300; each += 1) worker.send({ type: "heartbeat", n: each });
     await worker.frame((frame) => frame.type === "error" && frame.code === "rate_limited");
-    // The registration was the first of the hundred.
+    // The registration was the first of the hundred frames.
     expect(worker.frames.filter(({ type }) => type === "heartbeat_ack").length).toBeGreaterThanOrEqual(99);
     const timer = setInterval(() => {
       for (let each = 0; each < 30; each += 1) worker.send({ type: "heartbeat", n: each });

@@ -10,7 +10,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-/** Opens a stream and reads its first bytes, so that it is known to be open. */
+/** Opens a stream and reads its first bytes, which proves that it is open. */
 async function open(id: string): Promise<{ status: number; retryAfter: string | null; reader: ReadableStreamDefaultReader<Uint8Array> | null }> {
   const response = await fetch(`${evm.url}/v1/jobs/${id}/events`);
   const reader = response.status === 200 ? (response.body?.getReader() ?? null) : null;

@@ -8,7 +8,7 @@ let evm: Subject;
 
 type Event = { id: string; event: string; data: unknown };
 
-/** The events of a job until the stream ends. */
+/** Returns the events of a job until the stream ends. */
 async function events(id: string, headers: Record<string, string> = {}): Promise<Event[]> {
   const response = await fetch(`${evm.url}/v1/jobs/${id}/events`, { headers });
   expect(response.status).toBe(200);

@@ -20,10 +20,10 @@ beforeEach(async () => {
   );
 });
 
-/** Jobs of a worker in the order in which it was given them. */
+/** Returns the jobs of a worker in the order of their assignment. */
 const given = (worker: WorkerSocket): unknown[] => worker.frames.filter(({ type }) => type === "job_assign").map(({ job_id }) => job_id);
 
-/** A worker that reads `register_ack` and listens for jobs only a while later, as many do: what comes in between is lost to it. It does its first job. */
+/** A worker that attaches its job listener only some time after `register_ack`, as many do: it misses frames in between. It runs its first job. */
 async function lateWorker(url: string, delay: number): Promise<Frame> {
   const identity = newIdentity();
   const socket = new WebSocket(url);

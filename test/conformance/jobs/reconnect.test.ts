@@ -13,7 +13,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-/** A signed worker with one running job. */
+/** Connects a signed worker and gives it one running job. */
 async function running(identity: Identity = newIdentity()) {
   const worker = await fullWorker(evm.socketUrl, {}, identity);
   const user = newUser();
@@ -97,7 +97,7 @@ describe("reconnecting", () => {
     await evm.api.pair(user, identity.pubkey);
     const keeper = await fullWorker(evm.socketUrl);
     await evm.api.pair(user, keeper);
-    // The keeper is busy, so a job waits for the returning worker.
+    // The other worker is busy, so the job waits for the returning worker.
     const held = await evm.api.commit(task(user, "held", PRIVATE));
     keeper.ack(await keeper.assigned(held));
     const waiting = await evm.api.commit(task(user, "waiting", PRIVATE));
@@ -154,7 +154,7 @@ describe("reconnecting", () => {
   });
 });
 
-describe("leaving", () => {
+describe("drain and disconnect", () => {
   test("[WS11] drain while idle: drained, close 1000", async () => {
     const worker = await fullWorker(evm.socketUrl);
     expect(await worker.ask({ type: "drain" }, "drained")).toMatchObject({ type: "drained" });

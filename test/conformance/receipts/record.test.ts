@@ -13,7 +13,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-/** One job taken by one worker; `frame` makes its job_complete. */
+/** Gives one job to one worker; `frame` builds its job_complete. */
 async function run(frame: (worker: WorkerSocket, id: string) => Fields | string): Promise<{ ack: Fields; job: Job; worker: WorkerSocket; id: string }> {
   const worker = await unsignedWorker(evm.socketUrl);
   const user = newUser();
@@ -142,13 +142,13 @@ describe("outputs", () => {
   });
 
   test("[LM1, WS10] 1 MiB of output is taken; one byte more is output_too_large", async () => {
-    // Readings: the size is that of the text or of its JSON, two quotes more.
+    // The rule leaves open whether the limit counts the text or its JSON, which has two quotes more.
     const fits = await run((worker, id) => worker.completion(id, "x".repeat(MIB - 2)));
     expect(fits.ack.status).toBe("accepted");
     expect(String(fits.job.result?.output)).toHaveLength(MIB - 2);
     const large = await run((worker, id) => worker.completion(id, "x".repeat(MIB + 1)));
     expect(large.ack).toMatchObject({ status: "rejected", error: "output_too_large" });
-    // JB5 names it as a cause; whether another attempt comes first is open.
+    // JB5 names this cause, but leaves open whether another attempt comes first.
     expect(["failed", "pending", "assigned", "running"]).toContain(large.job.status);
     if (large.job.status === "failed") expect(large.job.result).toEqual({ error: "output_too_large" });
   });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 type Made = { receipt?: Fields; receipt_signature?: string; output_hash?: string };
 
-/** A worker with a job of its own. */
+/** Connects a worker and gives it a job. */
 async function holder(job: typeof task = task) {
   const worker = await fullWorker(strict.socketUrl);
   const user = newUser();
@@ -77,7 +77,7 @@ describe("RECEIPT_POLICY=strict takes", () => {
   test.each(good)("[RC1, RC2, RC3] %s", async (_name, made) => {
     const { worker, id } = await holder();
     const rest = made(worker, id);
-    // The hex one must sign what it shows.
+    // The receipt with bare hex must sign that form.
     if (rest.receipt && rest.receipt_signature?.length === 128)
       rest.receipt_signature = Buffer.from(signText(worker.identity, JSON.stringify(rest.receipt)), "base64").toString("hex");
     expect(await send(worker, id, rest)).toMatchObject({ status: "accepted" });
@@ -198,7 +198,7 @@ describe("RECEIPT_POLICY=strict refuses", () => {
     for (let strike = 0; strike < 3; strike += 1) {
       const id = await strict.api.commit(task(user, `strike ${strike}`, PRIVATE));
       ids.push(id);
-      // A job of an earlier strike may come back at a tick: it has a turn, too.
+      // The job of an earlier strike may be assigned again at a tick; the worker answers it too.
       const assign = await worker.frame((frame) => frame.type === "job_assign", { from: worker.frames.length > 0 ? lastAck(worker) : 0, ms: 8_000 });
       worker.ack(assign);
       expect(await send(worker, String(assign.job_id), {})).toMatchObject({ status: "rejected", error: "invalid_receipt" });
@@ -228,7 +228,7 @@ describe("RECEIPT_POLICY=strict refuses", () => {
   });
 });
 
-/** Index after the last job_complete_ack. */
+/** Returns the index after the last job_complete_ack. */
 function lastAck(worker: WorkerSocket): number {
   return worker.frames.findLastIndex((frame) => frame.type === "job_complete_ack") + 1;
 }

@@ -18,7 +18,7 @@ function list(header: string | null): string[] {
   return (header ?? "").split(",").map((name) => name.trim().toLowerCase());
 }
 
-/** A request whose path is sent as it is. */
+/** Sends a request without normalising its path. */
 function rawGet(path: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port: evm.port, path, headers }, (response) => {
@@ -111,7 +111,7 @@ describe("unknown things", () => {
     "[API1] broken percent-encoding in %s is a client error in JSON",
     async (path) => {
       const { status, text } = await rawGet(path);
-      // A user_id may be read with replacement characters.
+      // A coordinator may read the user_id with replacement characters.
       expect(path.includes("user_id") ? [200, 400] : [400, 404]).toContain(status);
       expect(JSON.parse(text)).toEqual(expect.any(Object));
     },
@@ -165,7 +165,7 @@ describe("documents", () => {
   });
 });
 
-describe("odd requests", () => {
+describe("unusual requests", () => {
   test("[API1] a HEAD of health is no server error", async () => {
     expect((await evm.api.ask("HEAD", "/v1/health")).status).toBeLessThan(500);
   });

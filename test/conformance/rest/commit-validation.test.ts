@@ -178,7 +178,7 @@ describe("a bad commit", () => {
   });
 
   test("[LM1] depth 32 is allowed and depth 34 is not, however it is counted", async () => {
-    // body > payload > extra…: `nested(n)` adds n objects.
+    // The nesting is body > payload > extra…; `nested(n)` adds n objects.
     expect((await evm.api.tryCommit(task_({}, { ...T, extra: nested(29) }))).status).toBe(201);
     expect((await evm.api.tryCommit(task_({}, { ...T, extra: nested(32) }))).status).toBe(400);
   });

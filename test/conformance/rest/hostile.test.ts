@@ -14,7 +14,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-describe("odd headers and queries", () => {
+describe("unusual headers and queries", () => {
   test.each(["wait", "wait=", "wait=abc", "wait=-1", "wait=1.5", ";;,,=", "wait=0", 'wait="1"', "WAIT=1"])(
     "[API6] Prefer: %s never breaks a commit",
     async (prefer) => {
@@ -65,7 +65,7 @@ describe("odd headers and queries", () => {
   });
 });
 
-describe("odd frames", () => {
+describe("unusual frames", () => {
   test("[WS3] two registers of two keys, sent before any answer: the second is already_registered", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     worker.send({ type: "register", ...worker.registration(), ...TASKS });

@@ -188,7 +188,7 @@ describe("list", () => {
   });
 });
 
-describe("what a pairing gives", () => {
+describe("the effect of a pairing", () => {
   test("[SPEC, JB8] a claim over REST makes a connected worker trusted at once, for this user only", async () => {
     const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();

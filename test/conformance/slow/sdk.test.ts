@@ -19,7 +19,7 @@ beforeAll(async () => {
   ]);
 });
 
-/** What a promise rejects with; fails the test if it resolves. */
+/** Returns the error of a rejected promise; fails the test if the promise resolves. */
 async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     (value) => expect.unreachable(`resolved to ${JSON.stringify(value)}`),

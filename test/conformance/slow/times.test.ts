@@ -7,7 +7,7 @@ import { fullWorker, keepSocketsOpen, specWorker, type WorkerSocket } from "../s
 keepSocketsOpen();
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 const TICK = 2_000;
-/** What a busy machine may add. */
+/** Extra time for a busy machine. */
 const SLACK = 1_500;
 
 let evm: Subject;
@@ -16,7 +16,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-/** A user whose PRIVATE jobs only these workers get. */
+/** Creates a user and pairs these workers, so that only they get its PRIVATE jobs. */
 async function owner(...workers: WorkerSocket[]): Promise<string> {
   const user = newUser();
   await evm.api.pair(user, ...workers);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 const isError = (frame: Frame): boolean => frame.type === "error";
 
-describe("frames that say nothing", () => {
+describe("bad frames", () => {
   const bad: [string, object | string | Uint8Array][] = [
     ["a binary frame", new TextEncoder().encode('{"type":"heartbeat"}')],
     ["an empty binary frame", new Uint8Array()],
@@ -152,7 +152,7 @@ describe("heartbeat", () => {
   );
 });
 
-describe("what a worker may not do", () => {
+describe("frames that the worker has no right to send", () => {
   test("[WS12, WS10] complete a job it never held: not_assigned; one that nobody knows: unknown_job", async () => {
     const holder = await unsignedWorker(evm.socketUrl);
     const thief = await unsignedWorker(evm.socketUrl);

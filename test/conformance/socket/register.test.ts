@@ -88,7 +88,7 @@ describe("register", () => {
     for (const signature of ["", "AAAA", "!".repeat(88), Buffer.alloc(64).toString("base64")]) {
       const worker = await open();
       const ack = await worker.registerPlain({ signature });
-      // Reading: a string that is no signature at all may also be an `other bad field`.
+      // The rule leaves open whether a text that is not a signature is a wrong field, so both answers are allowed.
       expect(["invalid_signature", "invalid_register"]).toContain(ack.error);
       expect([4401, 4400]).toContain((await worker.ended()).code);
     }
@@ -195,7 +195,7 @@ describe("register", () => {
   });
 });
 
-describe("standing of keys", () => {
+describe("two sockets of one key", () => {
   test("[WS7, WS4] the newest registration of equal standing wins; the loser is closed 4001", async () => {
     const plain = newIdentity();
     const one = await specWorker(evm.socketUrl, {}, plain);

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { WorkerSocket } from "./worker.ts";
 import { within } from "./wait.ts";
 
-/** A JSON object of which nothing is known. */
+/** Any JSON object. */
 export type Fields = Record<string, unknown>;
 
-/** The Job object of SPEC.md. */
+/** The Job object of the specification. */
 export type Job = {
   id: string;
   status: "pending" | "assigned" | "running" | "completed" | "failed";
@@ -22,22 +22,22 @@ export type Answer = { status: number; headers: Headers; text: string; body: Fie
 export const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** A good TASK commit of this user. */
+/** Returns a valid TASK commit of this user. */
 export function task(user: string, input = "I love this", changes: Fields = {}): Fields {
   return { job_type: "TASK", user_id: user, payload: { job_type: "TASK", task_type: "classify", input }, ...changes };
 }
 
-/** A good LLM_INFER commit of this user. */
+/** Returns a valid LLM_INFER commit of this user. */
 export function llm(user: string, prompt = "Say hi", changes: Fields = {}): Fields {
   return { job_type: "LLM_INFER", user_id: user, payload: { job_type: "LLM_INFER", prompt }, ...changes };
 }
 
-/** A user nobody else has. */
+/** Returns a new user id. */
 export function newUser(): string {
   return `user-${randomUUID()}`;
 }
 
-/** REST as a seeker speaks it. */
+/** The REST API as a seeker uses it. */
 export class Api {
   readonly base: string;
 
@@ -58,7 +58,7 @@ export class Api {
     try {
       parsed = JSON.parse(text) as Fields;
     } catch {
-      // The test that needs JSON will say so.
+      // A test that needs JSON will fail by itself.
     }
     return { status: response.status, headers: response.headers, text, body: parsed, ms: performance.now() - started };
   }
@@ -88,7 +88,7 @@ export class Api {
     return answer.body as Job;
   }
 
-  /** Polls until the job is as wished. */
+  /** Polls until the job meets a condition. */
   async until(id: string, status: Job["status"] | ((job: Job) => boolean), ms = 10_000): Promise<Job> {
     const wished = typeof status === "string" ? (job: Job) => job.status === status : status;
     let last: Job | undefined;

@@ -24,13 +24,13 @@ export type Subject = {
   host: string;
   port: number;
   stateDir: string;
-  /** What its process printed. */
+  /** The output of its process. */
   log: string[];
   stop: () => Promise<void>;
   kill: () => Promise<void>;
 };
 
-/** The launcher of the copy, whose coordinator is the copy's. */
+/** The launcher in the copy of the sources, which starts the coordinator of the copy. */
 const { startCoordinator } = (await import(
   /* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href
 )) as typeof import("../../../scripts/coordinator-process.ts");
@@ -42,7 +42,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** Starts a coordinator on an empty state (or on `stateDir`), ended after the tests of this file. */
+/** Starts a coordinator with an empty state (or with `stateDir`); it stops after the tests of this file. */
 export async function start(instance: "evm" | "svm", settings: Record<string, string> = { TESTNET_MODE: "true" }, reuse?: Subject): Promise<Subject> {
   const stateDir = reuse?.stateDir ?? mkdtempSync(join(tmpdir(), `conformance-${instance}-`));
   folders.add(stateDir);
@@ -78,7 +78,7 @@ async function pickPort(): Promise<number> {
   throw new Error(`no free port from ${first}`);
 }
 
-/** Runs SQL on the coordinator's database as its operator would. */
+/** Runs SQL on the coordinator's database, as an operator would. */
 export async function sql(subject: { stateDir: string }, instance: "evm" | "svm", command: string): Promise<void> {
   const args = ["d1", "execute", "DB", "-c", `wrangler.${instance}.toml`, "--local", "--persist-to", subject.stateDir, "--command", command, "--yes"];
   const child = spawn(join(ROOT, "node_modules/.bin/wrangler"), args, {

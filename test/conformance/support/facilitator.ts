@@ -3,13 +3,13 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll } from "vitest";
 
-/** How the facilitator answers a call: JSON, text, or whatever is done with the response. */
+/** The facilitator's reply to a call: JSON, text, or a function that gets the response. */
 export type Reply = { status?: number; body: unknown } | ((response: ServerResponse) => void);
 
-/** A facilitator that says what a test wants, and keeps what it was sent. */
+/** A facilitator whose replies a test sets, and which keeps all calls. */
 export type FakeFacilitator = { url: string; calls: { path: string; body: string }[]; replies: Record<string, Reply> };
 
-/** Starts one, ended after the tests of this file. Calls without a reply are 404. */
+/** Starts a facilitator, which stops after the tests of this file. A call without a reply gets 404. */
 export async function fakeFacilitator(): Promise<FakeFacilitator> {
   const calls: FakeFacilitator["calls"] = [];
   const replies: Record<string, Reply> = {};

@@ -9,12 +9,12 @@ export function newIdentity(): Identity {
   return { pubkey: publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex"), key: privateKey };
 }
 
-/** ed25519 over the UTF-8 of `text`, base64. */
+/** Signs the UTF-8 of `text` with ed25519; returns base64. */
 export function signText({ key }: Identity, text: string): string {
   return sign(null, Buffer.from(text, "utf8"), key).toString("base64");
 }
 
-/** Whether a base64 signature over `text` is by this key. */
+/** True if a base64 signature over `text` is from this key. */
 export function verifyText(pubkey: string, text: string, signature: string): boolean {
   const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), Buffer.from(pubkey, "hex")]);
   return verify(null, Buffer.from(text, "utf8"), createPublicKey({ key: der, format: "der", type: "spki" }), Buffer.from(signature, "base64"));
@@ -29,13 +29,13 @@ export function outputHash(output: unknown): string {
   return `sha256:${sha256(JSON.stringify(output))}`;
 }
 
-/** The bytes that a receipt's signature is over [RC1]. */
+/** Returns the text that a receipt's signature covers [RC1]. */
 export function receiptText(receipt: Fields): string {
   const { job_id, provider_pubkey, output_hash, completed_at, payment_ref } = receipt;
   return JSON.stringify({ job_id, provider_pubkey, output_hash, completed_at, payment_ref });
 }
 
-/** A receipt with its signature [RC1]; `changes` are signed too. */
+/** Returns a receipt with its signature [RC1]; `changes` are signed too. */
 export function receiptFor(identity: Identity, jobId: string, output: unknown, changes: Fields = {}): { receipt: Fields; receipt_signature: string } {
   const receipt = {
     job_id: jobId,
@@ -48,7 +48,7 @@ export function receiptFor(identity: Identity, jobId: string, output: unknown, c
   return { receipt, receipt_signature: signText(identity, receiptText(receipt)) };
 }
 
-/** What a worker signs to register [WS3]. */
+/** Returns the text that a worker signs to register [WS3]. */
 export function registerText(challenge: Fields, pubkey: string): string {
   return `compute-router/register/v1\n${String(challenge.network)}\n${String(challenge.host)}\n${String(challenge.nonce)}\n${pubkey}`;
 }
@@ -56,7 +56,7 @@ export function registerText(challenge: Fields, pubkey: string): string {
 /** The order of ed25519's base point. */
 const L = 2n ** 252n + 27742317777372353535851937790883648493n;
 
-/** The same signature with S + L: valid to a careless verifier. */
+/** The same signature with S + L: a lax verifier accepts it. */
 export function malleable(signature: string): string {
   const bytes = Buffer.from(signature, "base64");
   let s = 0n;

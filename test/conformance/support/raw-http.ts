@@ -1,10 +1,10 @@
 import { connect, type Socket } from "node:net";
 import { within } from "./wait.ts";
 
-/** What came back over a TCP connection: the first answer's status, its body, and every byte. */
+/** The answer on a TCP connection: status and body of the first answer, and all bytes. */
 export type RawAnswer = { status: number; head: string; body: string; all: string };
 
-/** A TCP connection that sends what it is told, byte for byte. */
+/** A TCP connection that sends exact bytes. */
 export class RawHttp {
   all = "";
   ended = false;
@@ -22,7 +22,7 @@ export class RawHttp {
     if (!this.ended) this.socket.write(text, "latin1");
   }
 
-  /** The first answer, whole. Status 0 when the connection was closed without one. */
+  /** Waits for the first complete answer. Status 0 means that the connection was closed without one. */
   async answer(ms = 10_000): Promise<RawAnswer> {
     await within(
       ms,
@@ -45,7 +45,7 @@ export class RawHttp {
   }
 }
 
-/** Sends bytes on a fresh connection and resolves with the first answer. */
+/** Sends bytes on a new connection and resolves with the first answer. */
 export async function rawRequest(port: number, text: string, ms?: number): Promise<RawAnswer> {
   const raw = new RawHttp(port);
   try {
@@ -56,7 +56,7 @@ export async function rawRequest(port: number, text: string, ms?: number): Promi
   }
 }
 
-/** A request head of these lines, with the blank one. */
+/** Returns the head of a request from these lines, with the blank line. */
 export function head(...lines: string[]): string {
   return `${lines.join("\r\n")}\r\n\r\n`;
 }

@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { within } from "./wait.ts";
 
-/** A frame as it came: opcode and bytes. */
+/** A received frame: opcode and bytes. */
 export type RawFrame = { opcode: number; data: Buffer };
 
-/** A WebSocket client of bytes, for what the global one refuses to send. */
+/** A WebSocket client that sends raw bytes, for frames that the global WebSocket refuses to send. */
 export class RawSocket {
   readonly frames: RawFrame[] = [];
-  /** The handshake's answer, or an HTTP answer's head. */
+  /** The head of the handshake's answer, or of another HTTP answer. */
   head = "";
   ended = false;
   readonly #socket: Socket;
@@ -60,7 +60,7 @@ export class RawSocket {
     this.#socket.write(Buffer.concat([Buffer.from([opcode | (fin ? 0x80 : 0)]), length, mask, masked]));
   }
 
-  /** The first frame that matches; a text frame's JSON is given too. */
+  /** Waits for the first matching frame; for a text frame it also returns the JSON. */
   frame(matches: (json: Record<string, unknown>, frame: RawFrame) => boolean, ms = 10_000): Promise<RawFrame> {
     return within(
       ms,
@@ -69,7 +69,7 @@ export class RawSocket {
     );
   }
 
-  /** Of the close frame, or 1006. */
+  /** Waits for the code of the close frame; 1006 without one. */
   async closeCode(ms = 10_000): Promise<number> {
     await within(
       ms,

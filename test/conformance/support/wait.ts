@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MS = 25;
 
-/** The first defined value of `look`. @throws after `ms` */
+/** Calls `look` until it returns a defined value. @throws after `ms` */
 export async function within<T>(ms: number, look: () => T | undefined | Promise<T | undefined>, what: () => string): Promise<T> {
   const deadline = performance.now() + ms;
   for (;;) {
@@ -13,11 +13,11 @@ export async function within<T>(ms: number, look: () => T | undefined | Promise<
   }
 }
 
-/** A stopwatch: milliseconds since it was made. */
+/** Returns a stopwatch: it gives the milliseconds since its start. */
 export function stopwatch(): () => number {
   const started = performance.now();
   return () => performance.now() - started;
 }
 
-/** Lets the protocol's own time pass. */
+/** Waits for a time of the protocol. */
 export const pass = (ms: number): Promise<void> => delay(ms);

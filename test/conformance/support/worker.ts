@@ -2,7 +2,7 @@ import { afterAll, onTestFinished } from "vitest";
 import type { Fields } from "./api.ts";
 import { type Identity, newIdentity, receiptFor, registerText, signText } from "./identity.ts";
 
-/** A frame, as parsed. */
+/** A parsed frame. */
 export type Frame = { type: string } & Fields;
 /** How a socket ended. */
 export type Closed = { code: number; reason: string };
@@ -17,19 +17,19 @@ afterAll(() => {
   for (const socket of afterFile) socket.close();
 });
 
-/** For files whose tests run side by side: sockets are closed after the file, not after the test. */
+/** For files with concurrent tests: sockets are closed after the file, not after the test. */
 export function keepSocketsOpen(): void {
   perTest = false;
 }
 
-/** One WebSocket of a worker, with everything it received. */
+/** One WebSocket of a worker, with all received frames. */
 export class WorkerSocket {
   readonly identity: Identity;
   readonly frames: Frame[] = [];
   closed: Closed | undefined;
-  /** Whether it acknowledges each job as soon as it is given one. */
+  /** True if it acknowledges each job at once. */
   acksAtOnce = false;
-  /** Performance time of each frame. */
+  /** The time of each frame, by `performance.now()`. */
   readonly times: number[] = [];
   readonly #socket: WebSocket;
   readonly #waiters = new Set<Waiter>();
@@ -52,7 +52,7 @@ export class WorkerSocket {
     });
   }
 
-  /** Opens a socket; closed when the test that opened it ends. */
+  /** Opens a socket, which is closed at the end of the test. */
   static async open(url: string, identity: Identity = newIdentity()): Promise<WorkerSocket> {
     const worker = new WorkerSocket(url, identity);
     if (perTest) onTestFinished(() => worker.close());
@@ -72,13 +72,13 @@ export class WorkerSocket {
     this.#socket.send(typeof frame === "string" ? frame : frame instanceof Uint8Array ? new Uint8Array(frame) : JSON.stringify(frame));
   }
 
-  /** Leaves. */
+  /** Closes the socket. */
   close(code?: number): void {
     clearInterval(this.#beat);
     this.#socket.close(code);
   }
 
-  /** Sends the platform's heartbeat from now on. */
+  /** Starts to send heartbeats. */
   beat(ms = 10_000, text = HEARTBEAT): void {
     clearInterval(this.#beat);
     this.#beat = setInterval(() => {
@@ -90,7 +90,7 @@ export class WorkerSocket {
     clearInterval(this.#beat);
   }
 
-  /** The first frame from index `from` on that matches, waited for. */
+  /** Waits for the first matching frame from index `from` on. */
   frame(matches: string | ((frame: Frame) => boolean), { from = 0, ms = WAIT_MS }: { from?: number; ms?: number } = {}): Promise<Frame> {
     const test = typeof matches === "string" ? (frame: Frame) => frame.type === matches : matches;
     return this.#until(
@@ -100,14 +100,14 @@ export class WorkerSocket {
     );
   }
 
-  /** Sends and returns the first matching answer after it. */
+  /** Sends a frame and returns the first matching answer after it. */
   ask(frame: object | string | Uint8Array, matches: string | ((frame: Frame) => boolean), ms?: number): Promise<Frame> {
     const from = this.frames.length;
     this.send(frame);
     return this.frame(matches, { from, ...(ms !== undefined && { ms }) });
   }
 
-  /** How the coordinator closed it, waited for. */
+  /** Waits for the close and returns how the coordinator closed the socket. */
   ended(ms = WAIT_MS): Promise<Closed> {
     return this.#until(
       () => this.closed,
@@ -116,7 +116,7 @@ export class WorkerSocket {
     );
   }
 
-  /** Everything sent before has been handled once this resolves: frames are handled in order. */
+  /** Resolves when everything sent before was handled: frames are handled in order. */
   async settled(): Promise<void> {
     await this.ask({ type: "heartbeat", mark: true }, (frame) => frame.type === "heartbeat_ack" && frame.status === "ok");
   }
@@ -125,7 +125,7 @@ export class WorkerSocket {
     return this.frame("challenge");
   }
 
-  /** Sends `register` as SPEC.md's reader would, without a signature; resolves with the ack. */
+  /** Sends `register` without a signature, as the specification alone describes it; resolves with the ack. */
   registerPlain(changes: Fields = {}): Promise<Frame> {
     return this.ask({ type: "register", ...this.registration(), ...changes }, "register_ack");
   }
@@ -145,7 +145,7 @@ export class WorkerSocket {
     return this.frame((frame) => frame.type === "job_assign" && frame.job_id === jobId, ms === undefined ? {} : { ms });
   }
 
-  /** Whether it was ever given this job. */
+  /** True if the worker ever got this job. */
   had(jobId: string): boolean {
     return this.frames.some((frame) => frame.type === "job_assign" && frame.job_id === jobId);
   }
@@ -162,12 +162,12 @@ export class WorkerSocket {
     this.send({ type: "job_failed", job_id: assign.job_id, attempt: assign.attempt, error, retryable });
   }
 
-  /** The job_complete frame of this output; `changes` replace members. */
+  /** Returns the job_complete frame of an output; `changes` replace members. */
   completion(jobId: string, output: unknown, changes: Fields = {}): Fields {
     return { type: "job_complete", job_id: jobId, output, ...receiptFor(this.identity, jobId, output), ...changes };
   }
 
-  /** Completes; resolves with the job_complete_ack. */
+  /** Completes a job; resolves with the job_complete_ack. */
   complete(jobId: string, output: unknown, changes: Fields = {}): Promise<Frame> {
     return this.ask(this.completion(jobId, output, changes), (frame) => frame.type === "job_complete_ack" && frame.job_id === jobId);
   }
@@ -203,7 +203,7 @@ export class WorkerSocket {
   }
 }
 
-/** A worker written from SPEC.md alone: no signature, no acks; heartbeats. It is given nothing for its first 2 s [JB2]. */
+/** A worker that follows the specification alone: heartbeats, but no signature and no acks. It gets no job in its first 2 s [JB2]. */
 export async function specWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
   const worker = await WorkerSocket.open(url, identity);
   const ack = await worker.registerPlain(changes);
@@ -212,7 +212,7 @@ export async function specWorker(url: string, changes: Fields = {}, identity?: I
   return worker;
 }
 
-/** A worker that does not sign and acknowledges each job by itself, so that it is given jobs at once [JB2]. */
+/** A worker that does not sign, but announces `ack` and acknowledges each job, so it gets jobs at once [JB2]. */
 export async function unsignedWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
   const worker = await WorkerSocket.open(url, identity);
   worker.acksAtOnce = true;
@@ -222,7 +222,7 @@ export async function unsignedWorker(url: string, changes: Fields = {}, identity
   return worker;
 }
 
-/** A worker that does all that DECISIONS.md offers: signs, acks. */
+/** A worker that follows all rules of docs/rules.md: it signs and acknowledges. */
 export async function fullWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
   const worker = await WorkerSocket.open(url, identity);
   const ack = await worker.registerSigned({ features: ["ack"], ...changes });

@@ -5,7 +5,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const HOUR = 3_600_000;
 
-/** The alarm as the platform rings it, until it has met something: the hub begins anew in a turn of its own. */
+/** Rings the alarm until a condition is met, as the platform does. The hub restores its state in a separate turn, so one ring may not be enough. */
 async function tickUntil(hub: TestHub, ms: number, met: () => Promise<boolean>, ticks: number): Promise<void> {
   for (let tick = 0; tick < ticks; tick++) {
     if (await met()) return;
@@ -41,7 +41,7 @@ describe.each([
       hub,
       5_000,
       async () => {
-        // One that wakes: the platform's own clock, which notes the others, is not put back here.
+        // This heartbeat wakes the hub. The exact text would not: the platform records it with its own clock, which the test cannot set back.
         worker.send({ type: "heartbeat", beat: 1 });
         return (await hub.job(id)).status !== "assigned";
       },

@@ -7,7 +7,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const OUTPUT = { summary: "s" };
 
-/** A hub that works: it takes a job, gives it to a worker and tells how it ended. */
+/** Checks that a hub works: it accepts a job, assigns it and shows how it ended. */
 async function isAlive(hub: TestHub): Promise<void> {
   const worker = await hub.worker();
   const id = await hub.commit("fast", { user_id: "another" });
@@ -17,7 +17,7 @@ async function isAlive(hub: TestHub): Promise<void> {
   expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
 }
 
-/** A job that has ended and whose end D1 does not have. */
+/** Runs a job that ends while D1 does not get its end. */
 async function endedAlone(hub: TestHub): Promise<string> {
   await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
   const worker = await hub.worker();

@@ -27,7 +27,7 @@ function say(worker: TestWorker, { job_id, attempt }: JobAssign, seq: number, de
   worker.send({ type: "job_progress", job_id, attempt, seq, delta });
 }
 
-/** A job that a worker has been given. */
+/** Commits a job that a worker gets. */
 async function given(hub: TestHub, fields: Record<string, unknown> = {}): Promise<{ id: string; worker: TestWorker; job: JobAssign }> {
   const worker = await hub.worker(fields);
   const id = await hub.commit("fast", LLM);
@@ -150,7 +150,7 @@ describe("several readers of one job", () => {
     expect((await two.rest()).map(inShort)).toEqual(rest);
     expect((await (await follow(hub, id, before[0]?.at(-1)?.id)).rest()).map(inShort)).toEqual(rest.slice(1));
     expect(errors.events()).toEqual(["stream_failed"]);
-    // The worker's socket was not blamed for it.
+    // The worker's socket was not closed because of it.
     await worker.quiet();
   });
 
@@ -280,7 +280,7 @@ describe("refusals", () => {
 });
 
 describe("a slow reader", () => {
-  /** Sends eight times what is kept, in deltas of this size, and completes; the last `seq`. */
+  /** Sends eight times the kept amount of text in deltas of this size, completes the job, and returns the last `seq`. */
   async function flood(worker: TestWorker, job: JobAssign, size: number): Promise<number> {
     const count = (8 * LIMITS.streamTextBytes) / size;
     for (let seq = 0; seq < count; seq++) {

@@ -5,13 +5,13 @@ import { TestHub } from "../support/worker-hub.ts";
 const LLM = { job_type: "LLM_INFER" };
 const ACKS = { features: ["ack"] };
 
-/** Fails a job that this worker has been given. */
+/** Fails the job of this worker. */
 const failed = (job: { job_id: string; attempt: number }, fields: object) => ({
   ...{ type: "job_failed", job_id: job.job_id, attempt: job.attempt, error: "runtime_error", retryable: false },
   ...fields,
 });
 
-describe("what a worker says about a failure", () => {
+describe("a worker's message about a failure", () => {
   test("[JB5] is the failed job's message: from the hub, from D1, and after the hub's memory is lost", async () => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
@@ -59,7 +59,7 @@ describe("what a worker says about a failure", () => {
       worker.send(failed(await worker.assigned(), { message: said }));
       await expect.poll(async () => (await hub.job(id)).status).toBe("failed");
       expect((await hub.job(id)).result).toEqual({ error: "worker_error", ...(shown !== undefined && { message: shown }) });
-      // A worker that fails job after job rests until the tick.
+      // A worker that fails many jobs in a row gets no job until the tick.
       await hub.pass(2_100);
     }
   });
@@ -89,7 +89,7 @@ describe("what a worker says about a failure", () => {
   });
 });
 
-describe("causes of their own", () => {
+describe("failures with their own cause", () => {
   test.each(["content_refused", "output_too_large"])("[JB5, WS9] job_failed %s is the job's cause", async (error) => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
@@ -109,7 +109,7 @@ describe("causes of their own", () => {
     const untold = await hub.worker({ ...ACKS, models: ["tiny"] });
     const id = await hub.commit("cheap", LLM);
     const larger = await hub.worker({ ...ACKS, models: ["tiny"], context: large });
-    // What sockets announced outlives the hub's memory.
+    // The announcements of sockets survive a loss of the hub's memory.
     await hub.evict();
     first.send(failed(await first.assigned(), { error: "context_length_exceeded", retryable: true }));
     const again = await larger.assigned();
@@ -153,7 +153,7 @@ describe("a result over the limit of a frame", () => {
     for (const worker of workers) {
       const job = await worker.assigned();
       worker.send(worker.completion(job, "x".repeat(2 * 1024 * 1024)));
-      // Acknowledged, so that it is not sent again after the reconnect.
+      // Acknowledged, so that it is not assigned again after the reconnect.
       expect(await worker.next("job_complete_ack")).toEqual({
         ...{ type: "job_complete_ack", job_id: id, status: "rejected", error: "output_too_large" },
         message: "the output is too large: at most 1048576 bytes as JSON text are taken",

@@ -5,7 +5,7 @@ import { TestHub, commitInput, until } from "../support/worker-hub.ts";
 
 const OUTPUT = { summary: "s" };
 
-/** Makes every write of this kind to the hub's own jobs fail, as a full disk would. */
+/** Makes every write of this kind to the hub's job table fail, like a full disk. */
 function breakJournal(hub: TestHub, what: "INSERT" | "UPDATE", when = "1"): Promise<unknown> {
   return hub.sql(`CREATE TRIGGER broken BEFORE ${what} ON jobs WHEN ${when} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 }
@@ -24,7 +24,7 @@ test("[API1] [JB8] a refused commit that cannot be stored is 503, not 500", asyn
   expect((await hub.post("cheap", { privacy_class: "PRIVATE" })).status).toBe(422);
 });
 
-describe("memory lost", () => {
+describe("loss of the hub's memory", () => {
   test("[JB9] in the middle of a job: the socket is kept, the job goes on, and its result is taken", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -67,7 +67,7 @@ describe("memory lost", () => {
       hub.skip(10_000);
       await worker.quiet();
     }
-    // A wake-up that comes late leaves a moment for a result that is on its way.
+    // The hub woke late, so it leaves a moment for a result that may be on its way.
     await hub.pass(0);
     await hub.pass(5_000);
     expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "execution_timeout" });
@@ -165,7 +165,7 @@ describe("the alarm", () => {
     const sweep = (await hub.alarmAt()) ?? 0;
     expect(sweep).toBeGreaterThan(Date.now());
     expect(sweep).toBeLessThanOrEqual(Date.now() + 30_000);
-    // Nothing left: it rings once more and then not again.
+    // Nothing is left to do: the alarm rings once more and then never again.
     socket.close();
     await hub.online(0);
     await hub.pass(30_000);
@@ -200,7 +200,7 @@ describe("the alarm", () => {
     const id = await hub.commit();
     const errors = muteErrors();
     await hub.inside((inside) => {
-      // The first thing that the alarm does is to look at the clock.
+      // The alarm handler reads the clock first.
       vi.spyOn(Date, "now").mockImplementationOnce(() => {
         throw new Error("no clock");
       });
@@ -325,7 +325,7 @@ describe("the hub's own storage", () => {
     const errors = muteErrors();
     const waiting = hub.request(`/v1/jobs/${id}?wait=20`);
     const stream = new EventReader(await hub.fetch(new Request(`http://hub.test/v1/jobs/${id}/events`)));
-    // The end is stored, and what is stored cannot be read.
+    // The end is stored, but the stored row cannot be read.
     await hub.sql(`CREATE TRIGGER damage AFTER UPDATE OF ended_at ON jobs BEGIN UPDATE jobs SET created_at = 'x' WHERE id = new.id; END`);
     expect((await worker.complete(job)).status).toBe("accepted");
     await waiting;
@@ -340,7 +340,7 @@ describe("the hub's own storage", () => {
   test("[JB9] a job that cannot be read at the moment it is sent costs its worker the socket, and nobody else anything", async () => {
     const hub = new TestHub();
     const [first, second] = [await hub.commit("fast"), await hub.commit("fast")];
-    // Both wait, so both payloads are read when they are sent; the first cannot be.
+    // Both jobs wait, so both payloads are read when they are sent. The first one cannot be read.
     await hub.sql(`UPDATE jobs SET payload = x'ff' WHERE id = '${first}'`);
     const errors = muteErrors();
     const broken = await hub.connect();

@@ -8,7 +8,7 @@ import { newKey } from "../support/worker.ts";
 /** How long a settlement may take, ms [PY8]: far more than an eviction. */
 const SETTLE_TIMEOUT = 20_000;
 
-/** A verified payment, of a facilitator that nobody can reach. */
+/** A verified payment whose facilitator cannot be reached. */
 function paymentInput(fields: Partial<PaymentInput> = {}): PaymentInput {
   const { network } = { network: "eip155:10143" };
   const terms = { scheme: "exact", network, amount: "1000", asset: "0x00", payTo: "0x00", maxTimeoutSeconds: 300, extra: {} };
@@ -19,7 +19,7 @@ function paymentInput(fields: Partial<PaymentInput> = {}): PaymentInput {
   };
 }
 
-/** A job that has been paid for as far as the router does it. */
+/** Reserves and submits a paid job, as the router does. */
 async function bought(hub: TestHub, payment: PaymentInput): Promise<string> {
   const input = commitInput();
   expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
@@ -35,7 +35,7 @@ async function copied(key: string, state: string): Promise<Record<string, unknow
   return row ?? {};
 }
 
-/** The events that are logged from here on. */
+/** Collects the events that are logged from now on. */
 function listen(): () => Record<string, unknown>[] {
   const lines: string[] = [];
   for (const level of ["warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line: string) => void lines.push(line));
@@ -75,7 +75,7 @@ describe("the operator's copy of the ledger", () => {
       ...{ level: "warning", event: "settlement_unknown", job: jobId.slice(0, 8), reason: "unreachable" },
     });
     expect(JSON.stringify(logged())).not.toContain("accepted");
-    // A timer that was left behind would hold this up for as long as it runs.
+    // A timer that was not cleared would delay the eviction until it fires.
     const asleep = performance.now();
     await hub.evict();
     expect(performance.now() - asleep).toBeLessThan(SETTLE_TIMEOUT);
@@ -85,7 +85,7 @@ describe("the operator's copy of the ledger", () => {
     const hub = new TestHub();
     listen();
     await hub.worker();
-    // The facilitator, until it is let answer; what it says belongs to the hub that asked.
+    // The facilitator answers only when the test lets it, and the response must be created in the context of the hub.
     const facilitator = { mayAnswer: false };
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       while (!facilitator.mayAnswer) await scheduler.wait(5);
@@ -133,7 +133,7 @@ describe("the operator's copy of the ledger", () => {
     const isTold = () => logged().some(({ event, of }) => event === "outbox_behind" && of === "payments");
     for (let tries = 0; tries < 30 && !isTold(); tries++) {
       const id = await hub.commit();
-      // No time passes here: were jobs to rest with the payments, this one would wait for ever.
+      // No time passes here: if jobs waited together with the payments, this one would wait for ever.
       await until(async () => (await hub.sql(`SELECT id FROM jobs WHERE id = '${id}' AND synced_rev > 0`)).length === 1, "in D1");
       await hub.pass(30_000);
     }
@@ -156,7 +156,7 @@ describe("the operator's copy of the ledger", () => {
   });
 });
 
-describe("a router and a hub that do not see the same", () => {
+describe("a router and a hub that disagree", () => {
   test("[PY9] a router of version 2.0.0, which names no asset, sells for the asset of its terms", async () => {
     const hub = new TestHub();
     const { asset, ...old } = paymentInput();

@@ -6,7 +6,7 @@ import { muteErrors } from "../support/errors.ts";
 import { TestHub } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
-/** What `GET /v1/models` says, asked when the answer of before is no longer fresh. */
+/** Returns `GET /v1/models`, after the cached list has expired. */
 async function list(hub: TestHub): Promise<ModelList> {
   hub.skip(1_000);
   const { status, body } = await hub.request("/v1/models");
@@ -94,7 +94,7 @@ describe("GET /v1/models", () => {
     const worker = await hub.worker({ models: Array.from({ length: 100 }, (_, index) => String(index).padStart(81, "m")) });
     const before = await list(hub);
     expect(before.data).toHaveLength(100);
-    // The attachment is written again at a claim.
+    // A claim writes the attachment again.
     const job = await hub.commit("fast", { job_type: "LLM_INFER" });
     expect((await worker.assigned()).job_id).toBe(job);
     await hub.evict();
@@ -124,7 +124,7 @@ describe("GET /v1/models", () => {
     let calls = 0;
     const models = async () => {
       calls++;
-      // As workerd words it; the test pool words it differently.
+      // This is workerd's message; the test pool has another one.
       throw Object.assign(new TypeError('The RPC receiver does not implement the method "models".'), { remote: true });
     };
     const response = await rest("/v1/models", {}, { HUB: { getByName: () => ({ models }) } });

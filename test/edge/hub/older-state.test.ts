@@ -8,7 +8,7 @@ import hubSql from "../state/2.0.0-hub.sql?raw";
 
 const statements = (sql: string) => sql.split("\n").filter((line) => line !== "" && !line.startsWith("--"));
 
-/** When that hub was killed, in the middle of things. */
+/** The time at which that hub was killed, with jobs in every state. */
 const KILLED = 1_795_247_524_000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -17,7 +17,7 @@ const WAITING = "3bfe6883-21ff-4cc7-a45f-7336a3ba829e";
 const SIGNED = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
 const PAIRED = "547d597e2a95bb8877d761e51ff6b0dde42259a24a1ecb32fb09f81170c03943";
 
-/** A hub on the state that version 2.0.0 left, woken this long after. */
+/** A hub with the stored state of version 2.0.0, started this long after that hub died. */
 async function olderHub(after: number): Promise<TestHub> {
   const hub = new TestHub();
   await hub.stub.workersOnline();

@@ -63,7 +63,7 @@ describe("from the hub to D1", () => {
 
   test("[RC5] [LM1] 1 MiB of quotes reaches D1", async () => {
     const hub = new TestHub();
-    // Production takes 2 MB at most; the emulation is laxer.
+    // In production D1 accepts at most 2 MB; the emulation accepts more.
     let largest = 0;
     await hub.breakD1({ bound: (values) => (largest = Math.max(largest, ...values.map((value) => utf8Length(String(value))))) });
     const worker = await hub.worker();
@@ -90,7 +90,7 @@ describe("from the hub to D1", () => {
   });
 });
 
-describe("D1 in trouble", () => {
+describe("a failing D1", () => {
   test("[JB9] down: jobs go on, the outbox keeps them through a sleep, and brings them once it is back", async () => {
     const hub = new TestHub();
     hub.skip(0);
@@ -103,7 +103,7 @@ describe("D1 in trouble", () => {
     expect(await count("jobs", id)).toBe(0);
     expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
     expect(await hub.alarmAt()).not.toBeNull();
-    // A new memory has the real D1.
+    // After the loss of memory the hub uses the real D1 again.
     await hub.abort();
     await hub.pass(2_000);
     await hub.recorded(id, "completed");

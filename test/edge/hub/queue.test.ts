@@ -209,7 +209,7 @@ describe("limits of the queue", () => {
     const full = await hub.post("cheap");
     expect([full.status, full.body.error, full.headers.get("retry-after")]).toEqual([503, "queue_full", "5"]);
     await hub.commit("cheap", { user_id: "other" });
-    // One leaves the queue: there is room for one.
+    // One job leaves the queue, so there is room for one more.
     await hub.worker();
     await hub.commit();
     expect((await hub.post("cheap")).status).toBe(503);

@@ -111,11 +111,11 @@ describe("register", () => {
   });
 });
 
-describe("a register that is refused", () => {
+describe("a refused register", () => {
   const smallOrder = `01${"00".repeat(31)}`;
   const order8 = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a";
   const notCanonical = `ee${"ff".repeat(30)}7f`;
-  // 2 is no x-coordinate's y.
+  // No point of the curve has y = 2.
   const noPoint = `02${"00".repeat(31)}`;
 
   test.for([
@@ -188,7 +188,7 @@ describe("a register that is refused", () => {
       expect(await thief.next("register_ack")).toEqual({ type: "register_ack", status: "error", error: "auth_required" });
       expect(await thief.closed()).toBe(4401);
     }
-    // The one it would have replaced has not noticed.
+    // The socket that it would have replaced is not affected.
     await hub.commit();
     await first.assigned();
     expect(await hub.workersOnline()).toBe(1);
@@ -214,7 +214,7 @@ describe("a register that is refused", () => {
     const hub = new TestHub();
     const first = await hub.worker({ signed: true });
     hub.skip(31 * 24 * 3_600_000);
-    // Heard of late, so the sweep leaves it.
+    // It has just sent something, so the sweep keeps it.
     await first.quiet();
     await hub.stub.wake();
     const thief = await hub.connect(first.key);
@@ -259,7 +259,7 @@ describe("two sockets of one key", () => {
     expect(await old.closed()).toBe(4001);
     expect(await hub.workersOnline()).toBe(1);
     await young.quiet();
-    // `resume` was left out: the lease has moved on with the key.
+    // Without `resume` the lease moves to the new socket of the key.
     expect((await hub.job(id)).status).toBe("assigned");
     expect((await young.complete(job)).status).toBe("accepted");
     expect((await hub.job(id)).status).toBe("completed");

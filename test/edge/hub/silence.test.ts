@@ -7,7 +7,7 @@ describe("signs of life", () => {
     const worker = await hub.worker();
     await hub.evict();
     expect(await worker.beat()).toEqual({ type: "heartbeat_ack" });
-    // Only an object that is not running cannot be evicted.
+    // The eviction fails because the object is not running.
     await expect(hub.evict()).rejects.toThrow("not currently running");
   });
 
@@ -82,7 +82,7 @@ describe("signs of life", () => {
     expect(await silent.closed()).toBe(4008);
     await lively.quiet();
     expect(await hub.workersOnline()).toBe(1);
-    // And the next sweep is armed.
+    // The alarm for the next sweep is set.
     await hub.evict();
     await hub.pass(31_000);
     expect(await lively.closed()).toBe(4008);
@@ -90,7 +90,7 @@ describe("signs of life", () => {
 
   test("[WS6] heartbeats that the platform answered count, after a sleep too", async () => {
     const hub = new TestHub();
-    // The platform notes real time: so the registration lies in the past instead.
+    // The platform records real time, so the test puts the registration into the past.
     hub.skip(-40_000);
     const [beating, silent] = [await hub.worker(), await hub.worker()];
     await beating.beat();

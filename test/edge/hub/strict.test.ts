@@ -11,14 +11,14 @@ withSettings({ RECEIPT_POLICY: "strict" });
 const OUTPUT = { summary: "s", word_count: 1 };
 const S_LIMIT = 2n ** 252n + 27742317777372353535851937790883648493n;
 
-/** A receipt of this worker with other fields, signed as it then reads. */
+/** Returns a receipt of this worker with changed fields and a valid signature over them. */
 function signed(worker: TestWorker, jobId: string, fields: Partial<ReceiptFields>): Record<string, unknown> {
   const { signature: _, ...honest } = worker.receipt(jobId, OUTPUT);
   const receipt = { ...honest, ...fields };
   return { receipt, receipt_signature: signText(receiptText(receipt), worker.key.secret) };
 }
 
-/** The same signature with S + L: another text for what a lax verifier takes. */
+/** The same signature with S + L: a lax verifier accepts it too. */
 function malleated(signature: string): string {
   const bytes = Uint8Array.from(atob(signature), (char) => char.charCodeAt(0));
   let s = 0n;
@@ -28,7 +28,7 @@ function malleated(signature: string): string {
   return btoa(String.fromCharCode(...bytes));
 }
 
-/** Has a worker fail the receipts of so many jobs, one after the other, and leaves these waiting. */
+/** Lets a worker send invalid receipts for several jobs, one after the other. The jobs stay waiting. */
 async function strikes(hub: TestHub, worker: TestWorker, count: number = LIMITS.strikes): Promise<void> {
   for (let strike = 0; strike < count; strike++) {
     await hub.commit();
@@ -128,7 +128,7 @@ describe("RECEIPT_POLICY=strict", () => {
       const id = await hub.commit("cheap", { user_id: crypto.randomUUID() });
       const job = await worker.assigned();
       const { message } = await worker.complete(job, OUTPUT, fields);
-      // Its own job is not given to it again before another has had a chance.
+      // The worker gets its own job again only after other workers had a chance to take it.
       await worker.complete(job, OUTPUT);
       return String(message).replaceAll(id, "ID").replaceAll(worker.key.publicKey, "KEY");
     };

@@ -7,7 +7,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const OUTPUT = { summary: "the first and only" };
 
-/** Everything that a hub knew of a job is gone: D1 has it. */
+/** Deletes everything that the hub has of a job; D1 has it. */
 async function handedOnAndForgotten(hub: TestHub): Promise<void> {
   await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");
   await hub.evict();
@@ -101,7 +101,7 @@ describe("a commit that is delivered a second time, after its job has left the h
       getByName: () => ({
         commit: async (input: Parameters<typeof hub.stub.commit>[0]) => {
           if (lost++ > 0) return await hub.stub.commit(input);
-          // The commit waits for the end of the job, so the worker works meanwhile.
+          // The commit waits for the end of the job, so the worker must run at the same time.
           await Promise.all([hub.stub.commit(input), worker.assigned().then((job) => worker.complete(job, OUTPUT))]);
           await handedOnAndForgotten(hub);
           throw Object.assign(new Error("Network connection lost."), { retryable: true });
@@ -128,7 +128,7 @@ describe("a completed job whose result reads like the answer of a refused one", 
     const worker = await hub.worker();
     const input = commitInput({ taskType: "extract_json", payload: '{"job_type":"TASK","task_type":"extract_json","input":"i"}' });
     await hub.stub.commit(input);
-    // What a TASK finds in a text that quotes a router's answer.
+    // The output of a TASK whose text quotes a router's answer.
     const output = { extracted: [{ status: "failed", result: REFUSAL }], count: 1 };
     expect(await worker.complete(await worker.assigned(), output)).toMatchObject({ status: "accepted" });
     await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");

@@ -25,7 +25,7 @@ async function poll(id: string): Promise<Job> {
   return await read(await rest(`/v1/jobs/${id}`), z.strictObject(Job.shape));
 }
 
-/** What D1 or the hub keeps of the payload, as the worker gets it. */
+/** The payload that D1 or the hub keeps: the text that the worker gets. */
 async function payloadSeen(body: unknown): Promise<unknown> {
   const worker = await FakeWorker.connect();
   try {
@@ -313,7 +313,7 @@ describe("503", () => {
     expect(hub.calls()).toBe(2);
   });
 
-  /** A hub whose first answer to a commit gets lost on the way back; the ids of all commits that it got. */
+  /** A hub whose first answer to a commit is lost, and the ids of all commits that reached it. */
   function forgetfulHub(): { HUB: unknown; delivered: string[] } {
     const delivered: string[] = [];
     const getByName = (name: string) => {
@@ -426,7 +426,7 @@ describe("Prefer: wait", () => {
     const [id] = await Promise.all([commit({ ...TASK, user_id: "again" }, headers), worker.complete({ a: 1 })]);
     await recorded(id);
     await worker.close();
-    // What it still had in memory is gone too.
+    // The hub's memory is lost too.
     await abortAllDurableObjects();
     const response = await post(CHEAP, { ...TASK, user_id: "again" }, { ...headers, prefer: "wait=5" });
     expect(response.headers.get("preference-applied")).toBe("wait=5");

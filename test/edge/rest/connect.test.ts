@@ -42,7 +42,7 @@ describe("WebSocket upgrade", () => {
   });
 
   test("[LM1, API7] the hub's refusal has the headers of every answer", async () => {
-    // All at once: a socket that had 2 s to register would make room for another.
+    // All at once: a socket that has been unregistered for 2 s could be replaced.
     const responses = await Promise.all(Array.from({ length: LIMITS.unregisteredSockets + 20 }, () => rest("/", upgrade)));
     const sockets = responses.flatMap(({ webSocket }) => webSocket ?? []);
     for (const socket of sockets) socket.accept();

@@ -8,13 +8,13 @@ import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
 import { TASK, freshInstance, post, read, refusal, rest } from "./rest.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
-// Once: most of these tests wait, and so run side by side.
+// Started once: most of these tests only wait, so they run concurrently.
 beforeAll(freshInstance);
 
 const KEY = keyPair(new Uint8Array(32).fill(7)).publicKey;
 const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 
-/** D1 whose calls of one kind misbehave, in an isolate that has checked the schema before (schema.test.ts has those that have not). */
+/** A D1 whose calls of one kind fail, in an isolate that has already checked the schema (schema.test.ts tests the others). */
 async function broken(kind: string, fault: DatabaseFault): Promise<{ DB: D1Database }> {
   let isBroken = false;
   const DB = faultyDatabase(env.DB, async (what) => (isBroken && what === kind ? fault : { kind: "none" }));
@@ -26,7 +26,7 @@ async function broken(kind: string, fault: DatabaseFault): Promise<{ DB: D1Datab
 const code = async (): Promise<string> => (await read(await post("/v1/trust/create", { user_id: "u" }), PairingCode)).pairing_code;
 const rows = (where: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${where}`).first<number>("n");
 
-/** Every statement that a request makes, with the request; `prepare` comes before, on a D1 that works. */
+/** Every statement of the router, with a request that makes it. `prepare` runs before, on a working D1. */
 const STATEMENTS: { name: string; kind: string; ask: (overrides: object, code: string) => Promise<Response> }[] = [
   {
     name: "who is paired, for a PRIVATE commit",
@@ -41,7 +41,7 @@ const STATEMENTS: { name: string; kind: string; ask: (overrides: object, code: s
   { name: "why a claim failed", kind: "SELECT", ask: (db) => post("/v1/trust/claim", { pairing_code: "ABCDEF", provider_pubkey: KEY }, {}, { ...db }) },
 ];
 
-/** A sixth code for a user that may have five. */
+/** Asks for a sixth code of a user who may have five. */
 async function full(db: object): Promise<Response> {
   const limits = { RATE_LIMITS: "on", TRUST_PER_MINUTE: "1000" };
   for (let n = 0; n < 5; n++) await post("/v1/trust/create", { user_id: "w" }, {}, limits);

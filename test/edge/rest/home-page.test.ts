@@ -4,7 +4,7 @@ import { failingHub, refusal, rest } from "./rest.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);
 
-/** What Chromium, Firefox and Safari send when somebody types an address. */
+/** The `Accept` of Chromium, Firefox and Safari when someone types an address. */
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 const PAID = { TESTNET_MODE: "false", EVM_PAY_TO: "0x52908400098527886E0F7030069857D2E4169EE7" };
 
@@ -51,7 +51,7 @@ describe("GET /", () => {
     ["another type that holds the word", "text/html-fragment"],
   ])("[API1] is 404 not_found for %s", async (_, accept) => {
     const response = await rest("/", { headers: accept === undefined ? {} : { accept } });
-    // A cache must not give the one what the other has got.
+    // A cache must not give one client the answer of the other.
     expect(response.headers.get("vary")).toBe("Accept");
     expect(response.headers.get("cache-control")).toBe("no-store");
     expect(await refusal(response, 404)).toBe("not_found");

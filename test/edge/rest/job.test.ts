@@ -18,7 +18,7 @@ async function commit(): Promise<string> {
   return (await read(await post("/v1/jobs/commit/cheap", TASK), CommitResponse)).job_id;
 }
 
-/** A job that ended with `output` and that D1 has. */
+/** Runs a job that ends with `output`, and waits until D1 has it. */
 async function ended(output: unknown): Promise<string> {
   const worker = await FakeWorker.connect();
   const [id] = await Promise.all([commit(), worker.complete(output)]);
@@ -44,7 +44,7 @@ describe("GET /v1/jobs/{id}", () => {
     expect(job.completed_at).toMatch(/\.\d{3}Z$/);
     expect(job.receipt && verifyReceipt(job.receipt, job.result)).toEqual({ ok: true });
     expect(Object.keys(job.receipt ?? {})).toEqual(["job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref", "signature"]);
-    // With the hub out of reach, D1 answers alone.
+    // The hub cannot be reached, so the answer comes from D1.
     expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
   });
 
@@ -126,7 +126,7 @@ describe("wait", () => {
   test("[API6, JB9] a hub that restarts during a wait is asked again for the rest of it", async () => {
     const polled = rest(`/v1/jobs/${id}?wait=2`);
     const committed = post("/v1/jobs/commit/cheap", TASK, { prefer: "wait=2" });
-    // Both calls have arrived once the hub, which takes them in order, answers this one.
+    // The hub handles calls in order, so both calls have arrived when it answers this one.
     await rest("/v1/health");
     await abortAllDurableObjects();
     expect((await read(await polled, StrictJob)).status).toBe("pending");

@@ -10,7 +10,7 @@ const CHEAP = "/v1/jobs/commit/cheap";
 const evm = env.INSTANCE === "evm";
 const offer = evm ? evmOffer() : svmOffer();
 
-/** An instance that wants to be paid as the payments of the fixtures do it, and whose facilitator nobody can reach. */
+/** An instance with the terms of the payment fixtures, whose facilitator cannot be reached. */
 const GATED = {
   TESTNET_MODE: "false",
   ...(evm ? { EVM_PAY_TO: offer.payTo, EVM_USDC: offer.token.address } : { SVM_PAY_TO: offer.payTo }),
@@ -37,7 +37,7 @@ const Header = z.strictObject({
 
 const gated = (path: string, body: unknown, headers: Record<string, string> = {}) => post(path, body, headers, GATED);
 
-/** A 402 is one in its header and its body, which say the same; gives its `error`. */
+/** Checks that an answer is a 402 with the same terms in header and body; returns its `error`. */
 async function unpaid(response: Response): Promise<string> {
   expect(response.status).toBe(402);
   expect(response.headers.get("cache-control")).toBe("no-store");
@@ -53,7 +53,7 @@ async function unpaid(response: Response): Promise<string> {
   return body.error;
 }
 
-/** A payment of the right shape on the right terms; nobody could say here whether it is good. */
+/** A payment with the right shape and terms. Only a facilitator could say whether it is good. */
 function payment(change: { authorization?: Record<string, string>; version?: 1 | 2 } = {}): string {
   const signed = authorization(Date.now());
   const nonce = `0x${crypto.randomUUID().replaceAll("-", "").repeat(2)}`;
@@ -107,7 +107,7 @@ describe("order", () => {
   });
 });
 
-describe("facilitator out of reach", () => {
+describe("a facilitator that cannot be reached", () => {
   test.each(["x-payment", "payment-signature"])("[PY5, PY8] %s: 503, no job, and the same payment may come again at once", async (header) => {
     await freshInstance();
     const headers = { [header]: payment() };

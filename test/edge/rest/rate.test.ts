@@ -10,7 +10,7 @@ const UNKNOWN = "/v1/jobs/11111111-2222-4333-8444-555555555555";
 const KEY = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
 
 let clients = 0;
-/** Headers of a client that nobody has seen. */
+/** The headers of a new client. */
 const someone = (): Record<string, string> => ({ "x-test-ip": `203.0.113.${++clients}` });
 
 const commit = (client: Record<string, string>, overrides: Overrides = ON) => post(COMMIT, TASK, client, overrides);

@@ -8,34 +8,34 @@ import { ErrorBody } from "../../../src/protocol/rest.ts";
 
 export const ORIGIN = "http://router.test";
 
-/** What a test may put in place of a variable or of a platform binding. */
+/** Variables and bindings that a test may replace. */
 export type Overrides = { [name: string]: unknown };
 
-/** An instance that knows no job, user or worker: before each test that lets a worker work, else it is given what earlier tests left waiting. */
+/** Empties the instance: no jobs, users or workers. Call it before each test with a worker, or the worker gets jobs that earlier tests left waiting. */
 export async function freshInstance(): Promise<void> {
   await reset();
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
 }
 
-/** One request to the whole app, with the bindings of this instance (testnet mode) but for `overrides`. */
+/** Sends one request to the whole app, with the bindings of this instance (testnet mode) and `overrides`. */
 export async function rest(path: string, init: RequestInit = {}, overrides: Overrides = {}): Promise<Response> {
   const bindings: Env = { ...env, ...overrides };
   return await app.fetch(new Request(new URL(path, ORIGIN), { redirect: "manual", ...init }), bindings, createExecutionContext());
 }
 
-/** A POST of `body` as JSON text, or of a text as it is. */
+/** Posts `body` as JSON text, or a string unchanged. */
 export async function post(path: string, body: unknown, headers: Record<string, string> = {}, overrides: Overrides = {}): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return await rest(path, { method: "POST", body: text, headers: { "content-type": "application/json", ...headers } }, overrides);
 }
 
-/** The body of an answer, which must be of `schema`. */
+/** Returns the body of an answer, which must match `schema`. */
 export async function read<T>(response: Response, schema: z.ZodType<T>): Promise<T> {
   expect(response.headers.get("content-type")).toBe("application/json");
   return schema.parse(await response.json());
 }
 
-/** Checks that an answer is a refusal as API1 wants it; gives its `error`. */
+/** Checks that an answer is a refusal as API1 requires; returns its `error`. */
 export async function refusal(response: Response, status: number): Promise<string> {
   const body = await read(response, z.strictObject(ErrorBody.shape));
   expect(response.status, body.error).toBe(status);
@@ -47,7 +47,7 @@ export async function refusal(response: Response, status: number): Promise<strin
 export const TASK = { job_type: "TASK", user_id: "user-1", payload: { task_type: "classify", input: "good" } } as const;
 export const LLM = { job_type: "LLM_INFER", user_id: "user-1", payload: { prompt: "say hi", max_tokens: 16 } } as const;
 
-/** D1 as it is when it does not work. */
+/** A D1 that does not work. */
 export function failingDb(message = "D1_ERROR: Network connection lost."): D1Database {
   const fail = async (): Promise<never> => {
     throw new Error(message);
@@ -57,7 +57,7 @@ export function failingDb(message = "D1_ERROR: Network connection lost."): D1Dat
   return { ...session, exec: fail, dump: fail, withSession: () => session };
 }
 
-/** A hub namespace whose first call is done, and its answer lost on the way. */
+/** A hub namespace that executes the first call but loses its answer. */
 export function failingAnswer(): { HUB: unknown } {
   let calls = 0;
   const getByName = (name: string): unknown =>
@@ -73,7 +73,7 @@ export function failingAnswer(): { HUB: unknown } {
   return { HUB: { getByName } };
 }
 
-/** A hub namespace whose stubs fail with an error that carries `flags`, the first `times` calls; later ones reach the real hub. */
+/** A hub namespace whose first `times` calls fail with an error that has `flags`; later calls reach the real hub. */
 export function failingHub(flags: Record<string, boolean>, times = Number.POSITIVE_INFINITY): { HUB: unknown; calls: () => number } {
   let calls = 0;
   const getByName = (name: string): unknown => {

@@ -15,7 +15,7 @@ import { TestHub } from "../support/worker-hub.ts";
 import { TASK, post, read, refusal, rest } from "./rest.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 
-// Every test begins on an empty D1: `reset` empties it, and nothing is applied.
+// Every test starts with an empty D1: `reset` empties it, and no migration is applied.
 const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
 beforeEach(async () => {
   await reset();
@@ -28,7 +28,7 @@ const UNKNOWN = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const NAMES = MIGRATIONS.map(({ name }) => name);
 const CODE = { userId: "u", now: Date.now(), openLimit: null };
 
-/** D1 as an isolate that has just started sees it; `calls` are those that it made, each answered by `fault`. */
+/** D1 for an isolate that has just started. `calls` lists its calls, and `fault` decides how each call fails. */
 function isolate(fault: (what: string, nth: number) => DatabaseFault | Promise<DatabaseFault> = () => ({ kind: "none" })) {
   const calls: string[] = [];
   const DB = faultyDatabase(env.DB, async (what) => await fault(what, calls.push(what)));
@@ -111,7 +111,7 @@ describe("an empty D1", () => {
 });
 
 describe("two isolates", () => {
-  /** Resolves for all once so many wait. */
+  /** A barrier: resolves for all callers when `size` of them wait. */
   function meeting(size: number): () => Promise<DatabaseFault> {
     const waiting: (() => void)[] = [];
     return async () => {
@@ -121,13 +121,13 @@ describe("two isolates", () => {
   }
 
   test("[API10] that both find D1 empty apply each migration once, and both answer", async () => {
-    // Both have read that there is nothing before either writes.
+    // Both isolates see the empty D1 before either of them writes.
     const meet = meeting(2);
     let batches = 0;
     const isolates = [1, 2].map(() => isolate((what) => (what === "BATCH" && ++batches <= 2 ? meet() : { kind: "none" })));
     await Promise.all(isolates.map(({ DB }) => migrate(DB)));
     expect(await names()).toEqual(NAMES);
-    // The slower one was refused once at least, read again and went on.
+    // At least one batch of the slower isolate was refused; it read the names again and went on.
     expect(batches).toBeGreaterThan(NAMES.length);
     expect(events()).toEqual([]);
   });
@@ -180,7 +180,7 @@ describe("a D1 that has some migrations", () => {
   });
 });
 
-describe("what it costs", () => {
+describe("calls of D1", () => {
   test("[API10] one read at the first write of an isolate, and nothing afterwards", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
     const one = isolate();
@@ -220,7 +220,7 @@ describe("what it costs", () => {
 
 describe("a migration that fails", () => {
   const broken = async () => {
-    // Made by hand, so nobody noted it.
+    // The table was made by hand, so no migration is recorded.
     await env.DB.prepare("CREATE TABLE payments (key text)").run();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
   };
@@ -233,7 +233,7 @@ describe("a migration that fails", () => {
       expect(await refusal(response, 503)).toBe("overloaded");
       expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     }
-    // The names, the first migration, the second one, the names again: and then nothing at all.
+    // It reads the names, applies the first migration, tries the second, reads the names again, and then stops.
     expect(one.calls).toEqual(["SELECT", "BATCH", "BATCH", "SELECT"]);
     vi.setSystemTime(Date.now() + TUNING.migrationPause);
     expect((await create(one)).status).toBe(503);

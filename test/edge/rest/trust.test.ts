@@ -16,7 +16,7 @@ beforeEach(freshInstance);
 const CREATE = "/v1/trust/create";
 const CLAIM = "/v1/trust/claim";
 const HOUR = 3_600_000;
-/** With rates; that of the endpoints themselves, which this file would use up, is high. */
+/** Rate limits are on. The rate of the endpoints themselves is high, because this file would use it up. */
 const LIMITED = { RATE_LIMITS: "on", TRUST_PER_MINUTE: "1000" };
 const network = env.INSTANCE === "evm" ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
 const keyOf = (seed: number) => keyPair(new Uint8Array(32).fill(seed));
@@ -202,7 +202,7 @@ describe("POST /v1/trust/claim", () => {
     expect(await refusal(answer, 429)).toBe("rate_limited");
   });
 
-  /** A claim by a client that nobody has seen. */
+  /** Claims a code as a new client. */
   let clients = 0;
   const strangerClaims = (pairing_code: string) =>
     post(CLAIM, { pairing_code, provider_pubkey: A }, { "x-real-ip": `192.0.2.${++clients}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });

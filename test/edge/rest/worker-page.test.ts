@@ -39,7 +39,7 @@ describe("GET /worker", () => {
       const response = await rest(path);
       expect(response.status, path).toBe(200);
       expect(response.headers.get("cache-control"), path).toBe(/-[0-9a-f]{12}\./.test(path) ? "public, max-age=31536000, immutable" : "no-cache");
-      // A thread goes by the policy of its own file.
+      // A Web Worker obeys the content policy of its own file.
       expect(response.headers.get("content-security-policy"), path).toContain("default-src 'none'");
       expect(response.headers.get("x-request-id"), path).toMatch(/^[0-9a-f-]{36}$/);
       if (path.endsWith(".js")) expect(response.headers.get("content-type"), path).toMatch(/javascript/);

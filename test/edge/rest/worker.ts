@@ -5,7 +5,7 @@ import { rest } from "./rest.ts";
 
 type Frame = { type: string; [field: string]: unknown };
 
-/** A worker at the far end of a real socket: speaks the protocol of SPEC.md and announces `ack`, so that it is given jobs at once [JB2]; remembers every frame. */
+/** A worker on a real socket. It uses the protocol of the specification and announces `ack`, so it gets jobs at once [JB2]. It keeps every frame. */
 export class FakeWorker {
   readonly key = keyPair(crypto.getRandomValues(new Uint8Array(32)));
   readonly #socket: WebSocket;
@@ -31,14 +31,14 @@ export class FakeWorker {
     this.#socket.send(JSON.stringify(frame));
   }
 
-  /** The next frame of a type, one that has come already included. */
+  /** Returns the next frame of a type; it may have arrived already. */
   async next(type: string): Promise<Frame> {
     const index = this.#frames.findIndex((frame) => frame.type === type);
     if (index >= 0) return this.#frames.splice(index, 1)[0] ?? expect.unreachable();
     return await new Promise((done) => this.#waiting.push({ type, done }));
   }
 
-  /** Answers the next job with `output` and a receipt, and waits for the coordinator to have it. */
+  /** Answers the next job with `output` and a receipt, and waits until the coordinator has acknowledged it. */
   async complete(output: unknown): Promise<Frame> {
     const job = await this.next("job_assign");
     const receipt = signReceipt(this.key, String(job.job_id), output, new Date().toISOString());
@@ -48,7 +48,7 @@ export class FakeWorker {
     return job;
   }
 
-  /** Closes the socket and waits for the coordinator to have done so too. */
+  /** Closes the socket and waits until the coordinator has closed its side too. */
   async close(): Promise<void> {
     const closed = new Promise((done) => this.#socket.addEventListener("close", done));
     this.#socket.close(1000);
@@ -62,7 +62,7 @@ export class FakeWorker {
   }
 }
 
-/** Waits until D1 itself knows the end of a job: the hub hands it on a moment after the answer. */
+/** Waits until D1 has the end of a job: the hub copies it a moment after the answer. */
 export async function recorded(jobId: string): Promise<void> {
   await expect.poll(() => env.DB.prepare("SELECT ended_at FROM jobs WHERE id = ?").bind(jobId).first("ended_at")).toBeTypeOf("number");
 }

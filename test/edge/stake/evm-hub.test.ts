@@ -14,12 +14,12 @@ beforeEach(() => {
   node = new StakeNode();
   const log = vi.spyOn(console, "error").mockImplementation(() => {});
   logged = () => log.mock.calls.join("\n");
-  // Read again after 5 min to the millisecond, not a little earlier.
+  // The stake is read again after exactly 5 minutes, never earlier at random.
   vi.spyOn(Math, "random").mockReturnValue(0);
 });
 afterEach(() => vi.restoreAllMocks());
 
-/** Goes on by so much, hearing every worker first, so that none is silent. */
+/** Moves the clock forward; every worker sends a heartbeat first, so that none is silent. */
 async function pass(hub: TestHub, workers: readonly TestWorker[], ms: number): Promise<void> {
   hub.skip(ms);
   for (const worker of workers) await worker.quiet();
@@ -108,7 +108,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     const hub = new TestHub();
     hub.skip(0);
     const workers = await Promise.all(Array.from({ length: 40 }, () => staked(hub, 100n)));
-    // Those that registered while others were being read were read together.
+    // Workers that registered during a read share the next read.
     expect(node.requests.length).toBeLessThanOrEqual(40);
     node.requests.length = 0;
     for (let sweep = 0; sweep < 9; sweep++) {
@@ -134,7 +134,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     resolve();
     await until(async () => node.underWay === 0, "answered");
     for (const worker of workers) await worker.quiet();
-    // At its end its time begins anew.
+    // At the end of the job its full time starts again.
     await pass(hub, workers, TIMING.stakeRefresh);
     await until(async () => node.requests.length === 2, "a second refresh");
     for (const worker of workers) await worker.quiet();

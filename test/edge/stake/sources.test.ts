@@ -10,23 +10,23 @@ import { newKey } from "../support/worker.ts";
 
 const DEADLINE = 60;
 
-/** One source with the world behind it. */
+/** One stake source with its database or chain. */
 type Rig = {
   source: StakeSource;
-  /** Stakes an amount of tokens, as a decimal number. */
+  /** Stakes an amount of tokens, given as a decimal number. */
   set(key: string, tokens: string): Promise<void> | void;
-  /** As much as there can be. */
+  /** Stakes the largest possible amount. */
   setMost(key: string): Promise<void> | void;
-  /** What the source says of this key makes no sense. */
+  /** Makes the answer for this key meaningless. */
   spoil(key: string): Promise<void> | void;
-  /** Nobody answers; then somebody refuses. */
+  /** The source does not answer; the source refuses. */
   hang(): void;
   refuse(): void;
-  /** Calls so far. */
+  /** Number of calls. */
   calls(): number;
 };
 
-/** `tokens` in smallest units of a token with so many decimals. */
+/** Converts `tokens` to the smallest units of a token with these decimals. */
 function atoms(tokens: string, decimals: number): bigint {
   const [whole = "", fraction = ""] = tokens.split(".");
   return BigInt(whole + fraction.padEnd(decimals, "0").slice(0, decimals));
@@ -78,7 +78,7 @@ function svmRig(): Rig {
   const node = new StakeNode();
   return {
     source: new SvmSource({ rpcUrl: RPC_URL, mint: MINT, deadline: DEADLINE }),
-    // In two accounts: the sum counts.
+    // Two accounts: their sum counts.
     set: (key, tokens) => void node.holdings.set(key, [{ amount: 1n }, { amount: atoms(tokens, 9) - 1n }]),
     setMost: (key) => void node.holdings.set(key, [{ amount: 2n ** 64n - 1n }, { amount: 2n ** 64n - 1n }]),
     spoil: (key) => void node.garbage.set(key, { value: {} }),
@@ -88,7 +88,7 @@ function svmRig(): Rig {
   };
 }
 
-/** What every source promises, whatever is behind it. */
+/** The contract of every stake source. */
 describe.each([
   ["table", tableRig],
   ["evm", evmRig],

@@ -6,13 +6,13 @@ const PATIENCE = 5_000;
 
 export type Told = { id: string; event: string; data: Record<string, unknown> };
 
-/** The seeker's end of an event stream: reads only when it is asked to. */
+/** The seeker's end of an event stream. It reads only when a test asks for an event. */
 export class EventReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #ready: EventSourceMessage[] = [];
   readonly #parser = createParser({ onEvent: (event) => this.#ready.push(event), onComment: () => void this.comments++ });
   readonly #decoder = new TextDecoder();
-  /** Comments so far, and bytes. */
+  /** The number of comments and bytes that were read. */
   comments = 0;
   bytes = 0;
 
@@ -22,7 +22,7 @@ export class EventReader {
     onTestFinished(() => this.leave());
   }
 
-  /** The next event; null at the end. Rejects when the stream breaks. */
+  /** Returns the next event; null at the end. Rejects if the stream breaks. */
   async next(): Promise<Told | null> {
     for (;;) {
       const event = this.#ready.shift();
@@ -34,7 +34,7 @@ export class EventReader {
     }
   }
 
-  /** The next events, so many. */
+  /** Returns the next `count` events. */
   async take(count: number): Promise<Told[]> {
     const told: Told[] = [];
     while (told.length < count) {
@@ -45,7 +45,7 @@ export class EventReader {
     return told;
   }
 
-  /** Everything up to the end. */
+  /** Returns all events up to the end. */
   async rest(): Promise<Told[]> {
     const told: Told[] = [];
     for (let event = await this.next(); event !== null; event = await this.next()) told.push(event);
@@ -63,7 +63,7 @@ export class EventReader {
   }
 }
 
-/** An event as its name and what matters of it, for comparison. */
+/** Returns an event in a short form for comparisons. */
 export function inShort({ event, data }: Told): string {
   switch (event) {
     case "status":

@@ -2,7 +2,7 @@ import { onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import { base58 } from "@scure/base";
 
-/** A path with a key in it, as RPC providers hand them out. */
+/** A path with a key in it, as in the URLs of RPC providers. */
 export const RPC_URL = "https://node.test/v2/secret-api-key";
 export const CONTRACT = "0x00000000000000000000000000000000000000ab";
 export const MINT = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
@@ -28,20 +28,20 @@ const Call = z.discriminatedUnion("method", [
 ]);
 type Call = z.infer<typeof Call>;
 
-/** What an account holds, in its smallest units, and in which of the two token programs. */
+/** The balance of an account in smallest units, and its token program. */
 export type Holding = { amount: bigint; program?: "Token" | "Token2022"; decimals?: number; mint?: string; owner?: string };
 
 const PROGRAMS = { Token: "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", Token2022: "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb" } as const;
 
-/** The node of both chains, in place of the internet: knows stakes and holdings by worker key, and counts what it is asked. Ends with its test. */
+/** A local node for both chains. It has stakes and balances by worker key, and counts the questions. It ends with its test. */
 export class StakeNode {
   readonly stakes = new Map<string, bigint>();
   readonly holdings = new Map<string, readonly Holding[]>();
-  /** Results given in place of the true ones, by worker key. */
+  /** Wrong results to answer with, by worker key. */
   readonly garbage = new Map<string, unknown>();
-  /** How many questions each request had. */
+  /** The number of questions in each request. */
   readonly requests: number[] = [];
-  /** Stands in front of every answer: throws, waits, or gives another one. */
+  /** Runs before every answer: it may throw, wait, or return another answer. */
   before: ((signal: AbortSignal | null) => Promise<Response | void>) | null = null;
   underWay = 0;
 
@@ -82,7 +82,7 @@ export class StakeNode {
   }
 }
 
-/** One of them as `jsonParsed` writes it. */
+/** Returns an account in the form of `jsonParsed`. */
 function tokenAccount(address: string, { amount, program = "Token", decimals = 9, mint = MINT, owner = address }: Holding): object {
   const tokenAmount = { amount: String(amount), decimals, uiAmount: null, uiAmountString: "0" };
   const info = { isNative: false, mint, owner, state: "initialized", tokenAmount };
@@ -91,7 +91,7 @@ function tokenAccount(address: string, { amount, program = "Token", decimals = 9
   return { pubkey: MINT, account: { lamports: 2_039_280, owner: PROGRAMS[program], data, executable: false, rentEpoch: 0, space: 165 } };
 }
 
-/** Waits for the signal of a request that nobody answers. */
+/** Never answers; rejects when the signal of the request aborts. */
 export function hang(signal: AbortSignal | null): Promise<never> {
   return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
 }

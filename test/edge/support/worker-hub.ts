@@ -10,7 +10,7 @@ import type { Job } from "../../../src/protocol/job.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
 import { TestWorker } from "./worker.ts";
 
-/** Overrides variables of the instance for every hub of this test file. Call it before the first one wakes: a hub reads its settings once. */
+/** Overrides variables for every hub of this test file. Call it before the first hub starts, because a hub reads its settings once. */
 export function withSettings(variables: Record<string, string>): void {
   const before = Object.fromEntries(Object.keys(variables).map((name): [string, unknown] => [name, Reflect.get(env, name)]));
   Object.assign(env, variables);
@@ -22,23 +22,23 @@ export function withSettings(variables: Record<string, string>): void {
   });
 }
 
-/** An answer of the REST side. */
+/** An answer of the REST API. */
 export type Answer = { status: number; text: string; body: Record<string, unknown>; headers: Headers };
 
 type JobFields = Partial<Record<"job_type" | "user_id" | "privacy_class", string>> & { payload?: object };
 
-/** A D1 that misbehaves: `batch` stands around each write, `read` in place of each read, `bound` sees the parameters of a write. */
+/** A faulty D1: `batch` wraps each write, `read` replaces each read, `bound` gets the parameters of a write. */
 export type D1Fault = { batch?: (run: () => Promise<D1Result[]>) => Promise<D1Result[]>; read?: () => Promise<void>; bound?: (values: unknown[]) => void };
 
 /**
- * A hub of its own for one test, with the real router in front and the real D1 behind. Named, not reset: nothing of another test can be in it.
- * Time stands still from the first {@link pass} on and moves only there; it starts at the present, so no alarm of the platform comes early.
+ * A separate hub for one test, with the real router and the real D1. It has a new name, so it contains nothing of other tests.
+ * After the first {@link pass} the clock stands still and moves only there. It starts at the present, so no alarm of the platform comes early.
  */
 export class TestHub {
   readonly #name = crypto.randomUUID();
   readonly #env: Env;
   readonly #workers: TestWorker[] = [];
-  /** Work that waits for a broken D1 keeps an object from being evicted. */
+  /** True while D1 is broken: an object with work that waits for D1 cannot be evicted. */
   #stuck = false;
 
   constructor() {
@@ -57,7 +57,7 @@ export class TestHub {
     return this.fetch(new Request(url, { headers: { Upgrade: "websocket", ...headers } }));
   }
 
-  /** A socket that has been challenged and has not registered. */
+  /** Opens a socket that got its challenge and has not registered. */
   async connect(key?: KeyPair, url?: string, headers?: Record<string, string>): Promise<TestWorker> {
     const { webSocket, status } = await this.dial(url, headers);
     if (webSocket === null) throw new Error(`no socket: ${status}`);
@@ -74,7 +74,7 @@ export class TestHub {
     return worker;
   }
 
-  /** A worker that does not announce `ack`, once it has arrived: it is given jobs at once [JB2]. Stops the clock. */
+  /** Connects a worker without `ack` and waits for its first 2 s, so that it gets jobs at once [JB2]. Stops the clock. */
   async plainWorker(fields: { key?: KeyPair; signed?: boolean; [field: string]: unknown } = {}): Promise<TestWorker> {
     const worker = await this.worker({ features: [], ...fields });
     this.skip(TIMING.arrival);
@@ -99,14 +99,14 @@ export class TestHub {
     return this.request(`/v1/jobs/commit/${policy}`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body });
   }
 
-  /** Commits a job that has to be accepted; its id. */
+  /** Commits a job, which must be accepted, and returns its id. */
   async commit(policy: "fast" | "cheap" = "cheap", fields: JobFields = {}): Promise<string> {
     const { status, body, text } = await this.post(policy, fields);
     if (status !== 201) throw new Error(`${status} ${text}`);
     return String(body.job_id);
   }
 
-  /** The job as GET returns it. */
+  /** Returns the job as `GET /v1/jobs/{id}` shows it. */
   async job(id: string): Promise<Job> {
     const { status, text } = await this.request(`/v1/jobs/${id}`);
     if (status !== 200) throw new Error(`${status} ${text}`);
@@ -118,12 +118,12 @@ export class TestHub {
     return body.workers_online;
   }
 
-  /** Resolves once so many workers are registered: a close is not answered, so it has to be looked for. */
+  /** Waits until this many workers are registered. It has to poll, because nothing tells that a close was handled. */
   async online(count: number): Promise<void> {
     await until(async () => (await this.stub.workersOnline()) === count, `${count} workers online`);
   }
 
-  /** Pairs a user with a worker, as a claimed code leaves them. */
+  /** Pairs a user with a worker: writes the row of a claimed code. */
   async pair(userId: string, key: string): Promise<void> {
     const now = Date.now();
     await env.DB.prepare(
@@ -135,18 +135,18 @@ export class TestHub {
 
   // ── Time, storage, faults ─────────────────────────────────────────────────────────────────────
 
-  /** Stops the clock, if it runs, and sets it forward. */
+  /** Stops the clock and sets it forward. */
   skip(ms: number): void {
     const now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: now + ms });
   }
 
-  /** Gives the clock back to the present. */
+  /** Sets the clock to the present and lets it run. */
   runClock(): void {
     vi.useRealTimers();
   }
 
-  /** Lets this much time go by and then has the alarm ring, as the platform would. True when there was one. */
+  /** Moves the clock forward and rings the alarm, as the platform would. Returns true if an alarm was set. */
   async pass(ms: number): Promise<boolean> {
     this.skip(ms);
     return runDurableObjectAlarm(this.stub);
@@ -156,7 +156,7 @@ export class TestHub {
     return runInDurableObject(this.stub, look);
   }
 
-  /** Delivers frames in one turn of the hub, which the platform may do and no test can time. Each by the nonce of its socket's challenge. */
+  /** Delivers frames in one turn of the hub. The platform may do that, but a test cannot time it. Each frame names its socket by the nonce of the challenge. */
   together(...frames: readonly { from: TestWorker; frame: object }[]): Promise<void> {
     return this.inside(async (hub, state) => {
       const sockets = state.getWebSockets();
@@ -176,17 +176,17 @@ export class TestHub {
     return this.inside((_, state) => state.storage.getAlarm());
   }
 
-  /** The hub's memory is lost; storage, alarm and (by default) sockets stay. */
+  /** Evicts the hub: its memory is lost; storage, alarm and (by default) sockets stay. */
   async evict(webSockets: "hibernate" | "close" = "hibernate"): Promise<void> {
     await evictDurableObject(this.stub, { webSockets });
   }
 
-  /** The hub dies in the middle of something, and its sockets with it. */
+  /** Kills the hub during its work; its sockets close. */
   async abort(): Promise<void> {
     await this.inside((_, state) => state.abort("test")).catch(() => {});
   }
 
-  /** Puts a faulty D1 behind the hub, until the hub loses its memory or {@link healD1}. */
+  /** Gives the hub a faulty D1, until the hub loses its memory or {@link healD1} is called. */
   async breakD1(fault: D1Fault): Promise<void> {
     this.#stuck = true;
     await this.inside((hub) => {
@@ -221,7 +221,7 @@ export class TestHub {
     });
   }
 
-  /** Resolves with the job's row in D1 once its state there is this one. */
+  /** Waits until a job has this state in D1, and returns its row. */
   async recorded(id: string, status: string): Promise<Record<string, unknown>> {
     let row: Record<string, unknown> | null = null;
     await until(async () => {
@@ -239,7 +239,7 @@ export class TestHub {
   }
 }
 
-/** Asks again and again, because nothing tells. */
+/** Polls until a condition is true. */
 export async function until(met: () => Promise<boolean>, what: string): Promise<void> {
   for (let tries = 0; tries < 600; tries++) {
     if (await met()) return;
@@ -252,7 +252,7 @@ function unreadable(read: () => Promise<void>): { bind(): { first(): Promise<nul
   return { bind: () => ({ first: () => read().then(() => null) }) };
 }
 
-/** A commit as the router hands it to the hub. */
+/** Returns a commit as the router sends it to the hub. */
 export function commitInput(fields: Partial<CommitInput> = {}): CommitInput {
   return {
     id: crypto.randomUUID(),

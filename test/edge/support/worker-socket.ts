@@ -1,12 +1,12 @@
 import { HEARTBEAT } from "../../../src/protocol/worker-messages.ts";
 
-/** A frame as it came, parsed. */
+/** A received frame, parsed. */
 export type Frame = { type: string; [member: string]: unknown };
 
-/** How long a test waits for a frame that does not come, ms: a guard, not a pause. */
+/** The longest wait for a frame, in ms. It only limits a failing test. */
 const PATIENCE = 4_000;
 
-/** The far end of one worker socket: everything that arrives is kept in order until a test asks for it. */
+/** The worker's end of a socket. It keeps everything that arrives, in order, until a test asks for it. */
 export class WorkerSocket {
   readonly #ws: WebSocket;
   readonly #arrived: Frame[] = [];
@@ -25,7 +25,7 @@ export class WorkerSocket {
     });
     ws.addEventListener("close", ({ code, reason }) => {
       this.#closed ??= { code, reason };
-      // In workerd the accepting side answers a close by itself; this end has to.
+      // In workerd only the accepting side answers a close by itself, so this side has to close too.
       if (code !== 1006) this.close(code);
       this.#wake();
     });
@@ -44,12 +44,12 @@ export class WorkerSocket {
     }
   }
 
-  /** Every text that has arrived so far, as it came. */
+  /** All texts that have arrived, unchanged. */
   get texts(): readonly string[] {
     return this.#texts;
   }
 
-  /** The next frame; it has to be of this type. */
+  /** Waits for the next frame, which must have this type. */
   async next(type: string): Promise<Frame> {
     await this.#until(() => this.#arrived.length > 0 || this.#closed !== null, type);
     const frame = this.#arrived.shift();
@@ -58,13 +58,13 @@ export class WorkerSocket {
     return frame;
   }
 
-  /** The close, whatever came before it. */
+  /** Waits for the close and ignores frames before it. */
   async ended(): Promise<number> {
     await this.#until(() => this.#closed !== null, "close");
     return this.#closed?.code ?? 0;
   }
 
-  /** The close, once every frame before it has been taken. */
+  /** Waits for the close, which must be the next event: no frame may be left before it. */
   async closed(): Promise<number> {
     await this.#until(() => this.#closed !== null, "close");
     const [frame] = this.#arrived;
@@ -72,13 +72,13 @@ export class WorkerSocket {
     return this.#closed?.code ?? 0;
   }
 
-  /** Proves that the hub has taken in everything sent here and has nothing more to say: its answer to this heartbeat comes next. */
+  /** Sends a heartbeat whose answer must be the next frame. This proves that the hub has handled every earlier frame and sends nothing else. */
   async quiet(): Promise<void> {
     this.send({ type: "heartbeat", beat: ++this.#beats });
     await this.next("heartbeat_ack");
   }
 
-  /** A heartbeat that the platform answers; resolves with the answer. */
+  /** Sends a heartbeat that the platform answers, and returns the answer. */
   beat(): Promise<Frame> {
     this.send(HEARTBEAT);
     return this.next("heartbeat_ack");

@@ -3,15 +3,15 @@ import type { Receipt } from "../../../src/protocol/job.ts";
 import { type KeyPair, keyPair, signReceipt, signText } from "../../../src/receipt/index.ts";
 import { type Frame, WorkerSocket } from "./worker-socket.ts";
 
-/** A new worker's key. */
+/** Creates a key for a new worker. */
 export function newKey(): KeyPair {
   return keyPair(crypto.getRandomValues(new Uint8Array(32)));
 }
 
-/** An honest worker written by hand, frame by frame: nothing here goes through our worker's own code. */
+/** An honest worker, written frame by frame: it uses no code of our own worker. */
 export class TestWorker extends WorkerSocket {
   readonly key: KeyPair;
-  /** Whether it announced `ack`, and so says at once that it has begun. */
+  /** True if it announced `ack` and acknowledges each job at once. */
   #acks = false;
   #challenge: Frame = { type: "none" };
 
@@ -20,7 +20,7 @@ export class TestWorker extends WorkerSocket {
     this.key = key;
   }
 
-  /** A worker on this socket, once it has been challenged. */
+  /** Waits for the challenge and returns the worker of this socket. */
   static async greeted(ws: WebSocket, key: KeyPair = newKey()): Promise<TestWorker> {
     const worker = new TestWorker(ws, key);
     worker.#challenge = await worker.next("challenge");
@@ -31,7 +31,7 @@ export class TestWorker extends WorkerSocket {
     return this.#challenge;
   }
 
-  /** The `register` frame of this worker; `signed` signs it over the challenge. Without `features: []` it announces `ack`: other workers are given nothing for 2 s [JB2]. */
+  /** Returns the `register` frame of this worker; `signed` signs the challenge. It announces `ack` unless `features` is `[]`: without `ack` a worker gets no job for 2 s [JB2]. */
   registration({ signed = false, ...fields }: { signed?: boolean; [field: string]: unknown } = {}): Frame {
     const { network, host, nonce } = this.challenge;
     const text = registerText({ network: String(network), host: String(host), nonce: String(nonce), pubkey: this.key.publicKey });
@@ -55,25 +55,25 @@ export class TestWorker extends WorkerSocket {
     return ack;
   }
 
-  /** The next job; acknowledged, unless `acks` is false. */
+  /** Waits for the next job and acknowledges it, unless `acks` is false. */
   async assigned({ acks = this.#acks }: { acks?: boolean } = {}): Promise<JobAssign> {
     const job = JobAssign.parse(await this.next("job_assign"));
     if (acks) this.send({ type: "job_ack", job_id: job.job_id, attempt: job.attempt });
     return job;
   }
 
-  /** The receipt that an honest worker signs for `output`. */
+  /** Returns the receipt that an honest worker signs for `output`. */
   receipt(jobId: string, output: unknown, completedAt: number = Date.now()): Receipt {
     return signReceipt(this.key, jobId, output, new Date(completedAt).toISOString());
   }
 
-  /** A `job_complete` with an honest receipt; `fields` overrides. */
+  /** Returns a `job_complete` with a valid receipt; `fields` replace members. */
   completion(job: Pick<JobAssign, "job_id" | "attempt">, output: unknown, fields: Record<string, unknown> = {}): Frame {
     const { signature, ...receipt } = this.receipt(job.job_id, output);
     return { type: "job_complete", job_id: job.job_id, attempt: job.attempt, output, receipt, receipt_signature: signature, ...fields };
   }
 
-  /** Sends a completion and takes its answer. */
+  /** Sends a completion and returns its answer. */
   async complete(
     job: Pick<JobAssign, "job_id" | "attempt">,
     output: unknown = { summary: "s", word_count: 1 },

@@ -9,7 +9,7 @@ import type { TestWorker } from "../support/worker.ts";
 
 withSettings({ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
 
-/** Dials as a client of this address. */
+/** Connects as a client with this address. */
 function dial(hub: TestHub, address: string, headers: Record<string, string> = {}): Promise<Response> {
   return hub.fetch(new Request("http://hub.test/", { headers: { Upgrade: "websocket", "x-test-ip": address, ...headers } }));
 }
@@ -30,13 +30,13 @@ const REGISTERED: Registered = {
   models: "",
 };
 
-/** The platform keeps sockets for hours; here nobody does. */
+/** A platform that keeps no sockets. */
 const PLATFORM = { acceptWebSocket: () => {}, getWebSockets: () => [], setWebSocketAutoResponse: () => {}, getWebSocketAutoResponseTimestamp: () => null };
-const NOBODY = { apply: () => {}, send: () => {}, close: () => {} };
+const NO_DISPATCHER = { apply: () => {}, send: () => {}, close: () => {} };
 
 type Stranger = { status: number; closed: () => number | null };
 
-/** An unregistered socket that keeps count of how it ended. */
+/** An unregistered socket that records how it was closed. */
 async function stranger(hub: TestHub, address: string): Promise<Stranger> {
   const { status, webSocket } = await dial(hub, address);
   let code: number | null = null;
@@ -48,7 +48,7 @@ async function stranger(hub: TestHub, address: string): Promise<Stranger> {
   return { status, closed: () => code };
 }
 
-/** Sends this frame so many times in one turn of the hub, as a socket that floods does. */
+/** Sends this frame many times in one turn of the hub, like a socket that floods. */
 function flood(hub: TestHub, worker: TestWorker, count: number, frame: object = { type: "heartbeat", loud: true }): Promise<void> {
   return hub.together(...Array.from({ length: count }, () => ({ from: worker, frame })));
 }
@@ -59,10 +59,10 @@ describe("sockets in all", () => {
   test("[LM1] 5,000 are held, the next is refused", () => {
     const sockets = new Sockets(PLATFORM);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
-    const doorkeeper = new SocketGate({ settings, sockets, dispatcher: NOBODY, clock: () => Date.now() });
+    const gate = new SocketGate({ settings, sockets, dispatcher: NO_DISPATCHER, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
     const statuses = Array.from({ length: LIMITS.sockets + 1 }, () => {
-      const { status } = doorkeeper.accept(dialling);
+      const { status } = gate.accept(dialling);
       for (const stranger of [...sockets.unregistered()]) sockets.identify(stranger, REGISTERED);
       return status;
     });
@@ -83,7 +83,7 @@ describe("sockets of one client", () => {
     expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toEqual([429, "60", { error: "rate_limited" }]);
     expect((await dial(hub, "192.0.2.1", { [CLIENT_HEADER]: "192.0.2.9" })).status, "nobody says himself who he is").toBe(429);
     expect((await stranger(hub, "192.0.2.2")).status).toBe(101);
-    // The count is that of the sockets themselves: it outlives the hub's memory, and a socket that goes makes room.
+    // The hub counts the open sockets themselves. So the count survives a loss of memory, and a closed socket makes room.
     await hub.evict();
     expect((await dial(hub, "192.0.2.1")).status).toBe(429);
     await hub.evict("close");
@@ -96,10 +96,10 @@ describe("sockets of one client, one after the other", () => {
     const sockets = new Sockets(PLATFORM);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: true };
     let now = 1_000_000;
-    const doorkeeper = new SocketGate({ settings, sockets, dispatcher: NOBODY, clock: () => now });
+    const gate = new SocketGate({ settings, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
     const dials = (client: string) => {
-      const answer = doorkeeper.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
-      // Gone again at once.
+      const answer = gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
+      // Closed again at once.
       for (const conn of [...sockets.unregistered()]) sockets.forget(conn);
       return answer;
     };
