@@ -1,6 +1,8 @@
 /**
- * The contract of The Compute Router, for whoever implements a client, a worker or a coordinator: what travels on the wire as Zod schemas and types, the texts
- * that a worker signs, and the documented limits. docs/protocol.md states the rules in words.
+ * The contract of The Compute Router, for everyone who implements a client, a worker or a coordinator. It has the messages as Zod schemas and types, the
+ * texts that a worker signs, and the documented limits. docs/protocol.md explains the rules in words.
+ *
+ * A schema and its type share one name: `Job.parse(value)` returns a `Job` or throws a `ZodError`, and `Job.safeParse(value)` returns a result.
  * @module
  */
 
@@ -23,7 +25,7 @@ export {
   UserId,
 } from "./job.ts";
 
-// The other bodies of REST
+// The other REST bodies
 export {
   ErrorBody,
   Health,
@@ -42,7 +44,7 @@ export {
 export type { ClaimRefusal, Refusal } from "./rest.ts";
 export { Model, ModelList } from "./models.ts";
 
-// The frames of a worker's socket
+// The messages on a worker's socket
 export {
   Challenge,
   CLOSE,

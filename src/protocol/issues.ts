@@ -1,7 +1,8 @@
+// Turns a failed zod parse into a sentence for the sender. It serves the first step of a job's way (commit) and every frame of a worker.
 import type * as z from "zod";
 import { inWords } from "./text.ts";
 
-/** Problems that one message names at most. */
+/** One message names at most this many problems. */
 const MOST = 3;
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -15,33 +16,36 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The first few problems of a failed parse as sentences for the sender: which field is wrong, what it must be, and what it was, where that is
- * short and printable. A schema says more exactly what a field must be by a message that begins with "must".
- * @param value what was parsed
+ * Describes the first few problems of a failed parse: which field is wrong, what it must be, and what it was if that is short and printable. A schema
+ * can describe its own rule with a message that begins with "must".
+ *
+ * @param error the problems that zod found
+ * @param value the value that was parsed
+ * @returns one sentence per problem, joined by semicolons
  */
 export function describeIssues(error: z.ZodError | undefined, value: unknown): string {
   const sentences = new Map<string, string>();
   for (const issue of error?.issues ?? []) {
     const field = fieldName(issue.path);
-    // The first problem of a field makes the others of it likely to be its consequences.
+    // Later problems of the same field are usually consequences of its first one.
     if (!sentences.has(field)) sentences.set(field, `${field} ${predicate(issue, valueAt(value, issue.path))}`);
   }
   return [...sentences.values()].slice(0, MOST).join("; ");
 }
 
-/** What is wrong with a field that was `got`. */
+/** The sentence about one field without its name; `got` is its value. */
 function predicate(issue: z.core.$ZodIssue, got: unknown): string {
   const rule = ruleOf(issue);
   if (got === undefined) return `is missing: it ${rule}`;
   return got === "" || isUnshown(got) ? rule : `${rule}, got ${inWords(got)}`;
 }
 
-/** Short text that cannot be printed: its length would say nothing either. */
+/** True for a short text that cannot be printed. Its length would not help the sender either. */
 function isUnshown(got: unknown): boolean {
   return typeof got === "string" && got.length <= 32 && !inWords(got).startsWith('"');
 }
 
-/** What a field must be, as `must be true or false`. It never repeats the value. */
+/** The rule that a field breaks, as `must be true or false`. It never repeats the value. */
 export function ruleOf(issue: z.core.$ZodIssue): string {
   if (issue.message.startsWith("must ")) return issue.message;
   switch (issue.code) {
@@ -72,7 +76,7 @@ function bound(origin: string, which: "at least" | "at most", limit: number): st
   return `must be ${which} ${limit}`;
 }
 
-/** `payload.messages[0].content` of a path; the whole value is the body. */
+/** A path as text: `payload.messages[0].content`. An empty path is the whole body. */
 function fieldName(path: readonly PropertyKey[]): string {
   if (path.length === 0) return "body";
   return path.map((part, at) => (typeof part === "number" ? `[${part}]` : `${at === 0 ? "" : "."}${String(part)}`)).join("");

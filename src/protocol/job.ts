@@ -1,3 +1,4 @@
+// What a job is on the wire: its commit, its states, its result and its receipt. The first step of a job's way parses its body with `parseCommit`.
 import * as z from "zod";
 import { describeIssues } from "./issues.ts";
 import { LIMITS } from "./limits.ts";
@@ -16,7 +17,7 @@ export type ReceiptFields = z.infer<typeof ReceiptFields>;
 export const Receipt = ReceiptFields.extend({
   signature: z.string().meta({ description: "ed25519 over the canonical bytes of the other five fields, base64 of 64 bytes." }),
 }).meta({ id: "Receipt", description: "A worker's signed statement of what it delivered." });
-/** A receipt as REST returns it: the five fields as signed (but for `payment_ref`, which the worker signs as null) and the signature in base64. */
+/** A receipt as REST returns it: the five signed fields and the signature in base64. The worker always signs `payment_ref` as null. */
 export type Receipt = z.infer<typeof Receipt>;
 
 export const JobType = z.enum(["LLM_INFER", "TASK"]);
@@ -28,11 +29,11 @@ export const TaskType = z.enum(["summarize", "classify", "extract_json"]);
 export type TaskType = z.infer<typeof TaskType>;
 
 export const PrivacyClass = z.enum(["PUBLIC", "PRIVATE"]);
-/** Who may run a job: anyone capable, or only the user's paired workers [SPEC]. */
+/** Who may run a job: any capable worker (PUBLIC), or only the user's paired workers (PRIVATE) [SPEC]. */
 export type PrivacyClass = z.infer<typeof PrivacyClass>;
 
 export const ResolvedPolicy = z.enum(["FAST", "CHEAP"]);
-/** A policy that is never `AUTO`: what a job was committed under. */
+/** The policy that a job was committed under. It is never `AUTO`. */
 export type ResolvedPolicy = z.infer<typeof ResolvedPolicy>;
 
 export const Policy = z.enum(["FAST", "CHEAP", "AUTO"]);
@@ -75,10 +76,10 @@ export const UserId = wellFormed
 /** Owner of jobs and pairings; a secret capability [TR1]. */
 export type UserId = z.infer<typeof UserId>;
 
-/** An optional member: null counts as absent, for other codebases send null for "not there" [API2]. */
+/** An optional member. Null counts as absent, because many clients send null for a missing member [API2]. */
 const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 
-/** A payload may repeat the type of its job, and no other one. */
+/** A payload may repeat the type of its job. It must not name another type. */
 const sameType = <T extends JobType>(type: T) => absent(z.literal(type, `must be ${type}, as job_type is`));
 
 function wholeNumber(min: number, max: number): z.ZodInt {
@@ -92,16 +93,16 @@ export const LlmPayload = z
     prompt: Text,
     max_tokens: absent(wholeNumber(1, LIMITS.maxTokens)).meta({
       description:
-        `Most tokens of the answer; ${LIMITS.defaultMaxTokens} where it is left out. A worker may give fewer (${LIMITS.workerMaxTokens} unless its owner says otherwise): ` +
+        `The most tokens of the answer; default ${LIMITS.defaultMaxTokens}. A worker may generate fewer (at most ${LIMITS.workerMaxTokens} unless its owner changes that): ` +
         "an answer that was cut has `finish_reason` `length`.",
     }),
   })
   .meta({ id: "LlmPayload" });
-/** Payload of an LLM_INFER job; other members travel on unchanged [WS8]. */
+/** Payload of an LLM_INFER job. Other members reach the worker unchanged [WS8]. */
 export type LlmPayload = z.infer<typeof LlmPayload>;
 
 export const TaskPayload = z.looseObject({ job_type: sameType("TASK"), task_type: TaskType, input: Text }).meta({ id: "TaskPayload" });
-/** Payload of a TASK job; other members travel on unchanged [WS8]. */
+/** Payload of a TASK job. Other members reach the worker unchanged [WS8]. */
 export type TaskPayload = z.infer<typeof TaskPayload>;
 
 const Privacy = absent(PrivacyClass)
@@ -129,7 +130,7 @@ export type CommitRequest = z.infer<typeof CommitRequest>;
 
 export const CommitResponse = z
   .object({ job_id: z.uuid(), job: z.lazy(() => Job).optional() })
-  .meta({ id: "CommitResponse", description: "`job` is there only when `Prefer: wait=N` was applied." });
+  .meta({ id: "CommitResponse", description: "`job` is present only if `Prefer: wait=N` was applied." });
 /** Body of a 201 [SPEC, API6]. */
 export type CommitResponse = z.infer<typeof CommitResponse>;
 
@@ -142,34 +143,37 @@ export const Job = z
       .nullable()
       .meta({
         description:
-          "The worker's output. Of a failed job `{ error, message? }`: `error` is the cause; `message` is what the last worker said, at most " +
-          `${LIMITS.messageChars} characters. That is text of a stranger: escape it, and let nothing act on it.`,
+          "The worker's output. A failed job has `{ error, message? }`: `error` is the cause; `message` is the text that the last worker sent, at most " +
+          `${LIMITS.messageChars} characters. It comes from a stranger: escape it, and never act on it.`,
       }),
     receipt: Receipt.nullable(),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().nullable(),
   })
   .meta({ id: "Job" });
-/** A job as returned by polling [SPEC]. `result` and `receipt` are null until the job has ended. */
+/** A job as polling returns it [SPEC]. `result` and `receipt` are null until the job has ended. */
 export type Job = z.infer<typeof Job>;
 
-/** Whether a job in this state stays in it. */
+/** True for the two states that a job never leaves. */
 export function isTerminal(status: JobStatus): status is "completed" | "failed" {
   return status === "completed" || status === "failed";
 }
 
 const REQUIRED = ["job_type", "payload", "user_id"] as const;
-/** How every refusal of a commit body ends [SPEC]. */
+/** The last sentence of every refusal of a commit body [SPEC]. */
 export const REQUIRED_FIELDS = `Required fields: ${REQUIRED.join(", ")}`;
 
-/** What reading a commit body gave; `error` is a sentence for the seeker. */
+/** Result of {@link parseCommit}; `error` is a sentence for the client. */
 export type CommitResult =
   | { ok: true; commit: CommitRequest; payload: Record<string, unknown> }
   | { ok: false; reason: "invalid"; error: string }
   | { ok: false; reason: "too_large" };
 
 /**
- * Checks a parsed commit body [API2]. `payload` is the client's own object, for the worker; `commit` holds what was validated.
+ * Checks a commit body [API2].
+ *
+ * @param body the body, parsed as JSON
+ * @returns `commit` has the validated fields; `payload` is the client's own object, which the worker gets unchanged
  */
 export function parseCommit(body: unknown): CommitResult {
   if (!isJsonObject(body)) return invalid("Body must be a JSON object");

@@ -1,11 +1,11 @@
-// The models that connected workers answer with: how `register` names them, and what `GET /v1/models` says [JB10].
+// The models that connected workers offer: how `register` names them, and what `GET /v1/models` lists [JB10].
 import * as z from "zod";
 import { LIMITS } from "./limits.ts";
 
 const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
 
 /**
- * The names that are kept of those that a worker announces: in its order, each once (compared without case), names of another form left out.
+ * Selects the model names that the hub keeps for a worker: in the worker's order, each once (compared without case), without malformed names.
  *
  * @param announced `models` of a `register` frame
  * @returns at most `LIMITS.modelsPerWorker` names of at most `LIMITS.modelBytesPerWorker` bytes in all
@@ -16,7 +16,7 @@ export function keptModels(announced: readonly string[]): string[] {
   for (const name of announced) {
     const folded = name.toLowerCase();
     if (!MODEL_NAME.test(name) || kept.has(folded)) continue;
-    // Every character of the form is one byte.
+    // Each allowed character is one byte.
     if (kept.size === LIMITS.modelsPerWorker || bytes + name.length > LIMITS.modelBytesPerWorker) break;
     bytes += name.length;
     kept.set(folded, name);
@@ -25,32 +25,32 @@ export function keptModels(announced: readonly string[]): string[] {
 }
 
 export const Model = z.object({
-  id: z.string().meta({ description: "The name, as the worker that is connected for longest announced it." }),
+  id: z.string().meta({ description: "The name, as the worker with the oldest connection announced it." }),
   object: z.literal("model"),
-  created: z.int().min(0).meta({ description: "Since when a worker with it is connected, in seconds since the epoch." }),
+  created: z.int().min(0).meta({ description: "When the first of its workers connected, in seconds since the epoch." }),
   owned_by: z.literal("workers"),
   workers: z.int().min(1).meta({ description: "Connected workers that announced it." }),
 });
-/** A model that connected workers answer with. */
+/** A model that connected workers offer. */
 export type Model = z.infer<typeof Model>;
 
 export const ModelList = z
   .object({
     object: z.literal("list"),
-    data: z.array(Model).meta({ description: `Those with the most workers first, at most ${LIMITS.modelsListed}.` }),
+    data: z.array(Model).meta({ description: `At most ${LIMITS.modelsListed} models, those with the most workers first.` }),
     workers_online: z
       .int()
       .min(0)
-      .meta({ description: "Connected workers that take `LLM_INFER`, those that announced no model included, those that are about to leave not." }),
+      .meta({ description: "Connected workers that take `LLM_INFER`. It includes workers that announced no model, and excludes workers that are draining." }),
   })
   .meta({ id: "ModelList" });
-/** Body of `GET /v1/models`: OpenAI's list, and one more member [JB10]. */
+/** Body of `GET /v1/models`: the model list of OpenAI's API with one more member, `workers_online` [JB10]. */
 export type ModelList = z.infer<typeof ModelList>;
 
 /** A connected worker that takes LLM_INFER. */
 export type Announcing = { models: readonly string[]; /** Milliseconds since the epoch. */ connectedAt: number };
 
-/** The answer of `GET /v1/models`. */
+/** Builds the body of `GET /v1/models` from the connected workers that take LLM_INFER. */
 export function modelList(workers: Iterable<Announcing>): ModelList {
   const found = new Map<string, { id: string; since: number; workers: number }>();
   let online = 0;

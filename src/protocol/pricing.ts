@@ -1,12 +1,12 @@
 import type { JobType, Policy, ResolvedPolicy } from "./job.ts";
 import type { Quote } from "./rest.ts";
 
-/** What `AUTO` stands for, by job type [SPEC]. */
+/** The policy that `AUTO` becomes, by job type [SPEC]. */
 const AUTO = { LLM_INFER: "FAST", TASK: "CHEAP" } as const satisfies Record<JobType, ResolvedPolicy>;
 
 const ENDPOINTS = { FAST: "/v1/jobs/commit/fast", CHEAP: "/v1/jobs/commit/cheap" } as const satisfies Record<ResolvedPolicy, Quote["endpoint"]>;
 
-/** The policy that a job of this type is run under [SPEC]. */
+/** The policy that a job of this type runs under [SPEC]. */
 export function resolvePolicy(policy: Policy, jobType: JobType): ResolvedPolicy {
   return policy === "AUTO" ? AUTO[jobType] : policy;
 }
@@ -26,10 +26,10 @@ const QUOTED: ReadonlyMap<string, string> = new Map([
 
 const DEFAULT_PRICE = "$0.001";
 
-/** What a gated commit costs in USD, whatever the job type [SPEC, PY1]. */
+/** What a gated commit costs in USD, for every job type [SPEC, PY1]. */
 const CHARGED = { FAST: "$0.010", CHEAP: "$0.001" } as const satisfies Record<ResolvedPolicy, string>;
 
-/** The price under a key of the table; a key that is not in it costs `$0.001` [SPEC, API3]. */
+/** The price of a key `<POLICY>_<JOB_TYPE>`. An unknown key costs `$0.001` [SPEC, API3]. */
 export function priceOf(key: string): string {
   return QUOTED.get(key) ?? DEFAULT_PRICE;
 }
@@ -39,7 +39,7 @@ export function quotePrice(policy: ResolvedPolicy, jobType: JobType): string {
   return priceOf(`${policy}_${jobType}`);
 }
 
-/** The price of the commit endpoint of a policy in USD, while payment gating is on [PY1]. */
+/** The price in USD of a policy's commit endpoint while payment gating is on [PY1]. */
 export function commitPrice(policy: ResolvedPolicy): string {
   return CHARGED[policy];
 }

@@ -1,3 +1,4 @@
+// The REST bodies other than jobs: errors, health, quote, pairing and payment. The routes check and document themselves with these schemas.
 import * as z from "zod";
 import { JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
 
@@ -11,7 +12,7 @@ export const NoTrustedWorker = z.object({ error: z.literal("no_trusted_worker"),
 /** Body of a 422: the refused job is stored as failed and can be polled [JB8]. */
 export type NoTrustedWorker = z.infer<typeof NoTrustedWorker>;
 
-/** Expected refusals and the HTTP status each is answered with [API1]. */
+/** The expected refusals, each with its HTTP status [API1]. */
 export const REFUSALS = {
   user_token_required: 401,
   not_found: 404,
@@ -25,7 +26,7 @@ export const REFUSALS = {
   facilitator_unavailable: 503,
   too_many_held_payments: 503,
 } as const;
-/** An `error` text that stands for exactly one status. */
+/** An `error` text that belongs to exactly one status. */
 export type Refusal = keyof typeof REFUSALS;
 
 export const Health = z
@@ -39,7 +40,7 @@ export const Health = z
 /** Body of `GET /v1/health` [SPEC]. */
 export type Health = z.infer<typeof Health>;
 
-/** Query of `GET /v1/quote`: an absent or empty `policy` is `AUTO` [API3]. */
+/** Query of `GET /v1/quote`. An absent or empty `policy` means `AUTO` [API3]. */
 export const QuoteQuery = z.object({
   job_type: JobType,
   policy: z.preprocess((value) => (value === undefined || value === "" ? "AUTO" : value), Policy),
@@ -79,24 +80,24 @@ export const PairingClaim = z
     signature: z
       .string()
       .nullish()
-      .meta({ description: "Optional proof of the key: base64 ed25519 over `compute-router/pair/v1`, network, code and key, one a line." }),
+      .meta({ description: "Optional proof of the key: base64 ed25519 over four lines: `compute-router/pair/v1`, network, code and key." }),
   })
   .meta({ id: "PairingClaim" });
 /** Body of `POST /v1/trust/claim` [TR4]. */
 export type PairingClaim = z.infer<typeof PairingClaim>;
 
 export const Paired = z.object({ user_id: z.string(), paired_at: z.iso.datetime() }).meta({ id: "Paired" });
-/** Answer to a claim that won. */
+/** Body of a successful claim. */
 export type Paired = z.infer<typeof Paired>;
 
 export const TrustList = z.object({ providers: z.array(z.object({ provider_pubkey: z.string(), paired_at: z.iso.datetime() })) }).meta({ id: "TrustList" });
 /** The workers that a user has paired with, newest first. */
 export type TrustList = z.infer<typeof TrustList>;
 
-/** Why a code cannot be claimed, in the order of checking [API4]. */
+/** Why a code cannot be claimed, in the order of the checks [API4]. */
 export type ClaimRefusal = "invalid_code" | "already_claimed" | "expired";
 
-/** One way to pay, as the 402 body lists it: SPEC.md's fields first, the x402 fields for readers of bodies after them [PY4]. */
+/** One way to pay, as the 402 body lists it: first SPEC.md's fields, then the x402 fields for clients that read the body [PY4]. */
 export const PaymentRequirement = z
   .object({
     scheme: z.literal("exact"),

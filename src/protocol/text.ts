@@ -1,7 +1,8 @@
-// Text and JSON as every part of the system reads them, and the one type of a result that can fail. The ground: imports the limits only.
+// JSON and text at the border: measure, scan, parse and compare untrusted text, and cut members out of JSON without changing them. It also has the one type
+// of a result that can fail. Every step of a job's way uses it, and it imports the limits only.
 import { LIMITS } from "./limits.ts";
 
-/** What a function gives that can fail as expected: a value, or the reason why there is none. Only bugs throw. */
+/** The result of a function with expected failures: a value, or a reason. Only bugs throw. */
 export type Result<T, E> = { ok: true; value: T } | { ok: false; reason: E };
 
 /** Number of bytes of `text` in UTF-8, without encoding it. */
@@ -18,8 +19,8 @@ export function utf8Length(text: string): number {
 }
 
 /**
- * Whether JSON `text` nests no deeper than `limit`, found by a scan before anything recursive touches it:
- * `JSON.parse` itself takes a depth of a million, code that walks the value does not.
+ * True if JSON `text` nests at most `limit` levels deep. It scans the text before any recursive code sees it: `JSON.parse` survives a depth of a million,
+ * but code that walks the value does not.
  */
 export function isShallowJson(text: string, limit: number = LIMITS.jsonDepth): boolean {
   let depth = 0;
@@ -37,7 +38,7 @@ export function isShallowJson(text: string, limit: number = LIMITS.jsonDepth): b
   return true;
 }
 
-/** Whether every string and member name of a parsed JSON value is well-formed Unicode (no lone surrogate). */
+/** True if every string and member name of a parsed JSON value is well-formed Unicode (has no lone surrogate). */
 export function isWellFormedJson(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (Array.isArray(value)) return value.every(isWellFormedJson);
@@ -47,19 +48,35 @@ export function isWellFormedJson(value: unknown): boolean {
   return true;
 }
 
-/** Whether `value` is a JSON object (not null, not an array). */
+/** True if `value` is a JSON object (not null, not an array). */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Parses JSON text that is not nested deeper than the limit [LM1]. */
-export function readJson(text: string): Result<unknown, "invalid_json" | "too_deep"> {
-  if (!isShallowJson(text)) return { ok: false, reason: "too_deep" };
+/** Parses JSON text that nests at most `limit` levels deep [LM1]. */
+export function readJson(text: string, limit: number = LIMITS.jsonDepth): Result<unknown, "invalid_json" | "too_deep"> {
+  if (!isShallowJson(text, limit)) return { ok: false, reason: "too_deep" };
+  const value = parseJson(text);
+  return value === undefined ? { ok: false, reason: "invalid_json" } : { ok: true, value };
+}
+
+/** Parses JSON text of any depth; undefined for text that is not JSON. Use {@link readJson} for text of a stranger. */
+export function parseJson(text: string): unknown {
   try {
-    return { ok: true, value: JSON.parse(text) };
+    return JSON.parse(text);
   } catch {
-    return { ok: false, reason: "invalid_json" };
+    return undefined;
   }
+}
+
+/** True for the host of a URL that leads to the machine that uses it: `localhost`, 127.0.0.0/8 or `[::1]`. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+}
+
+/** True if two texts name the same token or account of a chain. EVM addresses are hex, so their case does not count; every other address is exact. */
+export function isSameAddress(a: string, b: string): boolean {
+  return a === b || (a.startsWith("0x") && a.toLowerCase() === b.toLowerCase());
 }
 
 /** Reads an ISO 8601 date and time with zone, as milliseconds since the epoch; null for anything else. */
@@ -74,12 +91,12 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Characters of a text that a message repeats at most. */
+/** A message repeats a text of at most this many characters. */
 const SHOWN_CHARS = 32;
 
 /**
- * A value as a message may show it: a number, or a short printable text in quotes, as it is; all else by its kind. So a message never repeats long
- * input, nor control characters or marks that change the direction of the line.
+ * A value in a form that is safe in a message: numbers and short printable texts are shown, everything else is named by its kind. A message therefore never
+ * repeats long input, control characters, or marks that change the direction of a line.
  */
 export function inWords(value: unknown): string {
   switch (typeof value) {
@@ -102,10 +119,10 @@ function characters(text: string): string {
   return `${count} character${count === 1 ? "" : "s"}`;
 }
 
-/** A member of an object in its text. */
+/** Where a member stands in the text of an object. */
 type MemberPlace = {
   name: string;
-  /** Of the name's opening quote. */
+  /** Index of the opening quote of the name. */
   start: number;
   valueStart: number;
   /** Just after the value. */
@@ -113,9 +130,11 @@ type MemberPlace = {
 };
 
 /**
- * The text of a member of a JSON object, as it was written: numbers, escapes, white space, member order and repeated names stay as they are, where parsing
- * and writing anew would change them. Of two members with the name the last one counts, as `JSON.parse` has it; null without one.
- * `json` must be valid JSON text of an object.
+ * The text of one member of a JSON object, exactly as it was written. Parsing and serializing again would change numbers, escapes, white space, member order
+ * and repeated names. If the name occurs twice, the last one counts, as in `JSON.parse`.
+ *
+ * @param json valid JSON text of an object
+ * @returns null if there is no such member
  */
 export function rawJsonMember(json: string, name: string): string | null {
   const last = membersOf(json).findLast((member) => member.name === name);
@@ -123,14 +142,16 @@ export function rawJsonMember(json: string, name: string): string | null {
 }
 
 /**
- * The object with this member first and once; the texts of all other members stay as they were written. A second member of the name would mean
- * one thing to readers who take the last and another to those who take the first. `json` must be valid JSON text of an object.
+ * Puts a member first in a JSON object and removes others of the same name. The texts of all other members stay as they were written. A second member of
+ * that name would be ambiguous: some parsers take the first, others the last.
+ *
+ * @param json valid JSON text of an object
  */
 export function withFirstMember(json: string, name: string, value: string): string {
   const first = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
   const members = membersOf(json);
   const others = members.filter((member) => member.name !== name);
-  // The usual case: nothing to take out, so even the white space stays.
+  // The usual case: nothing to remove, so even the white space stays.
   if (others.length === members.length && members.length > 0) return `{${first},${json.slice(json.indexOf("{") + 1)}`;
   return `{${[first, ...others.map(({ start, end }) => json.slice(start, end))].join(",")}}`;
 }

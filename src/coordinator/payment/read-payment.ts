@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, readJson, type Result, utf8Length } from "../../protocol/text.ts";
+import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
@@ -62,7 +62,7 @@ function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, no
   if (!json.ok) return wrong(json.reason === "too_deep" ? `must not nest deeper than ${LIMITS.jsonDepth} levels` : "must be base64 of JSON");
   if (!isJsonObject(json.value)) return wrong("must be base64 of a JSON object");
   const ours = requirements(offer);
-  const mismatch = compareTerms(json.value, ours, offer.instance);
+  const mismatch = compareTerms(json.value, ours);
   if (mismatch !== null) return wrong(mismatch);
   const { payload } = json.value;
   if (!isJsonObject(payload)) return wrong("payload must be an object");
@@ -82,7 +82,7 @@ function decode(header: string): string | null {
 }
 
 /** What of an envelope's terms is not ours; null when they are. Which version it is of decides where they stand. */
-function compareTerms(envelope: Record<string, unknown>, ours: Requirements, instance: Offer["instance"]): string | null {
+function compareTerms(envelope: Record<string, unknown>, ours: Requirements): string | null {
   const { x402Version } = envelope;
   if (x402Version === 1) {
     // Version 1 names scheme and network only; the rest is in what was signed.
@@ -95,11 +95,7 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements, ins
   if (!isJsonObject(accepted)) return "accepted must be an object";
   for (const term of ["scheme", "network", "amount", "asset", "payTo"] as const) {
     const theirs = accepted[term];
-    // EVM addresses are hex, with or without a checksum in their case; Solana's mean what they say.
-    const same =
-      theirs === ours[term] ||
-      (instance === "evm" && typeof theirs === "string" && theirs.startsWith("0x") && theirs.toLowerCase() === ours[term].toLowerCase());
-    if (!same) return `accepted.${term} must be ${ours[term]}`;
+    if (typeof theirs !== "string" || !isSameAddress(theirs, ours[term])) return `accepted.${term} must be ${ours[term]}`;
   }
   return null;
 }

@@ -1,4 +1,5 @@
 import { TIMING } from "../../protocol/limits.ts";
+import { isLoopback } from "../../protocol/text.ts";
 import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
@@ -106,9 +107,8 @@ export function paymentRequired(offer: Offer, error: string): PaymentRequired {
 /** The URL of an endpoint as its payer sees it: on the operator's host when one is set (a request's own can be forged), else the request's. */
 export function resourceUrl(endpoint: string, requestUrl: string, publicHost: string | null): string {
   if (publicHost === null) return new URL(endpoint, requestUrl).href;
-  const { hostname } = new URL(`https://${publicHost}`);
-  const local = hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
-  return new URL(endpoint, `${local ? "http" : "https"}://${publicHost}`).href;
+  const isLocal = isLoopback(new URL(`https://${publicHost}`).hostname);
+  return new URL(endpoint, `${isLocal ? "http" : "https"}://${publicHost}`).href;
 }
 
 /** What a commit endpoint asks for, told to whoever asked at `requestUrl`. On EVM nobody is asked about it, on SVM the facilitator perhaps [PY12]. */
