@@ -9,7 +9,7 @@ export function toHex(bytes: Uint8Array): string {
   return hex;
 }
 
-/** Lowercase hex as bytes; null for anything else. */
+/** Decodes lowercase hex; null for anything else. */
 export function fromHex(hex: string): Uint8Array | null {
   if (!HEX.test(hex)) return null;
   return Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
@@ -28,7 +28,7 @@ export function toBase64(bytes: Uint8Array): string {
   return text;
 }
 
-/** Base64 (padding may be missing) as bytes; null for anything else, bits after the last byte included. */
+/** Decodes base64, with or without padding; null for anything else, also if bits follow the last byte. */
 export function fromBase64(text: string): Uint8Array | null {
   if (!BASE64.test(text)) return null;
   const digits = text.replace(/=+$/, "");
@@ -44,14 +44,14 @@ export function fromBase64(text: string): Uint8Array | null {
       bytes[length++] = (buffer >> bits) & 0xff;
     }
   }
-  // A second text for the same bytes would be a second signature for the same receipt.
+  // If two texts decoded to the same bytes, one receipt could have two signatures.
   return (buffer & ((1 << bits) - 1)) === 0 ? bytes : null;
 }
 
 /** Bytes of an ed25519 signature. */
 const SIGNATURE_BYTES = 64;
 
-/** Reads a 64-byte signature from base64 or hex [RC1]; null for anything else, at no cost for what is longer than either. */
+/** Decodes a 64-byte signature from base64 or hex [RC1]; null for anything else. A longer text is refused without decoding it. */
 export function parseSignature(text: string): Uint8Array | null {
   if (text.length > 2 * SIGNATURE_BYTES) return null;
   const bytes = text.length === 2 * SIGNATURE_BYTES ? fromHex(text.toLowerCase()) : fromBase64(text);

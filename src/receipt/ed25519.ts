@@ -1,9 +1,10 @@
+// Ed25519 keys, signatures and fingerprints. On a job's way: the worker signs here after the run, and the verify step and the clients check here.
 import * as ed from "@noble/ed25519";
 import { sha256, sha512 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { fromHex, parseSignature, toBase64, toHex } from "./bytes.ts";
 
-// The synchronous half of @noble/ed25519 takes its hash from here.
+// The synchronous functions of @noble/ed25519 need this hash.
 ed.hashes.sha512 = sha512;
 
 /** A worker's key: 32-byte RFC 8032 seed and its public key as 64 lowercase hex characters. */
@@ -23,8 +24,8 @@ export function keyPair(secret: Uint8Array): KeyPair {
 }
 
 /**
- * Whether `publicKey` (64 lowercase hex) may stand for a worker: a canonical point of the prime-order group.
- * A small-order key "signs" every message without a secret, and WebCrypto does not refuse it.
+ * True if `publicKey` (64 lowercase hex) may identify a worker: a canonical point of the prime-order group.
+ * With a small-order key everyone can sign every message, and WebCrypto does not refuse such a key.
  */
 export function isPublicKey(publicKey: string): boolean {
   const bytes = fromHex(publicKey);
@@ -38,22 +39,28 @@ export function isPublicKey(publicKey: string): boolean {
 }
 
 /**
- * Signs a text with Ed25519 (RFC 8032), as a worker signs its registration, its pairing and its receipts.
+ * Signs a text with Ed25519 (RFC 8032). A worker signs its registration, its pairing and its receipts with it.
  *
- * @param text what is signed is its UTF-8
+ * @param text its UTF-8 is signed
  * @param secret the 32-byte seed
  * @returns the signature: base64 of 64 bytes
+ * @throws if `secret` does not have 32 bytes
+ * @example
+ * const signature = signText(registerText({ network, host, nonce, pubkey: key.publicKey }), key.secret);
  */
 export function signText(text: string, secret: Uint8Array): string {
   return toBase64(ed.sign(utf8ToBytes(text), secret));
 }
 
 /**
- * Whether a text was signed by the holder of a key, by the strict rules of RFC 8032: no small-order key, S < L.
+ * Checks a signature by the strict rules of RFC 8032: no small-order key, S < L.
  *
- * @param text what was signed is its UTF-8
+ * @param text its UTF-8 was signed
  * @param signature 64 bytes in base64 or hex; anything else is not valid
  * @param publicKey 64 lowercase hex characters; anything else is not valid
+ * @returns true if the holder of the key signed the text
+ * @example
+ * const proven = verifyText(pairText({ network, code, pubkey }), signature, pubkey);
  */
 export function verifyText(text: string, signature: string, publicKey: string): boolean {
   const bytes = parseSignature(signature);
@@ -61,16 +68,16 @@ export function verifyText(text: string, signature: string, publicKey: string): 
   return ed.verify(bytes, utf8ToBytes(text), fromHex(publicKey) ?? new Uint8Array(), { zip215: false });
 }
 
-// A word is an onset (high half of a byte) and an ending (low half): 256 words that are said as they are spelled.
+// Each word has an onset (high half of a byte) and an ending (low half): 256 words that people pronounce as they are written.
 const ONSETS = ["b", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z"];
 const ENDINGS = ["abo", "adi", "afu", "ako", "ela", "emi", "eno", "ero", "iba", "ido", "ilu", "ima", "osa", "oti", "uka", "una"];
 
-/** Words of a fingerprint: 8 bytes, so that nobody makes a second key with the same ones by trying. */
+/** Words of a fingerprint. They stand for 8 bytes, which is too many to find a second key with the same words by trial. */
 const WORDS = 8;
 
 /**
- * Eight words that stand for a public key (64 hex characters), for people to compare by eye or over the phone: the first 8 bytes of SHA-256 over
- * the UTF-8 of `compute-router/fingerprint/v1`, a line feed and the key in lower case, a word for each byte. SDK, CLI and page show the same ones.
+ * The eight words of a public key (64 hex characters), which people compare by eye or over the phone. They encode the first 8 bytes of SHA-256 over the UTF-8
+ * of `compute-router/fingerprint/v1`, a line feed and the key in lower case: one word per byte. SDK, CLI and page show the same words.
  */
 export function fingerprintWords(publicKey: string): string[] {
   const digest = sha256(utf8ToBytes(`compute-router/fingerprint/v1\n${publicKey.toLowerCase()}`));
@@ -78,10 +85,10 @@ export function fingerprintWords(publicKey: string): string[] {
 }
 
 /**
- * The fingerprint of a worker's key: eight words for people to compare by eye or over the phone. docs/receipts.md states how they are made.
+ * The fingerprint of a worker's key: eight words that people compare by eye or over the phone. docs/receipts.md describes how they are computed.
  *
  * @param publicKey 64 hex characters; case does not matter
- * @returns the words, one space between two
+ * @returns the words, separated by single spaces
  * @example
  * const { publicKey } = await router.trust.waitForWorker(offer);
  * console.log(fingerprintOf(publicKey)); // the worker's owner sees the same words

@@ -1,5 +1,5 @@
 /**
- * Receipts of The Compute Router: verify one, or hash an output and sign as a worker does. No network, no storage. docs/receipts.md states the bytes.
+ * Receipts of The Compute Router: verify one, or hash an output and sign it as a worker does. No network, no storage. docs/receipts.md defines the bytes.
  * @module
  */
 
@@ -16,5 +16,5 @@ export { canonicalize, outputHash, receiptText, signReceipt } from "./receipt.ts
 export { keyPair, signText } from "./ed25519.ts";
 export type { KeyPair } from "./ed25519.ts";
 
-// Name a key to people
+// Show a key to people
 export { fingerprintOf } from "./ed25519.ts";

@@ -1,3 +1,4 @@
+// Receipts: the canonical bytes, the hash of an output, signing and verification. The worker makes one after the run; the hub and the clients check it.
 import type { Receipt, ReceiptFields } from "../protocol/job.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
@@ -7,8 +8,10 @@ import { isPublicKey, type KeyPair, signText, verifyText } from "./ed25519.ts";
 /**
  * The text whose UTF-8 a worker signs [RC1]: `JSON.stringify` of exactly these five fields in exactly this order.
  *
- * @param receipt the five fields; other members are left out. A worker signs `payment_ref` as null, whatever the coordinator fills in later [PY10]
+ * @param receipt the five fields; other members are ignored. A worker signs `payment_ref` as null; the coordinator may fill it in later [PY10]
  * @returns JSON text without spaces
+ * @example
+ * const signature = signText(receiptText(fields), key.secret);
  */
 export function receiptText(receipt: ReceiptFields): string {
   const { job_id, provider_pubkey, output_hash, completed_at, payment_ref } = receipt;
@@ -16,10 +19,13 @@ export function receiptText(receipt: ReceiptFields): string {
 }
 
 /**
- * Sorts the members of every object in a value, so that equal outputs have equal hashes. Our own workers do so before they hash and send an output.
+ * Sorts the members of every object in a value, so that equal outputs have equal hashes. The workers of this package sort an output before they hash and
+ * send it.
  *
  * @param value a parsed JSON value; it is not changed
- * @returns a copy with the members in the order of RFC 8785 section 3.2.3 (by UTF-16 code units); integer-like names stay first, as ECMAScript has it
+ * @returns a copy with the members in the order of RFC 8785 section 3.2.3 (by UTF-16 code units); integer-like names come first, as ECMAScript requires
+ * @example
+ * outputHash(canonicalize({ b: 1, a: 2 })) === outputHash(canonicalize({ a: 2, b: 1 })); // true
  */
 export function canonicalize(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonicalize);
@@ -37,12 +43,14 @@ export function canonicalize(value: unknown): unknown {
  *
  * @param output the parsed output: an object, or the text itself
  * @returns `sha256:` and 64 lowercase hex digits: SHA-256 (FIPS 180-4) over the UTF-8 of `JSON.stringify(output)`
+ * @example
+ * outputHash({ sentiment: "positive", confidence: 1 }); // "sha256:…"
  */
 export function outputHash(output: unknown): string {
   return `sha256:${toHex(sha256(utf8ToBytes(JSON.stringify(output))))}`;
 }
 
-/** Whether a receipt's hash names `expected`; a bare-hex hash is read too [RC2]. */
+/** True if a receipt's hash equals `expected`; a hash without the prefix `sha256:` counts too [RC2]. */
 export function sameHash(stated: string, expected: string): boolean {
   return stated === expected || `sha256:${stated}` === expected;
 }
@@ -52,9 +60,10 @@ export function sameHash(stated: string, expected: string): boolean {
  *
  * @param key the worker's key pair
  * @param jobId `job_id` of the assignment
- * @param output the output as it is sent: an object, or a text
+ * @param output the output as the worker sends it: an object, or a text
  * @param completedAt ISO 8601 with a time zone, at most 5 minutes from the coordinator's clock [RC3]
- * @returns the five fields, `payment_ref` null, and the signature in base64
+ * @returns the five fields (`payment_ref` is null) and the signature in base64
+ * @throws if the secret of `key` does not have 32 bytes
  * @example
  * const key = keyPair(crypto.getRandomValues(new Uint8Array(32)));
  * const receipt = signReceipt(key, jobId, { sentiment: "positive", confidence: 1 }, new Date().toISOString());
@@ -74,16 +83,16 @@ export function signReceipt(key: KeyPair, jobId: string, output: unknown, comple
 export type ReceiptCheck = { ok: true } | { ok: false; reason: "invalid_key" | "hash_mismatch" | "bad_signature" };
 
 /**
- * Checks a receipt against the `result` of its job, as REST returns both [RC1, RC2]. Works offline. A valid receipt proves that the holder of
+ * Checks a receipt against the `result` of its job, as REST returns both [RC1, RC2]. It works offline. A valid receipt proves that the holder of
  * `provider_pubkey` signed this output for `receipt.job_id`. Compare that id with the job that you asked for, and the key with the worker that you trust.
  *
- * A text output comes back wrapped as `{ output }`, so the hash may be of `result` or of its only member `output`. The worker signed `payment_ref` as
- * null, so the check puts null there, whatever settlement REST names [PY10]. The signature is Ed25519 (RFC 8032), verified strictly: no small-order
+ * REST wraps a text output as `{ output }`, so the hash may be that of `result` or that of its only member `output`. The worker signs `payment_ref` as null,
+ * so the check uses null there and ignores the settlement that REST fills in [PY10]. The signature is Ed25519 (RFC 8032), verified strictly: no small-order
  * key, S < L.
  *
  * @param receipt `receipt` of the job
  * @param result `result` of the job, parsed
- * @returns `{ ok: true }`, or `{ ok: false, reason }` with `invalid_key` (`provider_pubkey` is no key that may sign), `hash_mismatch` (it is another
+ * @returns `{ ok: true }`, or `{ ok: false, reason }` with `invalid_key` (`provider_pubkey` is not a valid key), `hash_mismatch` (the receipt is for another
  *   output) or `bad_signature`
  * @throws TypeError if `receipt` is not an object with the members of a receipt
  * @example
@@ -96,13 +105,13 @@ export type ReceiptCheck = { ok: true } | { ok: false; reason: "invalid_key" | "
 export function verifyReceipt(receipt: Receipt, result: unknown): ReceiptCheck {
   const key = receipt.provider_pubkey.toLowerCase();
   if (!isPublicKey(key)) return { ok: false, reason: "invalid_key" };
-  if (!readings(result).some((output) => sameHash(receipt.output_hash, outputHash(output)))) return { ok: false, reason: "hash_mismatch" };
+  if (!possibleOutputs(result).some((output) => sameHash(receipt.output_hash, outputHash(output)))) return { ok: false, reason: "hash_mismatch" };
   const signed = receiptText({ ...receipt, payment_ref: null });
   return verifyText(signed, receipt.signature, key) ? { ok: true } : { ok: false, reason: "bad_signature" };
 }
 
-/** The outputs that a `result` may stand for, the whole first. */
-function readings(result: unknown): unknown[] {
+/** The outputs that the worker may have hashed for this `result`, the whole first. */
+function possibleOutputs(result: unknown): unknown[] {
   if (typeof result !== "object" || result === null) return [result];
   const members = Object.entries(result);
   const [only] = members;
