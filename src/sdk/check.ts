@@ -1,21 +1,22 @@
-// Checks of options and arguments, shared by every call: each gives the value or throws InvalidOptionError, before anything is sent.
+// Checks of options and arguments, shared by every call. Each check returns the value or throws InvalidOptionError, before the SDK sends anything.
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { MAX_DELAY } from "./retry.ts";
 
-/** The names of the options of a type, in order. The compiler refuses a list that lacks one. */
+/** The names of the options of a type, in order. The compiler rejects an incomplete list. */
 export function optionNames<T>(names: Record<keyof T, 0>): readonly string[] {
   return Object.keys(names);
 }
 
-/** The error of an option that is something else than it must be; it says what it is, so never for a secret. */
+/** The error for a wrong value. It repeats the value, so do not use it for a secret. */
 export function wrong(option: string, rule: string, value: unknown): InvalidOptionError {
   return new InvalidOptionError(option, `${rule}, got ${inWords(value)}`);
 }
 
 /**
- * The options, null among them counting as left out. Refuses names that nobody reads: a misspelt one would silently do nothing.
- * @returns undefined where there are no options
+ * Checks the names of options. An unknown name is an error, because a misspelt option would silently do nothing. An option that is null counts as left out.
+ *
+ * @returns the options without those that are null; undefined if there are none
  */
 export function checkNames<T extends object>(what: string, options: T | null | undefined, names: readonly string[]): T | undefined {
   if (options === undefined || options === null) return undefined;
@@ -28,7 +29,7 @@ export function checkNames<T extends object>(what: string, options: T | null | u
   return given;
 }
 
-/** `value` if it is one of `choices`, or undefined. */
+/** Returns `value` if it is one of `choices` or undefined. */
 export function checkChoice<T extends string>(option: string, value: unknown, choices: readonly T[]): T | undefined {
   if (value === undefined) return undefined;
   const found = choices.find((choice) => choice === value);
@@ -36,14 +37,14 @@ export function checkChoice<T extends string>(option: string, value: unknown, ch
   return found;
 }
 
-/** A whole number of milliseconds or of anything else, within bounds, or undefined. */
+/** Returns `value` if it is undefined or a whole number within bounds (by default the delays that a timer can take). */
 export function checkInteger(option: string, value: unknown, min: number, max: number = MAX_DELAY): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
   throw wrong(option, `must be a whole number from ${min} to ${max}`, value);
 }
 
-/** Text that can stand in an HTTP header: visible ASCII, at most `max` characters. Most are secrets, so no error repeats one. */
+/** Returns a text that an HTTP header can carry: visible ASCII, at most `max` characters. Most are secrets, so the error does not repeat it. */
 export function checkHeaderText(option: string, value: unknown, max: number): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "string" && value.length <= max && /^[\x21-\x7e]+$/.test(value)) return value;
@@ -51,19 +52,19 @@ export function checkHeaderText(option: string, value: unknown, max: number): st
   throw typeof value === "string" ? new InvalidOptionError(option, rule) : wrong(option, rule, value);
 }
 
-/** Whether `value` is there; throws if it is and is no function. */
+/** True if `value` is given. Throws if it is not a function. */
 export function checkFunction(option: string, value: unknown): boolean {
   if (value !== undefined && typeof value !== "function") throw wrong(option, "must be a function", value);
   return value !== undefined;
 }
 
-/** A boolean or undefined. */
+/** Returns `value` if it is a boolean or undefined. */
 export function checkBoolean(option: string, value: unknown): boolean | undefined {
   if (value !== undefined && typeof value !== "boolean") throw wrong(option, "must be true or false", value);
   return value;
 }
 
-/** An absolute http or https URL as a prefix for paths: without a last slash, credentials, query or fragment. */
+/** Returns an absolute http or https URL as a prefix for paths: without a final slash. Credentials, a query and a fragment are errors. */
 export function checkBaseUrl(option: string, value: unknown): string {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) throw wrong(option, "must be an absolute http or https URL", value);
@@ -73,7 +74,7 @@ export function checkBaseUrl(option: string, value: unknown): string {
   return url.href.replace(/\/+$/, "");
 }
 
-/** Variable `name` of the process, if there is a process and it lets us look (Deno asks for permission). Empty counts as unset. */
+/** Reads an environment variable; undefined if there is no process or it denies access (Deno asks for permission). An empty variable counts as unset. */
 export function environmentVariable(name: string): string | undefined {
   try {
     const process: unknown = Reflect.get(globalThis, "process");

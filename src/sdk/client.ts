@@ -1,4 +1,4 @@
-// ComputeRouter, the class that users call: it checks arguments and hands each call to the run, the poll or the connection.
+// ComputeRouter, the class that users call. It checks arguments and passes each call to the run, the poll or the connection.
 import type { Health, Quote } from "../protocol/rest.ts";
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
@@ -47,21 +47,22 @@ import {
 import { isHealth, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 
-/** Jobs of a `map` that are under way at once: by default, and at most. */
+/** Jobs of a `map` that run at the same time: the default and the maximum. */
 const CONCURRENCY = { usual: 4, most: 100 };
 
 /**
- * A client of one router. It holds no connection and needs no closing. Any call may throw InvalidOptionError before anything is sent; BadRequestError,
- * RateLimitedError, UnavailableError, RouterConnectionError and ProtocolError for what the router answered; and the reason of an aborted `signal`.
+ * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;
+ * BadRequestError, RateLimitedError, UnavailableError, RouterConnectionError or ProtocolError, depending on the router's answer; and the reason of an aborted
+ * `signal`.
  *
  * @example
  * const router = new ComputeRouter({ baseUrl: "http://127.0.0.1:4010" });
  * const { output, verified } = await router.classify("I love it");
  */
 export class ComputeRouter {
-  /** Address of the router, without a last slash. */
+  /** Address of the router, without a final slash. */
   readonly baseUrl: string;
-  /** Owner of this client's jobs and pairings; a secret. Give it to the next client to keep the pairings. */
+  /** Owner of this client's jobs and pairings; a secret. Pass it to the next client to keep the pairings. */
   readonly userId: string;
   /** Pairing of this client's user with workers. */
   readonly trust: Trust;
@@ -69,7 +70,7 @@ export class ComputeRouter {
   readonly #settings: ClientSettings;
 
   /**
-   * @param options every one may be left out
+   * @param options all are optional
    * @throws InvalidOptionError for an option that does not exist or cannot be used
    */
   constructor(options?: ClientOptions) {
@@ -84,14 +85,14 @@ export class ComputeRouter {
    * Runs a job to its end and checks the receipt of the result.
    *
    * @param job an LLM_INFER or a TASK
-   * @param options policy, privacy, time limit, and more; the client's own where left out
-   * @returns the result; `verified` says whether its receipt holds, `source` whether the router or a fallback gave it
-   * @throws JobFailedError, or its kinds NoEligibleWorkerError and NoTrustedWorkerError, when the job ended without a result
-   * @throws JobTimeoutError when it had not ended in time; it goes on, and `waitFor(error.jobId)` takes it up again
-   * @throws ReceiptError when the receipt does not hold and `requireVerified` is set
-   * @throws PaymentRequiredError when the job must be paid for and was not; PaymentLimitError when it costs more than `maxPrice`
-   * @throws ConflictError when the idempotency key was used for another job
-   * @throws FallbackError when the router could not be reached and every fallback failed too
+   * @param options policy, privacy, time limit, and more; by default those of the client
+   * @returns the result; `verified` is true if its receipt is valid, and `source` tells whether the router or a fallback produced it
+   * @throws JobFailedError, or its subclasses NoEligibleWorkerError and NoTrustedWorkerError, if the job ended without a result
+   * @throws JobTimeoutError if the job did not end in time; it continues, and `waitFor(error.jobId)` waits for it again
+   * @throws ReceiptError if `requireVerified` is set and the receipt is not valid
+   * @throws PaymentRequiredError if the job must be paid for and was not; PaymentLimitError if it costs more than `maxPrice`
+   * @throws ConflictError if the idempotency key was used for another job
+   * @throws FallbackError if the router could not be reached and every fallback failed too
    * @example
    * const result = await router.run({ job_type: "TASK", task_type: "summarize", input: text }, { policy: "FAST", requireVerified: true });
    */
@@ -101,12 +102,12 @@ export class ComputeRouter {
   }
 
   /**
-   * Text generation.
+   * Generates text with an LLM.
    *
    * @param prompt at most 256 KiB of UTF-8
    * @param options those of `run`, and `maxTokens`
    * @returns the result; `output` is the text
-   * @throws UnexpectedOutputError for a worker that gave no text; the error has the result. Otherwise as `run`
+   * @throws UnexpectedOutputError if the worker returned no text; the error has the result. Otherwise as `run`
    * @example
    * const { output } = await router.llm("Tell me a story about a fox.", { maxTokens: 200 });
    */
@@ -118,12 +119,13 @@ export class ComputeRouter {
   }
 
   /**
-   * Runs a list of jobs, at most `concurrency` of them at once. A job that fails stops no other. A 429 is waited out, however long the router says.
+   * Runs a list of jobs, at most `concurrency` of them at the same time. A failed job does not stop the others. After a 429 the client waits as long as the
+   * router asks, and then continues.
    *
    * @param jobs the jobs; all are checked before the first is sent
-   * @param options those of `run` for each job (`timeout` too), `concurrency`, and `onResult`, called as each job ends
+   * @param options those of `run`, for each job (also `timeout`); `concurrency`; and `onResult`, which is called when a job ends
    * @returns how each job ended, in the order of the list and in the form of `Promise.allSettled`
-   * @throws InvalidOptionError for a list with a job that cannot be run; the reason of the signal; what `onResult` throws
+   * @throws InvalidOptionError if the list has an invalid job; the reason of the signal; what `onResult` throws
    * @example
    * const results = await router.map(texts.map((input) => ({ job_type: "TASK", task_type: "classify", input })), { concurrency: 8 });
    */
@@ -148,12 +150,15 @@ export class ComputeRouter {
   }
 
   /**
-   * A short summary of a text, and the number of its words.
+   * Summarizes a text and counts its words.
    *
    * @param text at most 256 KiB of UTF-8
    * @param options those of `run`
    * @returns the result; `output` is `{ summary, word_count }`
    * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   * @example
+   * const { output } = await router.summarize(article);
+   * console.log(output.summary);
    */
   async summarize(text: string, options?: RunOptions): Promise<RunResult<Summary>> {
     checkText("text", text);
@@ -161,12 +166,15 @@ export class ComputeRouter {
   }
 
   /**
-   * The sentiment of a text.
+   * Classifies the sentiment of a text.
    *
    * @param text at most 256 KiB of UTF-8
    * @param options those of `run`
    * @returns the result; `output` is `{ sentiment, confidence }`, the confidence from 0 to 1
    * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   * @example
+   * const { output } = await router.classify("I love it");
+   * console.log(output.sentiment, output.confidence);
    */
   async classify(text: string, options?: RunOptions): Promise<RunResult<Classification>> {
     checkText("text", text);
@@ -174,12 +182,15 @@ export class ComputeRouter {
   }
 
   /**
-   * The JSON found in a text.
+   * Finds the JSON in a text.
    *
    * @param text at most 256 KiB of UTF-8
    * @param options those of `run`
    * @returns the result; `output` is `{ extracted, count }`
    * @throws UnexpectedOutputError for an output of another shape; the error has the result. Otherwise as `run`
+   * @example
+   * const { output } = await router.extractJson('The answer is {"a": 1}.');
+   * console.log(output.extracted); // [{ a: 1 }]
    */
   async extractJson(text: string, options?: RunOptions): Promise<RunResult<Extraction>> {
     checkText("text", text);
@@ -187,13 +198,14 @@ export class ComputeRouter {
   }
 
   /**
-   * Runs a job as `run` does, or follows one by its id, and yields what happens: the text of an LLM as it is written, and the result at the end.
-   * A connection that breaks is opened again after the last event that arrived; a router that has no stream to give is polled. Never falls back.
+   * Runs a job as `run` does, or follows one by its id, and yields its events: the text of an LLM while it is generated, and the result at the end.
+   * If the connection breaks, the client opens it again after the last event that arrived. If the router has no event stream, the client polls. It never
+   * uses a fallback.
    *
-   * @param job the job, or the id of one that was committed before
+   * @param job the job, or the id of a job that was committed before
    * @param options those of `submit`, and `requireVerified`
-   * @returns the events; `job` is the first and `done` the last. Leaving the loop early closes the connection; the job goes on
-   * @throws as `run`: InvalidOptionError at the call, everything else from the loop, for a failed job when its end has come
+   * @returns the events; `job` is the first and `done` the last. If you leave the loop early, the connection closes and the job continues
+   * @throws as `run`: InvalidOptionError at the call, everything else from the loop; a failed job throws when it ends
    * @example
    * for await (const event of router.stream({ job_type: "LLM_INFER", prompt })) {
    *   if (event.type === "delta") process.stdout.write(event.delta);
@@ -207,12 +219,13 @@ export class ComputeRouter {
   }
 
   /**
-   * Commits a job and does not wait for its end. Never falls back.
+   * Commits a job and does not wait for its end. It never uses a fallback.
    *
    * @param job an LLM_INFER or a TASK
    * @param options policy, privacy, time limit and idempotency key
    * @returns the id of the job, for `waitFor`, `stream` or `get`
-   * @throws RouterConnectionError when the router did not accept it within `timeout`; a set `idempotencyKey` says that it may have the job. Otherwise as `run`
+   * @throws RouterConnectionError if the router did not accept the job within `timeout`; if the error has an `idempotencyKey`, the router may still have the
+   *   job. Otherwise as `run`
    * @example
    * const { jobId } = await router.submit(job);
    * const result = await router.waitFor(jobId);
@@ -225,12 +238,14 @@ export class ComputeRouter {
   }
 
   /**
-   * Waits for the end of a job that was submitted, or whose run timed out. Never falls back.
+   * Waits for the end of a job that was submitted, or whose run timed out. It never uses a fallback.
    *
    * @param jobId UUID of the job
    * @param options time limit, `onUpdate` and `requireVerified`
-   * @returns the result as of `run`; `price` is null, because no quote was made
+   * @returns the result, as `run` returns it; `price` is null, because there was no quote
    * @throws NotFoundError for an unknown job. Otherwise as `run`
+   * @example
+   * const result = await router.waitFor(jobId, { onUpdate: (job) => console.log(job.status) });
    */
   async waitFor(jobId: string, options?: WaitOptions): Promise<RouterResult> {
     const plan = readRunOptions(options, "waitFor", "LLM_INFER", this.#settings);
@@ -238,12 +253,14 @@ export class ComputeRouter {
   }
 
   /**
-   * A job as it is now or, with `wait`, as soon as it has ended.
+   * Reads a job as it is now. With `wait` the router answers as soon as the job has ended.
    *
    * @param jobId UUID of the job
    * @param options `wait` is how long the router may hold its answer, 0 to 25 seconds
-   * @returns the job as REST gives it; its receipt is not checked: {@link verifyReceipt} does that
+   * @returns the job as REST returns it; its receipt is not checked (use {@link verifyReceipt})
    * @throws NotFoundError for an unknown job
+   * @example
+   * const { status, result } = await router.get(jobId, { wait: 10 });
    */
   async get(jobId: string, options?: GetOptions): Promise<Job> {
     const given = checkCall("get", options);
@@ -252,12 +269,14 @@ export class ComputeRouter {
   }
 
   /**
-   * What a job would cost, and where it would be committed.
+   * Asks what a job would cost and where it would be committed.
    *
    * @param jobType `LLM_INFER` or `TASK`
    * @param policy default `AUTO`: FAST for LLM_INFER, CHEAP for TASK
    * @param options `signal`
    * @returns the quote; `price` is US dollars as `$0.010`
+   * @example
+   * const { price } = await router.quote("LLM_INFER");
    */
   async quote(jobType: JobType, policy?: Policy, options?: RequestOptions): Promise<Quote> {
     const given = checkCall("quote", options);
@@ -266,9 +285,12 @@ export class ComputeRouter {
   }
 
   /**
-   * How the router is: its chain, and how many workers are online.
+   * Asks for the state of the router.
    *
    * @param options `signal`
+   * @returns its chain, the number of workers that are online, and its time
+   * @example
+   * const { workers_online } = await router.health();
    */
   async health(options?: RequestOptions): Promise<Health> {
     const given = checkCall("health", options);
@@ -277,7 +299,7 @@ export class ComputeRouter {
   }
 
   /**
-   * Checks a receipt against the `result` of its job. Works offline. It does not know which job you meant, so compare `receipt.job_id`.
+   * Checks a receipt against the `result` of its job. It works offline. It does not know which job you asked for, so compare `receipt.job_id`.
    *
    * @param receipt `receipt` of the job
    * @param result `result` of the job

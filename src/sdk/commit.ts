@@ -1,4 +1,4 @@
-// The commit of a job, the first step on its way: sent, repeated and paid for under one Idempotency-Key.
+// The commit of a job, the first step of its way. All tries and payments of one commit share one Idempotency-Key.
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import type { Connection, RouterRequest } from "./connection.ts";
@@ -9,21 +9,21 @@ import { checkOffers, type PaymentChallenge, readPaymentHeaders } from "./paymen
 import { expectShape, refusalOf, type RouterResponse } from "./response.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
-/** Payments made for one commit at most. */
+/** The most payments for one commit. */
 const MAX_PAYMENTS = 2;
 
 /**
- * The 503s after which the router has kept nothing of the commit [PY5]. `overloaded` is not one of them: the router may have lost its hub's
- * answer. Any other 5xx may come from something in front of it.
+ * The reasons of a 503 that prove that the router kept nothing of the commit [PY5]. `overloaded` is not one of them, because the router may have lost the
+ * answer of its hub. Any other 5xx may come from a proxy in front of the router.
  */
 const KEPT_NOTHING: readonly unknown[] = ["queue_full", "facilitator_unavailable"];
 
-/** What a commit came to. */
+/** An accepted commit. */
 export type Committed = { jobId: string; price: string };
 
 /**
- * One commit: sent, repeated, paid for. Every try carries the same Idempotency-Key, so the router makes one job of all of them [API5], and a
- * repeated payment is the same payment [PY6].
+ * One commit with its retries and payments. Every try has the same Idempotency-Key, so the router makes one job of all of them [API5], and a repeated payment
+ * counts as the same payment [PY6].
  */
 export class Commit {
   readonly #connection: Connection;
@@ -48,14 +48,14 @@ export class Commit {
   }
 
   /**
-   * Whether a job may exist or money may have moved: the commit was accepted, or a try is under way or got no answer that rules a job out,
-   * or the payment hook was asked and did not decline. While this holds no fallback may answer: the user would pay for the work twice.
+   * True if a job may exist or money may have moved: the commit was accepted, a try is in progress, a try got no answer that excludes a job, or the payment
+   * hook was called and did not decline. While this is true, a fallback must not run, because the user would pay for the work twice.
    */
   get mayCount(): boolean {
     return this.#unclear || this.#paid;
   }
 
-  /** Sends the commit until it is accepted or refused. An error after which the job may exist all the same carries the idempotency key. */
+  /** Sends the commit until it is accepted or refused. If the job may exist in spite of an error, the error has the idempotency key. */
   async send(limit: Limit): Promise<Committed> {
     try {
       return await this.#send(limit);
@@ -64,7 +64,7 @@ export class Commit {
     }
   }
 
-  /** `error`, with the idempotency key in it if the commit may count. */
+  /** Adds the idempotency key to `error` if the commit may count. */
   marked<E>(error: E): E {
     if (error instanceof ComputeRouterError && this.mayCount) error.idempotencyKey = this.#request.idempotencyKey;
     return error;
@@ -82,7 +82,7 @@ export class Commit {
     }
   }
 
-  /** One try. Resolves for a 2xx of any shape and for 402. */
+  /** One try. It resolves for a 2xx of any shape and for 402. */
   async #try(request: RouterRequest, limit: Limit): Promise<RouterResponse> {
     const before = this.#unclear;
     this.#unclear = true;
@@ -97,19 +97,19 @@ export class Commit {
     }
   }
 
-  /** Headers that pay; null when there is no paying: no hook, nothing offered, the hook declines, or an earlier payment's fate is unclear. */
+  /** Asks the hook for payment headers; null if no payment is made: no hook, no offer, the hook declines, or the outcome of an earlier payment is unknown. */
   async #pay(answer: RouterResponse, number: number, limit: Limit): Promise<Headers | null> {
     const { payment, maxPrice } = this.#settings;
     const challenge = answer.body;
     if (payment === undefined || !isPaymentRequired(challenge) || !hasOffer(challenge)) return null;
-    // Another signature could pay a second time for what a lost answer had accepted.
+    // If the answer to the first payment was lost, it may have been accepted. Another signature would pay a second time.
     if (this.#paid && this.#unclear) return null;
-    // The router looks the key up before it asks for money, so a lost unpaid try has made no job.
+    // The router looks up the key before it asks for money. It asks, so the lost unpaid try created no job.
     this.#unclear = false;
     const header = answer.headers.get("payment-required");
     if (maxPrice !== undefined) checkOffers(challenge, header, maxPrice);
     const before = this.#paid;
-    // From here on, not only once headers come back: some hooks move the money themselves.
+    // Set before the hook returns, because some hooks move the money themselves.
     this.#paid = true;
     const headers = readPaymentHeaders(await payment(challenge, { number, header, signal: limit.signal }));
     if (headers === null) this.#paid = before;
@@ -125,7 +125,7 @@ export class Commit {
   }
 }
 
-/** Whether after this answer there certainly is no job. */
+/** True if this answer proves that there is no job. */
 function isClearRefusal({ status, body }: RouterResponse): boolean {
   if (status === 503) return isJsonObject(body) && KEPT_NOTHING.includes(body.error);
   return status >= 400 && status < 500 && status !== 408;

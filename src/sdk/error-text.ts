@@ -1,6 +1,6 @@
-/** What a stranger wrote, as one printable line of at most `max` characters. */
+/** Untrusted text as one printable line of at most `max` characters. */
 export function oneLine(text: string, max = 300): string {
-  // Of formatting characters and line separators too: an error may be printed where they would reorder the line.
+  // Formatting characters and line separators go too, because they could reorder the line where the error is printed.
   const line = text.replaceAll(/[\s\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
   return line.length > max ? `${line.slice(0, max).toWellFormed()}…` : line;
 }
@@ -14,10 +14,10 @@ export function errorCodes(error: unknown): string[] {
   return codes;
 }
 
-/** Codes of errors after which certainly no byte of a request has left: Node, Deno and undici, then Bun. */
+/** Error codes that prove that no byte of the request was sent: of Node, Deno and undici, then of Bun. */
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"]);
 
-/** What a `fetch` that got no answer says about the connection to `place`: why, and whether certainly nothing was sent. */
+/** Describes why a `fetch` to `place` got no answer. The reason `connect` means that nothing was sent; after `broken` the request may have arrived. */
 export function describeBreak(place: string, cause: unknown): { message: string; reason: "connect" | "broken" } {
   const codes = errorCodes(cause);
   const unsent = codes.some((code) => NEVER_SENT.has(code));

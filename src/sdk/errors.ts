@@ -1,35 +1,52 @@
-// Every error that the SDK throws, each with a stable code.
+// Every error that the SDK throws, each with a stable code. Each step of a job's way on the client's side ends with a result or one of these.
 import type { Job, Receipt } from "../protocol/job.ts";
 import type { PaymentRequirement } from "../protocol/rest.ts";
 
-/** What an error knows beyond its message. */
+/** What an error can have besides its message. */
 export type ErrorDetails = {
   /** HTTP status of the answer, if there was one. */
   status?: number | undefined;
   /** `x-request-id` of the answer: quote it to the operator. */
   requestId?: string | null | undefined;
-  /** The router's own `error` text or the SDK's finer code. */
+  /** The router's `error` text, or a more exact code of the SDK. */
   reason?: string | undefined;
+  /** The error that caused this one. */
   cause?: unknown;
 };
 
-/** Base of every error that the SDK makes. An aborted signal is the exception: it rejects with the signal's own reason. */
+/**
+ * Base class of every error that the SDK throws. The only exception is an aborted signal: the call then rejects with the signal's own reason.
+ *
+ * @example
+ * try {
+ *   await router.run(job);
+ * } catch (error) {
+ *   if (!(error instanceof ComputeRouterError)) throw error;
+ *   console.error(error.code, error.reason, error.requestId);
+ * }
+ */
 export class ComputeRouterError extends Error {
   override readonly name: string = "ComputeRouterError";
-  /** Stable name of the kind of error, one per class. */
+  /** Stable code of the kind of error, one per class. */
   readonly code: string = "error";
+  /** HTTP status of the answer; null if there was none. */
   readonly status: number | null;
+  /** `x-request-id` of the answer, for the operator; null if there was none. */
   readonly requestId: string | null;
-  /** What exactly was wrong, as `queue_full` or `already_claimed`; null when nothing finer is known. */
+  /** What exactly was wrong, as `queue_full` or `already_claimed`; null if nothing more exact is known. */
   readonly reason: string | null;
   /**
-   * Set when the commit itself failed and yet may have been accepted, or a payment may have been sent. The same job run again by the same
-   * `userId` with this `idempotencyKey` gets that job and is not charged twice.
+   * Set if the commit failed but may have been accepted, or a payment may have been sent. Run the same job again with the same `userId` and this
+   * `idempotencyKey` to get that job without paying twice.
    */
   idempotencyKey: string | null = null;
-  /** What each fallback provider failed with, in order; empty when none was asked. */
+  /** The error of each fallback provider, in order; empty if none was asked. */
   fallbackErrors: readonly unknown[] = [];
 
+  /**
+   * @param message one line for people
+   * @param details status, request id, reason and cause, as far as they are known
+   */
   constructor(message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.status = details.status ?? null;
@@ -38,13 +55,22 @@ export class ComputeRouterError extends Error {
   }
 }
 
-/** An option or a job field that cannot be used. Nothing was sent. */
+/**
+ * An option or a field of a job has a wrong value. The SDK sent nothing.
+ *
+ * @example
+ * new ComputeRouter({ timeout: -1 }); // InvalidOptionError: timeout must be a whole number from 1 to 2147483647, got -1
+ */
 export class InvalidOptionError extends ComputeRouterError {
   override readonly name = "InvalidOptionError";
   override readonly code = "invalid_option";
   /** The option or field, as `timeout` or `job.prompt`. */
   readonly option: string;
 
+  /**
+   * @param option the option or field
+   * @param problem the rest of the sentence, as `must be a string`
+   */
   constructor(option: string, problem: string) {
     super(`${option} ${problem}`);
     this.option = option;
@@ -63,42 +89,60 @@ export class NotFoundError extends ComputeRouterError {
   override readonly code = "not_found";
 }
 
-/** One way to pay. SPEC.md's fields are always there (`asset` on the EVM instance only), the x402 fields with routers that send them. */
+/** One way to pay. `scheme`, `price`, `network` and `payTo` are always present; the x402 fields only if the router sends them (`asset` on EVM only). */
 export type PaymentOption = { scheme: string; price: string; network: string; payTo: string } & Partial<
   Omit<PaymentRequirement, "scheme" | "price" | "network" | "payTo">
 >;
 
-/** The job has to be paid for (402), and there is no `payment` hook or its payment was refused. */
+/**
+ * The job must be paid for (402), and the client has no `payment` hook or the router refused its payment.
+ *
+ * @example
+ * if (error instanceof PaymentRequiredError) console.log(error.accepts.map(({ price, network }) => `${price} on ${network}`));
+ */
 export class PaymentRequiredError extends ComputeRouterError {
   override readonly name = "PaymentRequiredError";
   override readonly code = "payment_required";
   /** The ways to pay that the router offers. */
   readonly accepts: readonly PaymentOption[];
 
+  /**
+   * @param message one line for people
+   * @param accepts the ways to pay that the router offers
+   * @param details status, request id and reason
+   */
   constructor(message: string, accepts: readonly PaymentOption[], details: ErrorDetails) {
     super(message, details);
     this.accepts = accepts;
   }
 }
 
-/** The job would cost more than `maxPrice`, or (`reason` is `token_not_allowed`) in a token that the payment hook may not spend. Nothing was signed or paid. */
+/**
+ * The job would cost more than `maxPrice`, or the router wants a token that the payment hook must not spend (`reason` is then `token_not_allowed`).
+ * Nothing was signed or paid.
+ */
 export class PaymentLimitError extends ComputeRouterError {
   override readonly name = "PaymentLimitError";
   override readonly code = "payment_limit";
-  /** What the router asks, as it wrote it: `$0.010`, or the amount in atomic units of the token. */
+  /** The price as the router states it: `$0.010`, or the amount in atomic units of the token. */
   readonly price: string;
   /** The limit, in US dollars. */
   readonly maxPrice: number;
 
+  /**
+   * @param price the price as the router states it
+   * @param maxPrice the limit, in US dollars
+   * @param details reason `token_not_allowed` if the token is the problem
+   */
   constructor(price: string, maxPrice: number, details: ErrorDetails = {}) {
-    const problem = details.reason === "token_not_allowed" ? "which is not a token to pay in" : `which is not within maxPrice ($${maxPrice})`;
-    super(`the router asks ${price}, ${problem}`, details);
+    const problem = details.reason === "token_not_allowed" ? "which is not an allowed token" : `which is not within maxPrice ($${maxPrice})`;
+    super(`the router asks for ${price}, ${problem}`, details);
     this.price = price;
     this.maxPrice = maxPrice;
   }
 }
 
-/** A pairing code was not claimed within its hour. `reason` is `expired`. */
+/** No worker claimed the pairing code within its hour. `reason` is `expired`. */
 export class PairingExpiredError extends ComputeRouterError {
   override readonly name = "PairingExpiredError";
   override readonly code = "pairing_expired";
@@ -110,63 +154,102 @@ export class ConflictError extends ComputeRouterError {
   override readonly code = "conflict";
 }
 
-/** Too many requests (429), also after the retries. */
+/**
+ * Too many requests (429), also after the retries.
+ *
+ * @example
+ * if (error instanceof RateLimitedError) await new Promise((resolve) => setTimeout(resolve, error.retryAfter ?? 60_000));
+ */
 export class RateLimitedError extends ComputeRouterError {
   override readonly name = "RateLimitedError";
   override readonly code = "rate_limited";
-  /** How long to wait, in milliseconds; null when the router does not say. */
+  /** How long to wait, in milliseconds; null if the router does not state it. */
   readonly retryAfter: number | null;
 
+  /**
+   * @param message one line for people
+   * @param retryAfter milliseconds, or null
+   * @param details status, request id and reason
+   */
   constructor(message: string, retryAfter: number | null, details: ErrorDetails) {
     super(message, details);
     this.retryAfter = retryAfter;
   }
 }
 
-/** The router or something in front of it failed (5xx), also after the retries. */
+/** The router or a proxy in front of it failed (5xx), also after the retries. */
 export class UnavailableError extends ComputeRouterError {
   override readonly name = "UnavailableError";
   override readonly code = "unavailable";
-  /** How long to wait, in milliseconds; null when the router does not say. */
+  /** How long to wait, in milliseconds; null if the router does not state it. */
   readonly retryAfter: number | null;
 
+  /**
+   * @param message one line for people
+   * @param retryAfter milliseconds, or null
+   * @param details status, request id and reason
+   */
   constructor(message: string, retryAfter: number | null, details: ErrorDetails) {
     super(message, details);
     this.retryAfter = retryAfter;
   }
 }
 
-/** No answer, or half of one, also after the retries. `reason`: `connect` (certainly nothing was sent), `broken` or `timeout`. */
+/** There was no complete answer, also after the retries. `reason` is `connect` (nothing was sent), `broken` or `timeout`. */
 export class RouterConnectionError extends ComputeRouterError {
   override readonly name = "RouterConnectionError";
   override readonly code = "connection_failed";
 }
 
-/** The job was accepted and had not ended in time. It goes on: `waitFor(error.jobId)` takes it up again. `cause` is the last failed poll, if any. */
+/**
+ * The router accepted the job, but it did not end in time. The job continues. `cause` is the last failed poll, if there is one.
+ *
+ * @example
+ * if (error instanceof JobTimeoutError) result = await router.waitFor(error.jobId);
+ */
 export class JobTimeoutError extends ComputeRouterError {
   override readonly name = "JobTimeoutError";
   override readonly code = "job_timeout";
+  /** The job, for `waitFor` or `get`. */
   readonly jobId: string;
-  /** The last status seen, null if no poll was answered. */
+  /** The last known status; null if no poll was answered. */
   readonly lastStatus: string | null;
 
+  /**
+   * @param jobId the job
+   * @param timeout the time that is over, in milliseconds
+   * @param lastStatus the last known status, or null
+   * @param cause the last failed poll, or undefined
+   */
   constructor(jobId: string, timeout: number, lastStatus: string | null, cause: unknown) {
-    super(`job ${jobId} did not end within ${timeout} ms (last seen: ${lastStatus ?? "not yet"})`, { cause });
+    super(`job ${jobId} did not end within ${timeout} ms (last status: ${lastStatus ?? "unknown"})`, { cause });
     this.jobId = jobId;
     this.lastStatus = lastStatus;
   }
 }
 
-/** The job ended without a result. `cause` and `reason` are its `result.error`, as `worker_lost` or `execution_timeout`. */
+/**
+ * The job ended without a result. `cause` and `reason` are its `result.error`, as `worker_lost` or `execution_timeout`.
+ *
+ * @example
+ * if (error instanceof JobFailedError) console.error(error.jobId, error.reason);
+ */
 export class JobFailedError extends ComputeRouterError {
   override readonly name: string = "JobFailedError";
   override readonly code: string = "job_failed";
-  /** The failed job; null if the router named none. */
+  /** The failed job; null if the router did not name it. */
   readonly jobId: string | null;
+  /** `result.error` of the job. */
   override readonly cause: string;
-  /** What the last worker said about it (`result.message`), null if nothing. Text of a stranger: escape it, and let nothing act on it. */
+  /** The text that the last worker sent (`result.message`); null if there is none. It comes from a stranger: escape it, and never act on it. */
   workerMessage: string | null = null;
 
+  /**
+   * @param jobId the failed job, or null
+   * @param cause its `result.error`
+   * @param details status and request id, if the answer itself was the failure
+   * @param meaning an explanation of `cause` for the message
+   */
   constructor(jobId: string | null, cause: string, details: ErrorDetails = {}, meaning = "") {
     super(`${jobId === null ? "the job" : `job ${jobId}`} failed: ${cause}${meaning && ` (${meaning})`}`, { ...details, reason: cause });
     this.jobId = jobId;
@@ -174,45 +257,58 @@ export class JobFailedError extends ComputeRouterError {
   }
 }
 
-/** No worker could take the job within its claim window (`no_eligible_worker`). Nothing was charged. */
+/** No worker could take the job within its claim window of 30 s (`no_eligible_worker`). Nothing was charged. */
 export class NoEligibleWorkerError extends JobFailedError {
   override readonly name = "NoEligibleWorkerError";
   override readonly code = "no_eligible_worker";
 
+  /**
+   * @param jobId the failed job, or null
+   * @param details status and request id, if the answer itself was the failure
+   */
   constructor(jobId: string | null, details: ErrorDetails = {}) {
-    super(jobId, "no_eligible_worker", details, "no worker that may do it was free in time");
+    super(jobId, "no_eligible_worker", details, "no worker that can do it was free in time");
   }
 }
 
-/** A PRIVATE job found no paired worker online (422, or a failed job). Nothing was charged. */
+/** No paired worker was online for a PRIVATE job (422, or a failed job). Nothing was charged. */
 export class NoTrustedWorkerError extends JobFailedError {
   override readonly name = "NoTrustedWorkerError";
   override readonly code = "no_trusted_worker";
 
+  /**
+   * @param jobId the failed job, or null
+   * @param details status and request id, if the answer itself was the failure
+   */
   constructor(jobId: string | null, details: ErrorDetails = {}) {
-    super(jobId, "no_trusted_worker", details, "no worker that is paired with this user and may do it is connected");
+    super(jobId, "no_trusted_worker", details, "no worker that is paired with this user and can do it is connected");
   }
 }
 
-/** With `requireVerified`: the receipt is missing or does not hold. `reason` is that of `verification`. `get(jobId)` still has the result. */
+/** With `requireVerified`: the receipt is missing or not valid. `reason` is that of `verification`. `get(jobId)` still returns the result. */
 export class ReceiptError extends ComputeRouterError {
   override readonly name = "ReceiptError";
   override readonly code = "receipt_invalid";
+  /** The job whose result could not be verified. */
   readonly jobId: string;
 
+  /**
+   * @param jobId the job
+   * @param reason the code of `verification`
+   */
   constructor(jobId: string, reason: string) {
-    super(`the receipt of job ${jobId} does not hold: ${reason}`, { reason });
+    super(`the receipt of job ${jobId} is not valid: ${reason}`, { reason });
     this.jobId = jobId;
   }
 }
 
-/** An answer that is not what the protocol says: not JSON, other fields, too long, a redirect. */
+/** The answer breaks the protocol: it is not JSON, has other fields, is too long, or is a redirect. */
 export class ProtocolError extends ComputeRouterError {
   override readonly name: string = "ProtocolError";
   override readonly code: string = "protocol";
 }
 
-/** A job's output has another shape than its kind has. The job is done, and perhaps paid for: what came is here. */
+/** The output of a job does not have the shape of its kind. The job is complete and perhaps paid for, so this error has the output. */
 export class UnexpectedOutputError extends ProtocolError {
   override readonly name = "UnexpectedOutputError";
   override readonly code = "unexpected_output";
@@ -220,11 +316,16 @@ export class UnexpectedOutputError extends ProtocolError {
   readonly jobId: string | null;
   /** `result` of the job as REST returned it. */
   readonly result: Job["result"];
+  /** Receipt of the job; null if there is none. */
   readonly receipt: Receipt | null;
 
+  /**
+   * @param expected what the output must be, as `a text`
+   * @param run the job, its result and its receipt
+   */
   constructor(expected: string, { jobId, result, receipt }: { jobId: string | null; result: Job["result"]; receipt: Receipt | null }) {
     const whose = jobId === null ? "the fallback's output" : `the output of job ${jobId}`;
-    super(`${whose} is not ${expected}; what came is in \`result\``, { reason: "unexpected_output" });
+    super(`${whose} is not ${expected}; \`result\` has what the worker returned`, { reason: "unexpected_output" });
     this.jobId = jobId;
     this.result = result;
     this.receipt = receipt;
@@ -232,8 +333,8 @@ export class UnexpectedOutputError extends ProtocolError {
 }
 
 /**
- * A fallback provider failed. `run` rejects with one that names every provider and why it failed: `cause` is the router's own error, and
- * `fallbackErrors` has theirs.
+ * A fallback provider failed. If all of them fail, `run` rejects with a FallbackError that names each provider and its problem: `cause` is the router's error,
+ * and `fallbackErrors` has the errors of the providers.
  */
 export class FallbackError extends ComputeRouterError {
   override readonly name = "FallbackError";

@@ -1,4 +1,5 @@
-// Fallback providers: when they may take a job that the router did not, and the provider for servers that speak the API of OpenAI.
+// Fallback providers. They may run a job only if the router did not accept it. This file decides that, asks the providers, and has the provider for servers
+// with OpenAI's API.
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
@@ -11,10 +12,10 @@ import { type BodyResult, readBody } from "./response.ts";
 import type { FallbackProvider } from "./options.ts";
 
 /**
- * Whether a run that ended with `error` may be given to a fallback provider. Only if the router could not be reached or failed (5xx), after
- * the retries; never a PRIVATE job, which only paired workers may see; never if the result must be verified, which a provider's cannot be;
- * never if the commit may count all the same (`mayCount`): a payment was sent, or a try ended without an answer that rules a job out.
- * It certainly does not count if none was tried yet, every try failed to connect, or the router itself said that it kept nothing.
+ * True if a fallback provider may run the job after `error`. The router must have been unreachable or must have failed (5xx), after the retries. A PRIVATE
+ * job never falls back, because only paired workers may see it. A result that must be verified cannot come from a provider. A commit that may count
+ * (`mayCount`) rules out a fallback too: a payment was sent, or a try got no answer that excludes a job. The commit does not count if there was no try yet,
+ * if every try failed to connect, or if the router answered that it kept nothing.
  */
 export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPlan, mayCount: boolean): error is ComputeRouterError {
   const outage = error instanceof RouterConnectionError || error instanceof UnavailableError;
@@ -22,8 +23,8 @@ export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPla
 }
 
 /**
- * Asks the providers in order, each for at most the run's timeout. If none delivers, throws a FallbackError that says why each failed, with
- * `outage` as its cause; `outage` itself if none supports the job.
+ * Asks the providers in order, each for at most the run's timeout. If all fail, it throws a FallbackError that names each problem, with `outage` as its
+ * cause. If none supports the job, it throws `outage`.
  */
 export async function fallBack(providers: readonly FallbackProvider[], job: JobInput, plan: RunPlan, outage: ComputeRouterError): Promise<FallbackResult> {
   const failures: { name: string; error: unknown }[] = [];
@@ -34,7 +35,7 @@ export async function fallBack(providers: readonly FallbackProvider[], job: JobI
       if (!provider.supports(job)) continue;
       const output: unknown = await within(plan.timeout, outer, expired, async ({ signal }) => provider.run(job, signal));
       if (typeof output === "string" || isJsonObject(output)) return fallbackResult(provider.name, output);
-      const error = new FallbackError(`${provider.name} gave an output that is neither text nor an object`);
+      const error = new FallbackError(`${provider.name} returned an output that is neither text nor an object`);
       failures.push({ name: provider.name, error });
     } catch (error) {
       outer.signal.throwIfAborted();
@@ -42,13 +43,13 @@ export async function fallBack(providers: readonly FallbackProvider[], job: JobI
     }
   }
   if (failures.length === 0) throw outage;
-  const told = failures.map(({ name, error }) => describeFailure(name, error)).join("; ");
-  const error = new FallbackError(`${outage.message}; the fallback failed too: ${told}`, { cause: outage });
+  const problems = failures.map(({ name, error }) => describeFailure(name, error)).join("; ");
+  const error = new FallbackError(`${outage.message}; the fallback failed too: ${problems}`, { cause: outage });
   error.fallbackErrors = failures.map((failure) => failure.error);
   throw error;
 }
 
-/** Which provider failed and why, in one line. Our own errors name it already. */
+/** Which provider failed and why, in one line. Errors of the SDK name the provider already. */
 function describeFailure(name: string, error: unknown): string {
   if (!(error instanceof Error)) return `${name} threw ${inWords(error)}`;
   const [code] = errorCodes(error.cause);
@@ -56,22 +57,32 @@ function describeFailure(name: string, error: unknown): string {
   return why.startsWith(name) ? why : `${name}: ${why}`;
 }
 
-/** Where and what to ask. */
+/** Options of {@link openaiCompatible}. */
 export type OpenAiCompatibleOptions = {
-  /** With its version path, as `https://api.openai.com/v1`. */
+  /** Address of the server with its version path, as `https://api.openai.com/v1`. */
   baseUrl: string;
   /** Sent as a bearer token. */
   apiKey?: string;
+  /** Name of the model that answers. */
   model: string;
-  /** Default: the host of `baseUrl`. */
+  /** Name of the provider in `source`. Default: the host of `baseUrl`. */
   name?: string;
-  /** Stands in for the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch;
 };
 
 const NAMES = optionNames<OpenAiCompatibleOptions>({ baseUrl: 0, apiKey: 0, model: 0, name: 0, fetch: 0 });
 
-/** A fallback for LLM_INFER jobs: any server that speaks `POST /chat/completions`. Throws InvalidOptionError. */
+/**
+ * Makes a fallback provider for LLM_INFER jobs from any server that has `POST /chat/completions`.
+ *
+ * @param given address, model and key of the server
+ * @returns a provider for the option `fallback` of the client
+ * @throws InvalidOptionError for a wrong option
+ * @example
+ * const fallback = [openaiCompatible({ baseUrl: "https://api.openai.com/v1", apiKey, model: "gpt-4o-mini" })];
+ * const router = new ComputeRouter({ fallback });
+ */
 export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvider {
   const options = checkNames("options of openaiCompatible", given, NAMES);
   if (options === undefined) throw wrong("options of openaiCompatible", "must be an object", given);
@@ -86,16 +97,16 @@ export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvid
     supports: (job) => job.job_type === "LLM_INFER",
     run: async (job, signal) => {
       if (job.job_type !== "LLM_INFER") throw new FallbackError(`${name} does LLM_INFER only`);
-      const { response, reading } = await ask({ ...options, baseUrl }, job, signal).catch((cause: unknown) => {
+      const { response, body } = await ask({ ...options, baseUrl }, job, signal).catch((cause: unknown) => {
         signal.throwIfAborted();
         const { message, reason } = describeBreak(new URL(baseUrl).host, cause);
         throw new FallbackError(`${name}: ${message}`, { reason, cause });
       });
       if (!response.ok) {
-        const why = reading.ok ? complaintOf(reading.value, options.apiKey) : "";
+        const why = body.ok ? complaintOf(body.value, options.apiKey) : "";
         throw new FallbackError(`${name} answered ${response.status}${why && `: ${why}`}`, { status: response.status });
       }
-      const text = reading.ok ? contentOf(reading.value) : undefined;
+      const text = body.ok ? contentOf(body.value) : undefined;
       if (text === undefined) throw new FallbackError(`${name} answered without a text`, { status: response.status });
       return text;
     },
@@ -106,26 +117,26 @@ async function ask(
   { baseUrl, apiKey, model, fetch: send = globalThis.fetch }: OpenAiCompatibleOptions,
   { prompt, max_tokens }: LlmJob,
   signal: AbortSignal,
-): Promise<{ response: Response; reading: BodyResult }> {
+): Promise<{ response: Response; body: BodyResult }> {
   const response = await send(`${baseUrl}/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json", ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) },
     body: JSON.stringify({ model, messages: [{ role: "user", content: prompt }], ...(max_tokens !== undefined && { max_tokens }), stream: false }),
-    // A redirect would carry the key to a host nobody chose; it reads as an answer that is not ok.
+    // A redirect would send the key to a host that the user did not choose. Without following it, the answer is simply not ok.
     redirect: "manual",
     signal,
   });
-  return { response, reading: await readBody(response) };
+  return { response, body: await readBody(response) };
 }
 
-/** The text of a chat completion; undefined if there is none. */
+/** The text of a chat completion; undefined if it has none. */
 function contentOf(answer: unknown): string | undefined {
   const choice: unknown = isJsonObject(answer) && Array.isArray(answer.choices) ? answer.choices[0] : undefined;
   const content = isJsonObject(choice) && isJsonObject(choice.message) ? choice.message.content : undefined;
   return typeof content === "string" && content.trim() !== "" ? content : undefined;
 }
 
-/** What the provider says is wrong, without the key, which some repeat; empty if it says nothing. */
+/** The error text of the provider without the API key, which some providers repeat; empty if there is none. */
 function complaintOf(answer: unknown, apiKey: string | undefined): string {
   const error: unknown = isJsonObject(answer) ? answer.error : undefined;
   const message: unknown = isJsonObject(error) ? error.message : error;

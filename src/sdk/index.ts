@@ -1,5 +1,6 @@
 /**
- * The reference client of The Compute Router. Runs wherever `fetch` and `crypto.getRandomValues` are: Node 20 and later, browsers, Workers, Deno, Bun.
+ * The reference client of The Compute Router. It runs wherever `fetch` and `crypto.getRandomValues` exist: Node 20 and later, browsers, Cloudflare Workers,
+ * Deno and Bun.
  * @module
  */
 
@@ -61,7 +62,7 @@ export {
 } from "./errors.ts";
 export type { ErrorDetails, PaymentOption } from "./errors.ts";
 
-// What travels on the wire
+// Types of the wire
 export type { Health } from "../protocol/rest.ts";
 export type { Job, JobStatus, JobType, Policy, ResolvedPolicy, TaskType } from "../protocol/job.ts";
 export type { Quote } from "../protocol/rest.ts";

@@ -1,11 +1,11 @@
-// Jobs as users give them: their types, their checks, and the body of the commit.
+// Jobs as users write them: their types, their checks, and the body of the commit, which is the first step of a job's way.
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";
 import { checkInteger, wrong } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 
-/** Text generation: `output` is the text. */
+/** A text generation. Its `output` is the text. */
 export type LlmJob = {
   job_type: "LLM_INFER";
   /** At most 256 KiB of UTF-8. */
@@ -14,7 +14,7 @@ export type LlmJob = {
   max_tokens?: number;
 };
 
-/** One of the built-in text tasks: `output` is the task's object. */
+/** One of the built-in text tasks. Its `output` is the object of the task. */
 export type TaskJob = {
   job_type: "TASK";
   task_type: TaskType;
@@ -22,13 +22,13 @@ export type TaskJob = {
   input: string;
 };
 
-/** A job to run. Members beyond these travel to the worker unchanged. */
+/** A job to run. Other members reach the worker unchanged. */
 export type JobInput = LlmJob | TaskJob;
 
 const JOB_TYPES: readonly JobType[] = ["LLM_INFER", "TASK"];
 const TASK_TYPES: readonly TaskType[] = ["summarize", "classify", "extract_json"];
 
-/** Checks a job before anything is sent, by the rules of the router [API2]; `name` is its name in the error. Throws InvalidOptionError, which names the field. */
+/** Checks a job by the rules of the router, before the SDK sends anything [API2]. Throws InvalidOptionError with the field's name, which begins with `name`. */
 export function checkJob(job: JobInput, name = "job"): JobInput {
   if (!isJsonObject(job)) throw wrong(name, "must be an object", job);
   checkJobType(`${name}.job_type`, job.job_type);
@@ -39,18 +39,18 @@ export function checkJob(job: JobInput, name = "job"): JobInput {
     return job;
   }
   checkText(`${name}.prompt`, job.prompt);
-  // Null counts as absent, for the router too.
+  // Null counts as absent, as on the router.
   if (job.max_tokens !== null) checkInteger(`${name}.max_tokens`, job.max_tokens, 1, LIMITS.maxTokens);
   return job;
 }
 
-/** Checks a job type; `option` is its name in the error. */
+/** Checks a job type. The error names it `option`. */
 export function checkJobType(option: string, jobType: JobType): JobType {
   if (JOB_TYPES.includes(jobType)) return jobType;
   throw wrong(option, `must be one of ${JOB_TYPES.join(", ")}`, jobType);
 }
 
-/** The text of a commit [SPEC]. */
+/** The body of a commit as JSON text [SPEC]. */
 export function commitBody(job: JobInput, userId: string, privacyClass: "PUBLIC" | "PRIVATE"): string {
   try {
     return JSON.stringify({ job_type: job.job_type, user_id: userId, payload: job, privacy_class: privacyClass });
@@ -59,7 +59,7 @@ export function commitBody(job: JobInput, userId: string, privacyClass: "PUBLIC"
   }
 }
 
-/** Checks a text for a job; `field` is its name in the error. */
+/** Checks a text for a job. The error names it `field`. */
 export function checkText(field: string, text: unknown): void {
   if (text === "") throw new InvalidOptionError(field, "must not be empty");
   if (typeof text !== "string") throw wrong(field, "must be a string", text);

@@ -1,4 +1,4 @@
-// The events of a job while it runs, from the router's event stream or, where there is none, from polling.
+// The events of a job while it runs. They come from the router's event stream, or from polling if the router has no stream.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/text.ts";
@@ -12,23 +12,23 @@ import { isJob, isStatus } from "./shapes.ts";
 import { TIMING } from "../protocol/limits.ts";
 import type { Poll } from "./poll.ts";
 
-/** What `stream` yields. Text is final only in `done`: joined deltas are what a worker has said so far. */
+/** What `stream` yields. Only the text in `done` is final; the joined deltas are what a worker has generated so far. */
 export type JobEvent =
-  /** The router has the job; always the first. `price` as in a result. */
+  /** The router has the job. This is always the first event. `price` is that of a result. */
   | { type: "job"; jobId: string; price: string | null }
-  /** `attempt` counts the workers that were given it; null while the router is polled. */
+  /** The status has changed. `attempt` counts the workers that got the job; null while the client polls. */
   | { type: "status"; status: JobStatus; attempt: number | null }
-  /** More text. After a `reset` a first `seq` above 0 says that the beginning is missing. */
+  /** More text. If the first `seq` after a `reset` is above 0, the beginning is missing. */
   | { type: "delta"; attempt: number; seq: number; delta: string }
-  /** Drop the text: another worker begins anew, or what came between was lost. */
+  /** Discard the text: another worker starts again, or some text was lost. */
   | { type: "reset"; attempt: number }
-  /** The end, with what `run` resolves to. */
+  /** The end, with the result that `run` would return. */
   | { type: "done"; result: RouterResult };
 
 /** An event as the router sends it. */
 export type WireEvent = Exclude<JobEvent, { type: "job" | "done" }> | { type: "done"; job: Job };
 
-/** One connection to the stream of a job: its events with their ids, after the one of `lastId`. Unknown ones are left out, as the wire grows. */
+/** One connection to the stream of a job: its events after `lastId`, with their ids. Unknown events are ignored, because the protocol may add some. */
 async function* wireEvents(
   connection: Connection,
   { requestTimeout }: ClientSettings,
@@ -72,12 +72,12 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** A stream that was silent for longer has lost its other end, ms: two comments were due. */
+/** After this silence in ms the stream counts as broken: two comments should have arrived. */
 const SILENCE = 2 * TIMING.streamComment + 5_000;
 
 /**
- * The server-sent events of one answer, as they arrive, until it ends. Throws what `Connection.open` does, RouterConnectionError when it breaks
- * or falls silent, and ProtocolError for what is no event stream. Leaving the loop early closes the connection.
+ * The server-sent events of one answer, as they arrive, until it ends. Throws as `Connection.open` does, RouterConnectionError if the stream breaks or falls
+ * silent, and ProtocolError if the answer is not an event stream. The connection closes when the caller leaves the loop.
  */
 async function* serverSentEvents(connection: Connection, request: RouterRequest, limit: Limit): AsyncGenerator<EventSourceMessage, void, undefined> {
   const response = await connection.open(request, limit);
@@ -85,7 +85,7 @@ async function* serverSentEvents(connection: Connection, request: RouterRequest,
   const reader = response.body?.getReader();
   if (reader === undefined) return;
   try {
-    if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) throw new ProtocolError("the answer is no event stream", details);
+    if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) throw new ProtocolError("the answer is not an event stream", details);
     const ready: EventSourceMessage[] = [];
     const parser = createParser({
       maxBufferSize: MAX_BYTES,
@@ -102,7 +102,7 @@ async function* serverSentEvents(connection: Connection, request: RouterRequest,
       yield* ready.splice(0);
     }
   } finally {
-    // Not awaited: a peer that never stops sending would hold us here.
+    // Not awaited: a peer that never stops sending would block this call.
     reader.cancel().catch(() => {});
   }
 }
@@ -120,8 +120,8 @@ function broken(cause?: unknown): RouterConnectionError {
 }
 
 /**
- * Follows a job to its end. An accepted job outlives an outage, so a stream that breaks is opened again after its last event for as long as the
- * limit allows. A router that knows no streams (404) or has none left (503) is polled.
+ * Follows a job to its end. An accepted job survives an outage, so a broken stream is opened again after its last event as long as the limit allows. If the
+ * router has no event stream (404) or no free one (503), the job is polled.
  */
 export async function* followJob(connection: Connection, settings: ClientSettings, poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
   let lastId = "";

@@ -1,4 +1,4 @@
-// Many jobs at once: a pool of runs that waits out rate limits and keeps the order of the list.
+// Runs many jobs at the same time: a pool of runs that waits for rate limits and keeps the order of the list.
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
 import { type Limit, sleep, untilAborted } from "./retry.ts";
@@ -6,25 +6,25 @@ import { random128 } from "./options.ts";
 import type { MapResult } from "./run-options.ts";
 import type { RunResult } from "./result.ts";
 
-/** The pause after a 429 that does not say for how long, in milliseconds. */
-const UNTOLD_PAUSE = 5_000;
+/** The pause after a 429 without `Retry-After`, in milliseconds. */
+const DEFAULT_PAUSE = 5_000;
 
-/** The two ways to a result of one job of a map. */
+/** The two ways to get the result of one job of a map. */
 export type MapRuns = {
-  /** Runs a job; the same `key` makes a repetition the same job. */
+  /** Runs a job. With the same `key`, a repetition is the same job. */
   run: (job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
   /** Follows a job that was accepted. */
   resume: (jobId: string, job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
 };
 
-/** How a map goes about its jobs. */
+/** The settings of one map. */
 export type MapPlan = {
   concurrency: number;
   signal: AbortSignal | undefined;
   onResult: (result: MapResult, index: number) => void;
 };
 
-/** Runs a list of jobs, so many at once and no more. A 429 stops all of them for as long as the router says: it counts them together. */
+/** Runs a list of jobs with limited concurrency. A 429 pauses all of them for as long as the router asks, because the router counts them together. */
 export class JobMap {
   readonly #jobs: readonly JobInput[];
   readonly #plan: MapPlan;
@@ -43,7 +43,7 @@ export class JobMap {
     this.#runs = runs;
   }
 
-  /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; jobs that were committed go on. */
+  /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; committed jobs continue. */
   async results(): Promise<MapResult[]> {
     const { concurrency, signal } = this.#plan;
     const onAbort = (): void => this.#stop.abort(signal?.reason);
@@ -51,7 +51,7 @@ export class JobMap {
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
       const lanes = Array.from({ length: Math.min(concurrency, this.#jobs.length) }, () => this.#lane());
-      // Every lane has to be over, so that nothing of this map happens after it.
+      // Every lane must be over before this call returns.
       await Promise.allSettled(lanes);
       this.#stop.signal.throwIfAborted();
       return this.#results;
@@ -60,7 +60,7 @@ export class JobMap {
     }
   }
 
-  /** One job after the other until none is left. */
+  /** Runs one job after the other until none is left. */
   async #lane(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const index = this.#next++;
@@ -77,7 +77,7 @@ export class JobMap {
     }
   }
 
-  /** How a job ended; null if the map was stopped before. */
+  /** How a job ended; null if the map was stopped first. */
   async #settled(job: JobInput): Promise<MapResult | null> {
     try {
       return { status: "fulfilled", value: await this.#patiently(job) };
@@ -86,7 +86,7 @@ export class JobMap {
     }
   }
 
-  /** Runs a job and waits out every 429: outside of the job's own time, so that it does not run out before the job was begun. */
+  /** Runs a job and waits after every 429. The waits do not count towards the job's timeout, which would otherwise end before the job starts. */
   async #patiently(job: JobInput): Promise<RunResult> {
     const key = random128();
     const { signal } = this.#limit;
@@ -96,11 +96,11 @@ export class JobMap {
         return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));
       } catch (error) {
         const isLate = error instanceof JobTimeoutError;
-        // The polls of an accepted job were refused until its time was over: it may have ended long ago.
+        // The router refused the polls of an accepted job until its time was over. The job may have ended long ago.
         const refusal: unknown = isLate ? error.cause : error;
         if (signal.aborted || !(refusal instanceof RateLimitedError)) throw error;
         if (isLate) jobId = error.jobId;
-        this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + (refusal.retryAfter ?? UNTOLD_PAUSE));
+        this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + (refusal.retryAfter ?? DEFAULT_PAUSE));
       }
     }
   }

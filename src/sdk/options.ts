@@ -1,4 +1,4 @@
-// Options of a client: their types, defaults and checks.
+// The options of a client: types, defaults and checks. They apply to every step of a job's way on the client's side.
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { toHex } from "../receipt/bytes.ts";
@@ -17,51 +17,51 @@ import {
 
 import { InvalidOptionError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
-import { parsePrice, type PaymentHook } from "./payment.ts";
+import { type PaymentHook, readMaxPrice } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
 
-/** The two coordinators of a service; they differ in chain and payment only. */
+/** The two instances of a router. They differ only in chain and payment. */
 export type Instance = "evm" | "svm";
 
-/** A hosted third party that can do some jobs when the router cannot be reached. It sees the job in clear. */
+/** A hosted third party that can run some jobs if the router is unreachable. It sees the job unencrypted. */
 export type FallbackProvider = {
-  /** Shows as `source: "fallback:<name>"`. */
+  /** Appears as `source: "fallback:<name>"`. */
   name: string;
-  /** Whether this provider can do the job. */
+  /** True if this provider can run the job. */
   supports: (job: JobInput) => boolean;
-  /** The output: a text for LLM_INFER, the task's object for TASK. Must stop when the signal aborts. */
+  /** Returns the output: a text for LLM_INFER, the task's object for TASK. It must stop when the signal aborts. */
   run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
 };
 
-/** Options of a client. Every one may be left out, and null counts as left out. Times are in milliseconds. */
+/** Options of a client. All are optional, and null counts as left out. Times are in milliseconds. */
 export type ClientOptions = {
   /** Address of the router. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
   baseUrl?: string;
-  /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). Only chooses the default of `baseUrl`. */
+  /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). It only selects the default of `baseUrl`. */
   instance?: Instance;
-  /** Owner of jobs and pairings: whoever knows it can use the pairings. Default: 128 random bits, new for every client; keep it to keep them. */
+  /** Owner of jobs and pairings; a secret, because everyone who knows it can use the pairings. Default: 128 random bits, new for every client. */
   userId?: string;
   /** Proof of `userId`, sent with pairing and PRIVATE jobs only (`X-User-Token`). */
   userToken?: string;
-  /** Stands in for the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch;
   /** Pause between two polls; default 500. */
   pollInterval?: number;
   /** How long a run may take; default 30,000 for TASK and 60,000 for LLM_INFER. */
   timeout?: number;
-  /** How long one request may take; default 10,000, and 30,000 for a commit, which may wait for a payment to settle. */
+  /** How long one request may take; default 10,000, and 30,000 for a commit, which may wait until a payment settles. */
   requestTimeout?: number;
-  /** Repetitions of a request that got no answer, 429, 502, 503 or 504; default 2. */
+  /** How often a request is retried after no answer, 429, 502, 503 or 504; default 2. */
   maxRetries?: number;
-  /** First pause before a repetition; default 500, doubled each time up to 16 times as much. A longer `Retry-After` wins. */
+  /** The pause before the first retry; default 500. It doubles with each retry, up to 16 times. A longer `Retry-After` has priority. */
   retryDelay?: number;
-  /** Asked in order when the router cannot be reached. Never for PRIVATE jobs. */
+  /** Providers that are asked in order if the router is unreachable; never for PRIVATE jobs. */
   fallback?: readonly FallbackProvider[];
-  /** Pays when the router asks for it; without it a 402 is a PaymentRequiredError. */
+  /** Pays if the router asks for money. Without it, a 402 becomes a PaymentRequiredError. */
   payment?: PaymentHook;
-  /** The most a job may cost, in US dollars: `0.01` or `"$0.01"`. Dearer quotes and offers throw PaymentLimitError. Default: no limit. */
+  /** The most that a job may cost, in US dollars: `0.01` or `"$0.01"`. Higher quotes and offers throw PaymentLimitError. Default: no limit. */
   maxPrice?: number | string;
-  /** Throw ReceiptError for a result without a valid receipt; also rules out fallback. Default false. */
+  /** Throw ReceiptError for a result without a valid receipt. This also excludes every fallback. Default false. */
   requireVerified?: boolean;
 };
 
@@ -107,7 +107,7 @@ const COMMIT_TIMEOUT = 30_000;
 export function readOptions(given?: ClientOptions): ClientSettings {
   const options = checkNames("options of ComputeRouter", given, NAMES) ?? {};
   checkFunction("fetch", options.fetch);
-  if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be given where there is no global one");
+  if ((options.fetch ?? globalThis.fetch) === undefined) throw new InvalidOptionError("fetch", "must be set, because there is no global fetch");
   checkFunction("payment", options.payment);
   const timeout = checkInteger("timeout", options.timeout, 1);
   const requestTimeout = checkInteger("requestTimeout", options.requestTimeout, 1);
@@ -126,7 +126,7 @@ export function readOptions(given?: ClientOptions): ClientSettings {
     },
     fallback: checkProviders(options.fallback ?? []),
     payment: options.payment,
-    maxPrice: readMaxPrice(options.maxPrice),
+    maxPrice: options.maxPrice === undefined ? undefined : readMaxPrice(options.maxPrice),
     requireVerified: checkBoolean("requireVerified", options.requireVerified) ?? false,
   };
 }
@@ -143,14 +143,7 @@ function readUserId(userId: string | undefined): string {
   if (typeof userId !== "string") throw wrong("userId", "must be a string", userId);
   const length = userId.isWellFormed() && !/\p{Cc}/u.test(userId) ? [...userId].length : 0;
   if (length >= 1 && length <= LIMITS.userIdChars) return userId;
-  throw new InvalidOptionError("userId", `must have 1 to ${LIMITS.userIdChars} characters, no control characters among them`);
-}
-
-function readMaxPrice(maxPrice: number | string | undefined): number | undefined {
-  if (maxPrice === undefined) return undefined;
-  const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
-  return Number(parsed) / 1e6;
+  throw new InvalidOptionError("userId", `must have 1 to ${LIMITS.userIdChars} characters and no control characters`);
 }
 
 /** Checks a list of providers. Throws InvalidOptionError. */

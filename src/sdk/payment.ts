@@ -1,15 +1,16 @@
-// Payment of a commit from the client's side: what a hook is asked and may return, and the limit that prices must keep.
+// Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices.
 import type { PaymentRequired } from "../protocol/rest.ts";
-import { isJsonObject } from "../protocol/text.ts";
+import { isJsonObject, readJson } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
+import { wrong } from "./check.ts";
 import { InvalidOptionError, PaymentLimitError, type PaymentOption } from "./errors.ts";
 
-/** Body of a 402: what the router wants to be paid, and why it answers so. */
+/** Body of a 402: the ways to pay, and the reason of the answer. */
 export type PaymentChallenge = { error: string; accepts: PaymentOption[] } & Partial<Omit<PaymentRequired, "error" | "accepts">>;
 
-/** What a payment hook hears besides the challenge. */
+/** What a payment hook gets besides the challenge. */
 export type PaymentAttempt = {
-  /** 1 for the first payment, 2 when the router refused that one with another 402 (and so did not charge it). */
+  /** 1 for the first payment; 2 after the router refused that one with another 402 and did not charge it. */
   number: number;
   /** The `PAYMENT-REQUIRED` header as sent (base64 JSON, x402 v2); null if there was none. */
   header: string | null;
@@ -18,14 +19,23 @@ export type PaymentAttempt = {
 };
 
 /**
- * Makes a payment: resolves to the headers to repeat the commit with, `X-PAYMENT` or `PAYMENT-SIGNATURE`, or to an empty object for "no".
- * What it throws is what `run` rejects with.
+ * Makes a payment for a commit that got 402.
+ *
+ * @param required the body of the 402
+ * @param attempt number of the payment, header of the 402, and the run's signal
+ * @returns the headers for the repeated commit, `X-PAYMENT` or `PAYMENT-SIGNATURE`; an empty object to decline
+ * @throws anything; `run` rejects with it
+ * @example
+ * const payment: PaymentHook = async (required) => {
+ *   const header = await wallet.sign(required.accepts[0]);
+ *   return { "X-PAYMENT": header };
+ * };
  */
 export type PaymentHook = (required: PaymentChallenge, attempt: PaymentAttempt) => Promise<Record<string, string>>;
 
 /**
- * Throws PaymentLimitError if anything offered costs more than `maxPrice` US dollars: a hook may choose any offer, from the body or from the
- * header, and signs the amount, so a harmless `price` next to another amount must not pass.
+ * Throws PaymentLimitError if any offer costs more than `maxPrice` US dollars. A hook may choose any offer, from the body or from the header, and signs its
+ * amount. Therefore a low `price` beside a higher amount must not pass.
  */
 export function checkOffers(challenge: PaymentChallenge, header: string | null, maxPrice: number): void {
   for (const { price, amount, maxAmountRequired } of challenge.accepts) {
@@ -40,7 +50,7 @@ export function checkOffers(challenge: PaymentChallenge, header: string | null, 
   }
 }
 
-/** Checks what a hook returned. An empty object is "no": null. */
+/** Checks the headers that a hook returned; null for an empty object, with which the hook declines. */
 export function readPaymentHeaders(value: unknown): Headers | null {
   if (!isJsonObject(value)) throw new InvalidOptionError("payment", "must resolve to an object of headers");
   if (Object.keys(value).length === 0) return null;
@@ -56,23 +66,24 @@ export function readPaymentHeaders(value: unknown): Headers | null {
   return headers;
 }
 
-/** The amounts a `PAYMENT-REQUIRED` header asks for; one unreadable amount for an unreadable header. */
+/** The amounts that a `PAYMENT-REQUIRED` header asks for. A malformed header gives one malformed amount. */
 function headerAmounts(header: string): unknown[] {
-  const bytes = fromBase64(header);
-  if (bytes === null) return [undefined];
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    const accepts = isJsonObject(value) && Array.isArray(value.accepts) ? value.accepts : [undefined];
-    return accepts.map((offer: unknown) => (isJsonObject(offer) ? offer.amount : undefined));
-  } catch {
-    return [undefined];
-  }
+  const value = decodePaymentHeader(header);
+  const accepts = isJsonObject(value) && Array.isArray(value.accepts) ? value.accepts : [undefined];
+  return accepts.map((offer: unknown) => (isJsonObject(offer) ? offer.amount : undefined));
 }
 
-/** Decimals of USDC, the token of both instances; a token with more would only make the check stricter. */
+/** Decodes an x402 header (base64 of JSON); undefined if it is malformed. */
+export function decodePaymentHeader(header: string): unknown {
+  const bytes = fromBase64(header.trim());
+  const json = bytes === null ? null : readJson(new TextDecoder().decode(bytes));
+  return json?.ok === true ? json.value : undefined;
+}
+
+/** Decimals of USDC, the token of both instances. For a token with more decimals the check is only stricter. */
 const TOKEN_DECIMALS = 6;
 
-/** Reads `$0.010`, `0.01` or a number of US dollars as millionths of a dollar; null for anything else. */
+/** Parses `$0.010`, `0.01` or a number of US dollars to millionths of a dollar; null for anything else. */
 export function parsePrice(price: unknown): bigint | null {
   const text = typeof price === "number" ? price.toFixed(TOKEN_DECIMALS) : price;
   if (typeof text !== "string") return null;
@@ -80,14 +91,26 @@ export function parsePrice(price: unknown): bigint | null {
   return match === null ? null : BigInt(`${match[1]}${(match[2] ?? "").padEnd(TOKEN_DECIMALS, "0")}`);
 }
 
-/** Whether `price` can be read and is at most `max` US dollars. */
+/** Checks an option `maxPrice` and returns it in atomic units of the token. Throws InvalidOptionError. */
+export function readMaxAmount(maxPrice: number | string): bigint {
+  const parsed = parsePrice(maxPrice);
+  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
+  return parsed;
+}
+
+/** Checks an option `maxPrice` and returns it in US dollars. Throws InvalidOptionError. */
+export function readMaxPrice(maxPrice: number | string): number {
+  return Number(readMaxAmount(maxPrice)) / 10 ** TOKEN_DECIMALS;
+}
+
+/** True if `price` is well-formed and at most `max` US dollars. */
 export function isWithin(price: unknown, max: number): boolean {
   const asked = parsePrice(price);
   const limit = parsePrice(max);
   return asked !== null && limit !== null && asked <= limit;
 }
 
-/** Whether an amount in atomic units of the token can be read and is at most `max` US dollars. */
+/** True if an amount in atomic units of the token is well-formed and at most `max` US dollars. */
 export function isAmountWithin(amount: unknown, max: number): boolean {
   const limit = parsePrice(max);
   return typeof amount === "string" && /^\d{1,78}$/.test(amount) && limit !== null && BigInt(amount) <= limit;

@@ -1,4 +1,4 @@
-// Waiting for a job that the router has: one look at it, and the polling until it has ended.
+// Waits for the end of a job that the router has: one request for its state, and the polling until it has ended. This is the last step of a job's way.
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
 import { wrong } from "./check.ts";
@@ -8,9 +8,9 @@ import type { ClientSettings } from "./options.ts";
 import { askedPause, isTransient, type Limit, NO_RETRY, sleep } from "./retry.ts";
 import { isJob, isUuid } from "./shapes.ts";
 
-/** One look at a job. `wait` (seconds) lets the router hold the answer until the job has ended. */
+/** Reads a job once. `wait` (seconds) lets the router hold the answer until the job has ended. */
 export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<Job> {
-  // Anything else in the path, as `..`, would ask for something else.
+  // Other text in the path, as `..`, would request something else.
   if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
   const path = `/v1/jobs/${jobId}${wait === undefined ? "" : `?wait=${wait}`}`;
   const timeout = settings.requestTimeout + (wait ?? 0) * 1_000;
@@ -18,7 +18,7 @@ export async function lookAt(connection: Connection, settings: ClientSettings, j
   return connection.get(path, timeout, settings.retry, limit, isThisJob);
 }
 
-/** How long the answer to the last look may take beyond the time that it asked to be held, in milliseconds. */
+/** How long the answer to the last poll may take beyond its `wait`, in milliseconds. */
 const LAST_ANSWER = 2_000;
 
 function hasEnded({ status }: Job): boolean {
@@ -36,8 +36,8 @@ export class Poll {
   }
 
   /**
-   * Polls at once and then every `pollInterval`; yields the job when its status has changed and returns it at its end. An accepted job outlives
-   * an outage, so any 5xx or lost answer only delays the next poll. With `held` the router may hold each answer until the job has ended.
+   * Polls at once and then every `pollInterval`. It yields the job when its status has changed and returns the job at its end. An accepted job survives an
+   * outage, so a 5xx or a lost answer only delays the next poll. With `held` the router may hold each answer until the job has ended.
    */
   async *changes(connection: Connection, settings: ClientSettings, limit: Limit, held = false): AsyncGenerator<Job, Job, undefined> {
     for (;;) {
@@ -49,21 +49,21 @@ export class Poll {
     }
   }
 
-  /** Takes note of a status that was seen; says whether it is another one than before. */
+  /** Records a status. True if it differs from the last one. */
   saw(status: JobStatus): boolean {
     const isNew = status !== this.#status;
     this.#status = status;
     return isNew;
   }
 
-  /** What to say when the time is over. */
+  /** The error for when the time is over. */
   timedOut(timeout: number): JobTimeoutError {
     return new JobTimeoutError(this.jobId, timeout, this.#status, this.#trouble);
   }
 
   /**
-   * The last look, when the time is over: the end of the job if it has ended by now or does so until `end` (on the clock of performance.now()),
-   * else null, also in trouble. Routers that do not hold their answers are asked again every `pollInterval`.
+   * Polls once more after the time is over. Returns the job if it has ended or ends until `end` (on the clock of performance.now()); null if it has not, or if
+   * the polls fail. A router that does not hold its answers is asked again every `pollInterval`.
    */
   async last(connection: Connection, settings: ClientSettings, outer: Limit, end: number): Promise<Job | null> {
     const oneTry = { ...settings, retry: NO_RETRY, requestTimeout: Math.min(settings.requestTimeout, LAST_ANSWER) };

@@ -1,6 +1,6 @@
-// An answer of the router: read to its end within bounds, and the error that it stands for where it is not the one that was asked for.
+// An answer of the router: reads it to its end within bounds, checks its shape, and turns a refusal into an error of the SDK.
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, isShallowJson } from "../protocol/text.ts";
+import { isJsonObject, readJson } from "../protocol/text.ts";
 import { oneLine } from "./error-text.ts";
 import {
   BadRequestError,
@@ -17,18 +17,18 @@ import {
 import { readRetryAfter } from "./retry.ts";
 import { isPaymentRequired, isUuid } from "./shapes.ts";
 
-/** A whole answer of the router. */
+/** A complete answer of the router. */
 export type RouterResponse = {
   status: number;
   headers: Headers;
   requestId: string | null;
-  /** The parsed body; undefined when it could not be read as JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   body: unknown;
   /** Why `body` is undefined. */
   problem: string | null;
 };
 
-/** An answer, read to its end. */
+/** Reads an answer to its end. */
 export async function wholeAnswer(response: Response): Promise<RouterResponse> {
   const reading = await readBody(response);
   return {
@@ -40,7 +40,7 @@ export async function wholeAnswer(response: Response): Promise<RouterResponse> {
   };
 }
 
-/** The body of a 2xx answer of the right shape; throws the refusal or ProtocolError otherwise. */
+/** Returns the body of a 2xx answer that passes the guard `is`. Throws the refusal for another status, and ProtocolError for another shape. */
 export function expectShape<T>(answer: RouterResponse, { method, path }: { method: string; path: string }, is: (body: unknown) => body is T): T {
   if (answer.status < 200 || answer.status > 299) throw refusalOf(answer);
   if (is(answer.body)) return answer.body;
@@ -52,7 +52,7 @@ export function expectShape<T>(answer: RouterResponse, { method, path }: { metho
   });
 }
 
-/** The error that an answer outside 2xx stands for [API1, SPEC "Errors"]. */
+/** The SDK's error for an answer outside 2xx [API1, SPEC "Errors"]. */
 export function refusalOf(answer: RouterResponse): ComputeRouterError {
   const { status, body } = answer;
   const text = errorText(body);
@@ -80,27 +80,27 @@ function retryAfter(answer: RouterResponse): number | null {
   return readRetryAfter(answer.headers.get("retry-after"), Date.now());
 }
 
-/** The `error` of a body, short enough for a log line. */
+/** The `error` of a body, short enough for one log line. */
 function errorText(body: unknown): string | undefined {
   if (!isJsonObject(body) || typeof body.error !== "string") return undefined;
   return oneLine(body.error);
 }
 
-/** The most bytes read of an answer: the largest output and as much again for what is around it. */
+/** The most bytes that are read of an answer: twice the largest output, because other members surround it. */
 export const MAX_BYTES = 2 * LIMITS.outputBytes;
-/** An output of the deepest nesting stands inside `result` of a job. */
+/** The deepest answer: the deepest output inside `result` of a job. */
 const MAX_DEPTH = LIMITS.jsonDepth + 4;
 
-/** What reading a body as JSON gave. */
+/** Result of {@link readBody}. */
 export type BodyResult = { ok: true; value: unknown } | { ok: false; reason: "too_long" | "not_utf8" | "not_json" | "too_deep" };
 
-/** Reads a whole body of bounded size as JSON. Rejects, with the platform's own error, only when the connection breaks. */
+/** Reads a body of bounded size as JSON. It rejects only if the connection breaks, with the error of the platform's fetch. */
 export async function readBody(response: Response): Promise<BodyResult> {
   const bytes = await readBytes(response);
   if (bytes === null) return { ok: false, reason: "too_long" };
   let text: string;
   try {
-    // A replacement character would surface later as a receipt that does not hold.
+    // With a replacement character the receipt would later appear to be invalid.
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     return { ok: false, reason: "not_utf8" };
@@ -108,14 +108,11 @@ export async function readBody(response: Response): Promise<BodyResult> {
   return readJsonText(text);
 }
 
-/** Parses a text that is JSON of a bounded depth. */
+/** Parses JSON text of a bounded depth. */
 export function readJsonText(text: string): BodyResult {
-  if (!isShallowJson(text, MAX_DEPTH)) return { ok: false, reason: "too_deep" };
-  try {
-    return { ok: true, value: JSON.parse(text) };
-  } catch {
-    return { ok: false, reason: "not_json" };
-  }
+  const json = readJson(text, MAX_DEPTH);
+  if (json.ok) return json;
+  return { ok: false, reason: json.reason === "invalid_json" ? "not_json" : json.reason };
 }
 
 async function readBytes(response: Response): Promise<Uint8Array | null> {
@@ -132,7 +129,7 @@ async function readBytes(response: Response): Promise<Uint8Array | null> {
       chunks.push(value);
     }
   } finally {
-    // Not awaited: a peer that never stops sending would hold us here.
+    // Not awaited: a peer that never stops sending would block this call.
     reader.cancel().catch(() => {});
   }
 }

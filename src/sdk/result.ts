@@ -1,28 +1,29 @@
-// Results: from a job that has ended, its receipt checked, or from a fallback provider.
+// Results, the end of a job's way: from a job that has ended, with its receipt checked, or from a fallback provider.
 import type { Job, Receipt } from "../protocol/job.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 
-/** A result of the router. */
+/** A result from the router. */
 export type RouterResult<T = JobOutput> = {
   source: "router";
-  /** The text of an LLM job, the object of a task. */
+  /** The text of an LLM job, or the object of a task. */
   output: T;
-  /** `result` of the job as REST returned it: what the receipt is about. */
+  /** `result` of the job as REST returned it. The receipt is for this value. */
   result: Job["result"];
+  /** The receipt as REST returned it; null if there is none. */
   receipt: Receipt | null;
-  /** Whether the client itself checked the receipt against job and result, and it holds. */
+  /** True if the client has checked the receipt against job and result and it is valid. */
   verified: boolean;
-  /** Why not, if not. */
+  /** The result of that check, with the reason if the receipt is not valid. */
   verification: Verification;
-  /** US dollars as `$0.010`: what was paid if a payment was made, otherwise the quote. Null from `waitFor`, which made no quote. */
+  /** US dollars as `$0.010`: the amount that was paid, or the quote if there was no payment. Null from `waitFor`, which asks for no quote. */
   price: string | null;
   jobId: string;
   status: "completed";
 };
 
-/** A result of a fallback provider: nobody signed it, and the router has no job of it. */
+/** A result from a fallback provider. It has no signature, and the router has no job for it. */
 export type FallbackResult<T = JobOutput> = {
   source: `fallback:${string}`;
   output: T;
@@ -35,10 +36,10 @@ export type FallbackResult<T = JobOutput> = {
   status: "completed";
 };
 
-/** What `run` resolves to. */
+/** The result of `run`. */
 export type RunResult<T = JobOutput> = RouterResult<T> | FallbackResult<T>;
 
-/** The result of a job that has ended. Throws JobFailedError for a failed one, ReceiptError if `requireVerified` is not met. */
+/** The result of a job that has ended. Throws JobFailedError for a failed job, and ReceiptError if `requireVerified` is not met. */
 export function routerResult(job: Job, price: string | null, requireVerified: boolean): RouterResult {
   if (job.status === "failed") throw failureOf(job);
   const verification = verifyJob(job);
@@ -56,7 +57,7 @@ export function routerResult(job: Job, price: string | null, requireVerified: bo
   };
 }
 
-/** A provider's output in the form of a result; a text is wrapped as the router does [JB7]. */
+/** A provider's output as a result. A text is wrapped, as the router does it [JB7]. */
 export function fallbackResult(name: string, output: string | Record<string, unknown>): FallbackResult {
   return {
     source: `fallback:${name}`,
@@ -71,7 +72,7 @@ export function fallbackResult(name: string, output: string | Record<string, unk
   };
 }
 
-/** The error that a failed job stands for [JB5]. */
+/** The SDK's error for a failed job [JB5]. */
 function failureOf({ id, result }: Job): JobFailedError {
   const cause = typeof result?.error === "string" ? result.error : "unknown";
   switch (cause) {
@@ -87,7 +88,7 @@ function failureOf({ id, result }: Job): JobFailedError {
   }
 }
 
-/** What a job gave: the text of an LLM, or the object of a task. Null only for a finished job whose result is past its retention. */
+/** The output of a job: the text of an LLM, or the object of a task. Null only for a completed job whose result was deleted after its retention. */
 export type JobOutput = string | Record<string, unknown> | null;
 
 /** Output of `summarize`. */
@@ -98,8 +99,8 @@ export type Classification = { sentiment: string; confidence: number };
 export type Extraction = { extracted: unknown[]; count: number };
 
 /**
- * The output in a job's `result`: the string `output` if there is one, otherwise the object itself [JB7]. Some workers call an LLM's text `text`;
- * it is read where there is no `output` and the object is not that of a task, which may have any other members [RC6].
+ * The output in a job's `result`: the string `output` if there is one, otherwise the object itself [JB7]. Some workers name an LLM's text `text`. That counts
+ * if there is no `output` and the object is not that of a task, which may have any other members [RC6].
  */
 function outputOf(result: Job["result"]): JobOutput {
   if (typeof result?.output === "string") return result.output;
@@ -107,46 +108,46 @@ function outputOf(result: Job["result"]): JobOutput {
   return typeof result?.text === "string" && (result.output ?? null) === null && !isTask ? result.text : result;
 }
 
-/** The same result with its output known to be of one shape, of which `expected` tells. Throws UnexpectedOutputError. */
+/** Narrows the output of a result to one shape. Throws UnexpectedOutputError, which names the `expected` shape. */
 export function withOutput<T extends JobOutput>(run: RunResult, is: (output: unknown) => output is T, expected: string): RunResult<T> {
   const { output } = run;
   if (is(output)) return { ...run, output };
   throw new UnexpectedOutputError(expected, run);
 }
 
-/** Whether an output is text. */
+/** True for a text. */
 export function isText(output: unknown): output is string {
   return typeof output === "string";
 }
 
-/** Whether an output is that of `summarize`. */
+/** True for an output of `summarize`. */
 export function isSummary(output: unknown): output is Summary {
   return isJsonObject(output) && typeof output.summary === "string" && typeof output.word_count === "number";
 }
 
-/** Whether an output is that of `classify`. */
+/** True for an output of `classify`. */
 export function isClassification(output: unknown): output is Classification {
   return isJsonObject(output) && typeof output.sentiment === "string" && typeof output.confidence === "number";
 }
 
-/** Whether an output is that of `extract_json`. */
+/** True for an output of `extract_json`. */
 export function isExtraction(output: unknown): output is Extraction {
   return isJsonObject(output) && Array.isArray(output.extracted) && typeof output.count === "number";
 }
 
 /**
- * What the client's own check of a result found. `no_receipt`: the router sent none; `no_result`: it is past its retention; `job_mismatch`:
- * the receipt is of another job; `fallback`: the result is not the router's; the others are verifyReceipt's.
+ * The client's check of a result. `no_receipt`: the router sent none. `no_result`: the result was deleted after its retention. `job_mismatch`: the receipt
+ * belongs to another job. `fallback`: the result is not from the router. The other reasons are those of `verifyReceipt`.
  */
 export type Verification =
   | { ok: true }
   | { ok: false; reason: "no_receipt" | "no_result" | "job_mismatch" | "fallback" | Extract<ReceiptCheck, { ok: false }>["reason"] };
 
-/** Checks the receipt of a completed job: that it is this job's, and that its worker signed this result [RC1, RC2, RC4]. */
+/** Checks that the receipt of a completed job belongs to this job and that its worker signed this result [RC1, RC2, RC4]. */
 function verifyJob({ id, result, receipt }: Job): Verification {
   if (receipt === null) return { ok: false, reason: "no_receipt" };
   if (result === null) return { ok: false, reason: "no_result" };
-  // A router could answer with the genuine receipt and result of another job.
+  // A dishonest router could answer with the genuine receipt and result of another job.
   if (receipt.job_id !== id) return { ok: false, reason: "job_mismatch" };
   return verifyReceipt(receipt, result);
 }

@@ -1,36 +1,34 @@
-// Time limits, pauses and repetitions of requests.
+// Time limits, pauses and retries. Every request on a job's way runs within a `Limit`, and `within` is the one timeout of the SDK.
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "./errors.ts";
 
-/** How often and how fast a request is repeated. */
+/** How often and how fast a request is retried. */
 export type RetryRule = {
-  /** Repetitions after the first try. */
+  /** Retries after the first try. */
   retries: number;
-  /** The first pause in milliseconds; each next one is twice as long, up to 16 times the first (0.5 s … 8 s). */
+  /** The first pause in milliseconds. Each next one is twice as long, up to 16 times the first (0.5 s … 8 s). */
   delay: number;
-  /** Whether a 429 is left to the caller, who knows better how long to wait; default false. */
+  /** True if the caller handles a 429, because it knows better how long to wait; default false. */
   leaves429?: boolean;
 };
 
-/** One try. */
+/** A single try. */
 export const NO_RETRY: RetryRule = { retries: 0, delay: 0 };
 
-/** A router that asks for a longer pause than this, in milliseconds, gets no retry: the caller hears `retryAfter` instead. */
+/** The longest pause in milliseconds. If the router asks for more, there is no retry, and the caller gets the error with `retryAfter`. */
 const LONGEST_PAUSE = 60_000;
 
-/** Whether the same request may succeed in a moment: no answer, 429, 502, 503, 504. */
+/** True if the same request may succeed a moment later: after no answer, 429, 502, 503 or 504. */
 export function isTransient(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
   if (error instanceof UnavailableError) return error.status === 502 || error.status === 503 || error.status === 504;
   return error instanceof RouterConnectionError || error instanceof RateLimitedError;
 }
 
-/** What the router asked to wait after this error, in milliseconds; 0 when it did not say. */
+/** How long the router asked the client to wait, in milliseconds; 0 if it did not ask. */
 export function askedPause(error: unknown): number {
   return error instanceof RateLimitedError || error instanceof UnavailableError ? (error.retryAfter ?? 0) : 0;
 }
 
-/**
- * Repeats `attempt` on transient failures. A pause that would outlast the limit is not begun: the failure itself says more than a timeout.
- */
+/** Retries `attempt` after transient failures. If a pause would end after the limit, it throws the failure at once, because that tells more than a timeout. */
 export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => Promise<T>): Promise<T> {
   for (let repeated = 0; ; repeated++) {
     try {
@@ -46,12 +44,12 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
   }
 }
 
-/** The pause before repetition `repeated` (from 0), up to a quarter shorter by chance so that clients do not come back all at once. */
+/** The pause before retry number `repeated` (from 0). A random part of up to a quarter is subtracted, so that clients do not all return at once. */
 export function backoff(delay: number, repeated: number): number {
   return delay * 2 ** Math.min(repeated, 4) * (1 - Math.random() / 4);
 }
 
-/** Reads a `Retry-After` header, seconds or an HTTP date, as milliseconds from now; null for anything else. */
+/** Parses a `Retry-After` header, seconds or an HTTP date, to milliseconds from now; null for anything else. */
 export function readRetryAfter(header: string | null, now: number): number | null {
   if (header === null) return null;
   if (/^\s*\d{1,9}\s*$/.test(header)) return Number(header) * 1_000;
@@ -59,29 +57,34 @@ export function readRetryAfter(header: string | null, now: number): number | nul
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }
 
-/** How long some work may go on: until `signal` aborts, which its time limit does too. */
+/** How long some work may continue. */
 export type Limit = {
+  /** Aborts at the end of the limit, or earlier if the caller aborts. */
   signal: AbortSignal;
-  /** On the clock of `performance.now()`, milliseconds. */
+  /** The end on the clock of `performance.now()`, in milliseconds. */
   endsAt: number;
 };
 
-/** The longest delay a timer takes, in milliseconds; a longer one fires at once. */
+/** The longest delay of a timer, in milliseconds. A timer with a longer delay fires at once. */
 export const MAX_DELAY = 2 ** 31 - 1;
 
-/** A limit without a time: the caller's signal only. */
+/** A limit without a time; it has only the caller's signal. */
 export function untilAborted(signal?: AbortSignal): Limit {
   return { signal: signal ?? new AbortController().signal, endsAt: Number.POSITIVE_INFINITY };
 }
 
-/** Starts a limit of `ms` within `outer`; `ended` rejects when either ends, with the outer signal's reason or `expired()`. */
+/**
+ * Starts a limit of `ms` within `outer`.
+ *
+ * @returns the limit; `ended`, which rejects when either limit ends, with the outer signal's reason or `expired()`; and `release`, which stops the timer
+ */
 export function openLimit(ms: number, outer: Limit, expired: () => Error): { limit: Limit; ended: Promise<never>; release: () => void } {
   outer.signal.throwIfAborted();
   const inner = new AbortController();
   let release = (): void => {};
   const ended = new Promise<never>((_, reject) => {
     const end = (reason: unknown): void => {
-      // First reject: an abort makes the work reject too, in whatever form its fetch likes.
+      // Reject first: the abort makes the work reject too, with whatever error its fetch uses.
       reject(reason);
       inner.abort(reason);
     };
@@ -93,15 +96,15 @@ export function openLimit(ms: number, outer: Limit, expired: () => Error): { lim
       outer.signal.removeEventListener("abort", onAbort);
     };
   });
-  // Whoever has nothing to race with it finds the same reason in the signal.
+  // A caller that does not await `ended` finds the same reason in the signal, so this rejection counts as handled.
   ended.catch(() => {});
   return { limit: { signal: inner.signal, endsAt: Math.min(outer.endsAt, performance.now() + ms) }, ended, release };
 }
 
 /**
- * Runs `work` for at most `ms` within `outer`. When either ends, `work` is left behind and the promise rejects with the outer signal's reason
- * or with `expired()`; `work` finds the same reason in its signal. AbortSignal.any and .timeout are not used: the first is missing in
- * Node 20.0–20.2, and neither lets go of its timer or parent when the work is done.
+ * Runs `work` for at most `ms` within `outer`. When either limit ends, the promise rejects with the outer signal's reason or with `expired()`, and the signal
+ * of `work` aborts with the same reason. It does not use AbortSignal.any and AbortSignal.timeout: the first is missing in Node 20.0–20.2, and neither releases
+ * its timer or its parent when the work is done.
  */
 export async function within<T>(ms: number, outer: Limit, expired: () => Error, work: (limit: Limit) => Promise<T>): Promise<T> {
   const { limit, ended, release } = openLimit(ms, outer, expired);
@@ -112,7 +115,7 @@ export async function within<T>(ms: number, outer: Limit, expired: () => Error, 
   }
 }
 
-/** Waits `ms`; rejects with the signal's reason when that comes first. */
+/** Waits `ms`. Rejects with the signal's reason if it aborts first. */
 export async function sleep(ms: number, { signal }: Limit): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

@@ -1,16 +1,16 @@
-// Options of each call: their types, defaults and checks.
+// The options of each call: types, defaults and checks.
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import { type ClientSettings, random128 } from "./options.ts";
 import type { RunResult } from "./result.ts";
 
-/** Who may run a job: anyone capable, or only workers that are paired with the client's user. */
+/** Who may run a job: any capable worker (`PUBLIC`), or only workers that are paired with the client's user (`PRIVATE`). */
 export type Privacy = PrivacyClass;
 
 /** Options of every call. */
 export type RequestOptions = {
-  /** Ends the call, which then rejects with the signal's reason. A job that was committed goes on. */
+  /** Aborts the call, which then rejects with the signal's reason. A committed job continues. */
   signal?: AbortSignal;
 };
 
@@ -20,32 +20,32 @@ export type CommitOptions = RequestOptions & {
   policy?: Policy;
   /** Default `PUBLIC`. */
   privacy?: Privacy;
-  /** Milliseconds; default the client's. */
+  /** Milliseconds; default: that of the client. */
   timeout?: number;
-  /** Names this job: the same job committed again with it by the same user within 24 h is the same job. Default: random. */
+  /** If the same user commits the same job with the same key within 24 h, the router returns the first job. Default: random. */
   idempotencyKey?: string;
 };
 
 /** Options of `waitFor`. */
 export type WaitOptions = RequestOptions & {
-  /** Milliseconds; default the client's, for LLM_INFER. */
+  /** Milliseconds; default: that of the client for LLM_INFER. */
   timeout?: number;
-  /** Called with the job when its status has changed; what it throws ends the call. */
+  /** Called with the job when its status has changed. If it throws, the call rejects with that error. */
   onUpdate?: (job: Job) => void;
-  /** Throw ReceiptError for a result without a valid receipt; default the client's. */
+  /** Throw ReceiptError for a result without a valid receipt; default: that of the client. */
   requireVerified?: boolean;
 };
 
-/** Options of `run`. With a fallback, `timeout` is for the router and again for each provider. */
+/** Options of `run`. With a fallback, `timeout` applies to the router and again to each provider. */
 export type RunOptions = CommitOptions & WaitOptions;
 
 /** Options of `get`. */
 export type GetOptions = RequestOptions & {
-  /** Seconds that the router may hold its answer for the end of the job, 0 to 25; default 0. */
+  /** How many seconds the router may hold its answer until the job ends, 0 to 25; default 0. */
   wait?: number;
 };
 
-/** Options of `stream`. Only the first two and `signal` count for a job that was committed before. */
+/** Options of `stream`. For a job that was committed before, only `timeout`, `requireVerified` and `signal` apply. */
 export type StreamOptions = Pick<WaitOptions, "timeout" | "requireVerified"> & CommitOptions;
 
 /** Options of `llm`. */
@@ -54,11 +54,11 @@ export type LlmOptions = RunOptions & {
   maxTokens?: number;
 };
 
-/** Options of `map`: those of `run` count for each job. */
+/** Options of `map`. Those of `run` apply to each job. */
 export type MapOptions = Omit<RunOptions, "idempotencyKey" | "onUpdate"> & {
-  /** Jobs under way at once, 1 to 100; default 4. More than the workers can begin within 30 s fail with `no_eligible_worker`. */
+  /** How many jobs run at the same time, 1 to 100; default 4. A job that no worker can start within 30 s fails with `no_eligible_worker`. */
   concurrency?: number;
-  /** Called when a job of the list has ended, with how, and with its place in the list; what it throws ends the call. */
+  /** Called when a job of the list has ended, with its result and its index. If it throws, the call rejects with that error. */
   onResult?: (result: MapResult, index: number) => void;
 };
 
@@ -67,7 +67,7 @@ export type MapResult = PromiseSettledResult<RunResult>;
 
 /** Options of `trust.waitForWorker`. */
 export type PairingWaitOptions = RequestOptions & {
-  /** Milliseconds between two looks; default 10,000, because the router takes ten pairing requests a minute from an address. */
+  /** Milliseconds between two requests; default 10,000, because the router accepts ten pairing requests per minute and address. */
   interval?: number;
 };
 
@@ -80,14 +80,14 @@ export type RunPlan = {
   idempotencyKey: string;
   onUpdate: (job: Job) => void;
   requireVerified: boolean;
-  /** Whether the router may hold its answers to polls: one request says what many would ask. */
+  /** True if the router may hold its answers to polls, so that one request replaces many. */
   held: boolean;
 };
 
 const COMMIT = { signal: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
 const RUN = { ...COMMIT, onUpdate: 0, requireVerified: 0 } as const;
 
-/** The calls that take options, and which. */
+/** The calls that take options, with the names of these options. */
 const CALLS = {
   run: optionNames<RunOptions>(RUN),
   llm: optionNames<LlmOptions>({ maxTokens: 0, ...RUN }),
@@ -104,7 +104,7 @@ const CALLS = {
   "trust.list": optionNames<RequestOptions>({ signal: 0 }),
 };
 
-/** The options of a call, null among them counting as left out. Throws InvalidOptionError for one that the call does not know. */
+/** Checks the option names of a call; null counts as left out. Throws InvalidOptionError for an unknown option. */
 export function checkCall<T extends object>(call: keyof typeof CALLS, options: T | undefined): T | undefined {
   return checkNames(`options of ${call}`, options, CALLS[call]);
 }
@@ -133,7 +133,7 @@ export function checkPolicy(policy: Policy | null | undefined): Policy {
 /** The signal of a call, if it has one. */
 export function checkSignal(options: RequestOptions | undefined): AbortSignal | undefined {
   const signal: unknown = options?.signal;
-  // Not instanceof: a polyfill's or another realm's signal serves as well.
+  // Not instanceof, because a signal of a polyfill or of another realm works too.
   if (signal === undefined || (typeof signal === "object" && signal !== null && "aborted" in signal && "addEventListener" in signal)) {
     return options?.signal;
   }

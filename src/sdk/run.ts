@@ -15,12 +15,12 @@ import { type Limit, openLimit, untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
 import { isQuote } from "./shapes.ts";
 
-/** How much later than its tick the router may give a job up, and its answer arrive, in milliseconds. */
+/** How long after its tick the router may end a job and its answer may arrive, in milliseconds. */
 const TICK_MARGIN = 500;
-/** The longest that a run may outlast its timeout to hear how its job ends, in milliseconds. */
-const LAST_LOOK = 6_000;
+/** How long a run may continue after its timeout to learn how its job ends, in milliseconds. */
+const LAST_POLL = 6_000;
 
-/** Asks for a quote. One for another policy than asked is malformed: it would send the job to the dearer endpoint. */
+/** Asks for a quote. A quote for another policy counts as malformed, because it would send the job to the more expensive endpoint. */
 export async function askQuote(connection: Connection, settings: ClientSettings, jobType: JobType, policy: Policy, limit: Limit): Promise<Quote> {
   const path = `/v1/quote?job_type=${jobType}&policy=${policy}`;
   const isAsked = (body: unknown): body is Quote => isQuote(body) && (policy === "AUTO" || body.policy_resolved === policy);
@@ -35,9 +35,9 @@ export class RouterRun {
   #commit: Commit | undefined;
   #poll: Poll | undefined;
   #price: string | null = null;
-  /** When the router had the job at the latest, on the clock of performance.now(). */
+  /** The latest time at which the router got the job, on the clock of performance.now(). */
   #since = 0;
-  /** What ended the run when its time was over. */
+  /** The error with which the timeout ended the run. */
   #expired: Error | undefined;
 
   constructor(connection: Connection, settings: ClientSettings, plan: RunPlan) {
@@ -46,12 +46,12 @@ export class RouterRun {
     this.#plan = plan;
   }
 
-  /** Whether the router may have the job, whatever the run came to. */
+  /** True if the router may have the job, even if the run failed. */
   get mayCount(): boolean {
     return this.#commit?.mayCount ?? false;
   }
 
-  /** The whole way, within the plan's timeout. */
+  /** The whole way of a job, within the plan's timeout. */
   async run(job: JobInput): Promise<RouterResult> {
     return this.#toEnd(async (limit) => {
       const { jobId } = await this.#send(job, limit);
@@ -59,7 +59,7 @@ export class RouterRun {
     });
   }
 
-  /** The first half: until the router has the job. */
+  /** The first half of the way: until the router has the job. */
   async submit(job: JobInput): Promise<Committed> {
     return this.#within((limit) => this.#send(job, limit));
   }
@@ -69,7 +69,7 @@ export class RouterRun {
     return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
-  /** The whole way, or the second half for the id of a job, told as it goes. */
+  /** The events of the whole way, or of the second half if `job` is an id. */
   async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
     const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
     try {
@@ -119,15 +119,15 @@ export class RouterRun {
   }
 
   /**
-   * The result after all, where `error` is that the time is over and the job ends about now. The router gives a job up when nobody has taken it
-   * for 30 s, at its next tick, and by the clock of this machine that is a moment after a run of 30 s has ended: that nobody took the job would
-   * never be heard. Rejects with `error` otherwise, or with the failure of the job.
+   * Polls a last time if `error` is the timeout and the job is about to end. Reason: the router ends a job that no worker took at its first tick after 30 s.
+   * On the clock of this machine that is a moment after a run of 30 s has timed out, so such a run would never learn that no worker took its job.
+   * Rejects with `error` in all other cases, or with the failure of the job.
    */
   async #orLast(error: unknown): Promise<RouterResult> {
     const poll = this.#poll;
     if (poll === undefined || error !== this.#expired) throw error;
     const end = this.#since + TIMING.claimWindow + TIMING.retryTick + TICK_MARGIN;
-    if (end - performance.now() > LAST_LOOK) throw error;
+    if (end - performance.now() > LAST_POLL) throw error;
     const job = await poll.last(this.#connection, this.#settings, untilAborted(this.#plan.signal), end);
     if (job === null) throw poll.timedOut(this.#plan.timeout);
     this.#plan.onUpdate(job);
@@ -142,10 +142,10 @@ export class RouterRun {
     return within(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut(), work);
   }
 
-  /** What a timeout means depends on how far the run has come. */
+  /** The error of a timeout. It depends on how far the run has come. */
   #timedOut(): Error {
     const { timeout } = this.#plan;
-    const silence = new RouterConnectionError(`the router accepted no job within ${timeout} ms`, { reason: "timeout" });
+    const silence = new RouterConnectionError(`the router did not accept the job within ${timeout} ms`, { reason: "timeout" });
     this.#expired = this.#poll?.timedOut(timeout) ?? this.#commit?.marked(silence) ?? silence;
     return this.#expired;
   }

@@ -1,15 +1,12 @@
-// Type guards for what the router sends. They are written by hand, because the SDK ships without zod.
-import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
+// Type guards for the answers of the router, at each step of a job's way. They are written by hand, so that zod is not part of the bundle. Unknown members
+// pass, because the protocol may add some.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
-
+import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
-
 import type { PaymentOption } from "./errors.ts";
 import type { PaymentChallenge } from "./payment.ts";
 
-// Hand-written so that zod stays out of the bundle. Members that are not named here are let through: the wire grows by addition.
-
-/** Whether `value` is a UUID in its usual text form. */
+/** True for a UUID in its usual text form. */
 export function isUuid(value: unknown): value is string {
   return typeof value === "string" && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value);
 }
@@ -19,7 +16,7 @@ export function isHealth(value: unknown): value is Health {
   return isJsonObject(value) && value.status === "ok" && Number.isSafeInteger(value.workers_online) && hasTexts(value, "network", "timestamp");
 }
 
-/** Shape of `GET /v1/quote`. The endpoint must be one of the two: it is where job and payment go. */
+/** Shape of `GET /v1/quote`. The endpoint must be one of the two, because job and payment are sent there. */
 export function isQuote(value: unknown): value is Quote {
   return (
     isJsonObject(value) &&
@@ -36,7 +33,7 @@ export function isCommitResponse(value: unknown): value is CommitResponse {
 
 const STATUSES: readonly unknown[] = ["pending", "assigned", "running", "completed", "failed"] satisfies Job["status"][];
 
-/** Whether `value` is a status of a job. */
+/** True for a status of a job. */
 export function isStatus(value: unknown): value is Job["status"] {
   return STATUSES.includes(value);
 }
@@ -59,7 +56,7 @@ function isReceipt(value: unknown): value is Receipt {
   return isJsonObject(value) && hasTexts(value, "job_id", "provider_pubkey", "output_hash", "completed_at", "signature") && isTextOrNull(value.payment_ref);
 }
 
-/** Shape of a 402 body. Only SPEC.md's fields are asked for. */
+/** Shape of a 402 body. Only the fields of SPEC.md are required. */
 export function isPaymentRequired(value: unknown): value is PaymentChallenge {
   return isJsonObject(value) && typeof value.error === "string" && Array.isArray(value.accepts) && value.accepts.every(isPaymentOption);
 }
@@ -68,7 +65,7 @@ function isPaymentOption(value: unknown): value is PaymentOption {
   return isJsonObject(value) && hasTexts(value, "scheme", "price", "network", "payTo");
 }
 
-/** Shape of `POST /v1/trust/create`. The code is shown to people and becomes part of commands and links, so it must be a code. */
+/** Shape of `POST /v1/trust/create`. The code is shown to people and becomes part of commands and links, so its form is checked. */
 export function isPairingCode(value: unknown): value is PairingCode {
   return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at") && /^[0-9A-F]{6}$/.test(String(value.pairing_code));
 }

@@ -1,6 +1,7 @@
-// Pairing of a user with workers: make a code, wait for the worker that claims it, list, claim.
+// Pairing of a user with workers: create a code, wait for the worker that claims it, list workers, claim a code. PRIVATE jobs run on paired workers only.
 import { CLIENT, TIMING } from "../protocol/limits.ts";
 import type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";
+import { isLoopback } from "../protocol/text.ts";
 import { fingerprintOf } from "../receipt/ed25519.ts";
 import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
@@ -10,23 +11,23 @@ import type { ClientSettings } from "./options.ts";
 import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 
-/** What a worker claims a pairing with. */
+/** The claim of a worker. */
 export type PairingClaimInput = {
   /** Six hex characters; case does not matter. */
   pairing_code: string;
   /** The worker's ed25519 public key, 64 hex characters. */
   provider_pubkey: string;
-  /** Proof of the key: base64 ed25519 over `compute-router/pair/v1`, network, code and key, one a line [TR4]. */
+  /** Proof of the key: base64 ed25519 over four lines: `compute-router/pair/v1`, network, code and key [TR4]. */
   signature?: string;
 };
 
-/** A code for a worker's owner, as `create` gives it: the answer of the router, and what follows from it. */
+/** A code for the owner of a worker: the answer of the router with some fields added. */
 export type PairingOffer = PairingCode & {
   /** The same as `pairing_code`. */
   code: string;
-  /** Its end by the clock of this machine, so that a countdown is right even where that clock is not. */
+  /** The end of the code by the clock of this machine, so that a countdown is correct even if that clock is wrong. */
   expiresAt: Date;
-  /** The router's page that makes a phone or a browser the worker, with the code filled in: what to show as a link or a QR code. */
+  /** The router's page that turns a phone or a browser into the worker, with the code filled in. Show it as a link or a QR code. */
   workerUrl: string;
 };
 
@@ -34,7 +35,7 @@ export type PairingOffer = PairingCode & {
 export type PairedWorker = {
   /** 64 hex characters. */
   publicKey: string;
-  /** The key in words; the worker shows its owner the same ones. */
+  /** The key in words. The worker shows its owner the same words. */
   fingerprint: string;
   /** ISO 8601, by the router's clock. */
   pairedAt: string;
@@ -53,10 +54,10 @@ export class Trust {
   }
 
   /**
-   * Makes a pairing code for this client's user, valid for one hour and usable once. The request is not repeated when it fails.
+   * Creates a pairing code for this client's user. It is valid for one hour and can be used once. A failed request is not retried.
    *
    * @param options `signal`
-   * @returns the code, its end, and the address of the page that makes a phone or a browser the worker
+   * @returns the code, its end, and the address of the page that turns a phone or a browser into the worker
    * @throws RateLimitedError while the user has five open codes
    * @example
    * const offer = await router.trust.create();
@@ -73,27 +74,29 @@ export class Trust {
   }
 
   /**
-   * Waits until a worker has claimed a code. An outage only delays it. The router does not say who claimed which code: with several open, it is
-   * the newest pairing since this one was made.
+   * Waits until a worker has claimed a code. An outage only delays it. The router does not tell which worker claimed which code. If several codes are open,
+   * the result is the newest pairing since this code was created.
    *
-   * @param offer what `create` gave
-   * @param options `signal`, and `interval`, the milliseconds between two looks
+   * @param offer the return value of `create`
+   * @param options `signal`, and `interval`, the milliseconds between two requests
    * @returns the worker: its key, the fingerprint that its owner sees too, and when it was paired
-   * @throws PairingExpiredError when nobody claimed the code within its hour
+   * @throws PairingExpiredError if no worker claimed the code within its hour
+   * @example
+   * const worker = await router.trust.waitForWorker(await router.trust.create());
    */
   async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
     const limit = limitOf("trust.waitForWorker", options);
     const interval = checkInteger("interval", options?.interval ?? undefined, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
     const madeAt = Date.parse(offer?.expires_at) - TIMING.pairingCode;
     const end = offer?.expiresAt?.getTime();
-    if (!Number.isFinite(madeAt) || !Number.isFinite(end)) throw new InvalidOptionError("offer", "must be what create() gave");
+    if (!Number.isFinite(madeAt) || !Number.isFinite(end)) throw new InvalidOptionError("offer", "must be the return value of create()");
     for (;;) {
       const isLast = Date.now() >= end;
       const { worker, pause } = await this.#pairedSince(madeAt, limit);
       if (worker !== undefined) return worker;
-      // A claim in the last seconds is seen by one more look after them.
-      if (isLast) throw new PairingExpiredError("nobody claimed the pairing code within its hour", { reason: "expired" });
-      // A timer may fire a millisecond early: the last look must come after the end.
+      // The last request comes after the end, so that it finds a claim of the last seconds.
+      if (isLast) throw new PairingExpiredError("no worker claimed the pairing code within its hour", { reason: "expired" });
+      // A timer may fire a millisecond early, hence two more.
       await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now()) + 2), limit);
     }
   }
@@ -103,8 +106,10 @@ export class Trust {
    *
    * @param claim the code, the worker's public key and, optionally, its signature as proof of the key
    * @param options `signal`
-   * @returns whose worker it is now
+   * @returns the user whose worker it is now
    * @throws BadRequestError with reason `invalid_code`, `already_claimed` or `expired`
+   * @example
+   * await router.trust.claim({ pairing_code: "3FA9C1", provider_pubkey: key.publicKey });
    */
   async claim(claim: PairingClaimInput, options?: RequestOptions): Promise<Paired> {
     const given = checkNames("fields of a claim", claim, CLAIM);
@@ -114,16 +119,18 @@ export class Trust {
   }
 
   /**
-   * The workers that this client's user is paired with.
+   * Lists the workers that are paired with this client's user.
    *
    * @param options `signal`
    * @returns their public keys and when each was paired, newest first
+   * @example
+   * const { providers } = await router.trust.list();
    */
   async list(options?: RequestOptions): Promise<TrustList> {
     return this.#list(this.#settings.retry, limitOf("trust.list", options));
   }
 
-  /** One look at the list; in trouble that may pass, how long the router wants to be left alone. */
+  /** Reads the list once. After a temporary failure, `pause` is how long the router asks the client to wait. */
   async #pairedSince(since: number, limit: Limit): Promise<{ worker?: PairedWorker; pause: number }> {
     try {
       const { providers } = await this.#list(NO_RETRY, limit);
@@ -158,13 +165,12 @@ function limitOf(call: Parameters<typeof checkCall>[0], options: RequestOptions 
   return untilAborted(checkSignal(checkCall(call, options)));
 }
 
-/** Whether a URL leads to the very machine that asks: a phone that scans it finds itself. */
+/** True if a URL leads to the machine that opens it. A phone that scans such a URL would reach itself. */
 export function isLocalAddress(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+  return isLoopback(new URL(url).hostname);
 }
 
-/** What is left of a time, as 59:58: minutes and seconds, begun ones counted whole. */
+/** The rest of a time as minutes and seconds, for example 59:58. A started second counts. */
 export function countdown(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000));
   return [Math.floor(seconds / 60), seconds % 60].map((part) => String(part).padStart(2, "0")).join(":");

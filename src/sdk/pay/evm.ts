@@ -1,12 +1,12 @@
 /**
- * Pays an EVM instance: an EIP-3009 authorization, signed by an account such as viem's. Needs no package besides the account's.
+ * Pays an EVM instance with an EIP-3009 authorization that an account signs, such as one of viem. It needs no package except that of the account.
  * @module
  */
 import { toHex } from "../../receipt/bytes.ts";
 import { checkNames } from "../check.ts";
 import { InvalidOptionError, ProtocolError } from "../errors.ts";
-import type { PaymentHook } from "../payment.ts";
-import { chooseOffer, hookOf, readMaxPrice, SPEND_LIMIT, type SpendLimit } from "./spend.ts";
+import { type PaymentHook, readMaxPrice } from "../payment.ts";
+import { chooseOffer, DEFAULT_MAX_PRICE, hookOf, SPEND_LIMIT, type SpendLimit } from "./spend.ts";
 import type { PaymentSigner, PaymentTerms } from "./x402.ts";
 import { checkTokens, MONAD_TESTNET_USDC } from "./token.ts";
 
@@ -15,7 +15,7 @@ export type { SpendLimit } from "./spend.ts";
 
 type Hex = `0x${string}`;
 
-/** What is signed: EIP-712 typed data. */
+/** The EIP-712 typed data that the account signs. */
 export type TransferTypedData = {
   domain: { name: string; version: string; chainId: number; verifyingContract: Hex };
   types: { TransferWithAuthorization: { name: string; type: string }[] };
@@ -23,13 +23,16 @@ export type TransferTypedData = {
   message: { from: Hex; to: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
 };
 
-/** Who pays. Every local account of viem is one; of a wallet client, give `{ address, signTypedData: (data) => client.signTypedData({ account, ...data }) }`. */
+/**
+ * The account that pays. Every local account of viem fits. For a wallet client, pass
+ * `{ address, signTypedData: (data) => client.signTypedData({ account, ...data }) }`.
+ */
 export type EvmAccount = {
   readonly address: Hex;
   signTypedData(data: TransferTypedData): Promise<Hex>;
 };
 
-/** An authorization is money for its bearer until it ends, so no router gets one for longer than this, in seconds. */
+/** The longest validity of an authorization, in seconds. It is money for everyone who has it until it ends, so a router gets no longer one. */
 const LONGEST = 3_600;
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
@@ -44,20 +47,37 @@ const TRANSFER = [
 ];
 
 /**
- * A payment hook for `new ComputeRouter({ payment })`. Pays only in the tokens of `options.tokens` (default: USDC on the Monad testnet) and at
- * most `options.maxPrice` (default $0.10) at a time; anything else is a PaymentLimitError before the account is asked to sign.
- * Throws InvalidOptionError.
+ * Makes a payment hook for `new ComputeRouter({ payment })`. It pays only with the tokens of `options.tokens` (default: USDC on the Monad testnet), and at most
+ * `options.maxPrice` (default $0.10) per payment.
+ *
+ * @param account signs the authorizations
+ * @param options tokens and the highest price
+ * @returns the hook; for any other token or a higher price it throws PaymentLimitError before the account signs, and ProtocolError for terms that cannot be
+ *   signed
+ * @throws InvalidOptionError for a wrong account or option
+ * @example
+ * const payment = payWithEvm(privateKeyToAccount(key), { maxPrice: 0.02 });
+ * const router = new ComputeRouter({ payment });
  */
 export function payWithEvm(account: EvmAccount, options?: SpendLimit): PaymentHook {
   return hookOf(evmSigner(account, options));
 }
 
-/** The same as a signer for `createPayment`. Throws InvalidOptionError. */
+/**
+ * Makes a signer for `createPayment`, with the same limits as {@link payWithEvm}.
+ *
+ * @param account signs the authorizations
+ * @param given tokens and the highest price
+ * @returns chooses an offer and signs it (EIP-3009 `TransferWithAuthorization` as EIP-712 typed data)
+ * @throws InvalidOptionError for a wrong account or option
+ * @example
+ * const payment = await createPayment(readPaymentRequired(response.headers), evmSigner(account));
+ */
 export function evmSigner(account: EvmAccount, given?: SpendLimit): PaymentSigner {
   const options = checkNames("options of payWithEvm", given, SPEND_LIMIT);
   const tokens = options?.tokens ?? [MONAD_TESTNET_USDC];
   checkTokens(tokens, ADDRESS);
-  const maxPrice = readMaxPrice(options?.maxPrice);
+  const maxPrice = readMaxPrice(options?.maxPrice ?? DEFAULT_MAX_PRICE);
   if (typeof account?.signTypedData !== "function" || !ADDRESS.test(account.address)) {
     throw new InvalidOptionError("account", "must have an address and signTypedData, as an account of viem has");
   }
@@ -71,7 +91,7 @@ export function evmSigner(account: EvmAccount, given?: SpendLimit): PaymentSigne
   };
 }
 
-/** The transfer that an offer asks for, from now on and for as long as it says. Throws ProtocolError for terms that nobody can sign. */
+/** The transfer that an offer asks for; it is valid from now on, for as long as the offer states. Throws ProtocolError for terms that cannot be signed. */
 function transferOf({ network, asset, amount, payTo, maxTimeoutSeconds, extra }: PaymentTerms, from: Hex): TransferTypedData {
   const { name, version } = extra;
   const chainId = Number(/^eip155:(\d{1,15})$/.exec(network)?.[1]);

@@ -1,13 +1,13 @@
-// What the payment hooks of both chains share: the tokens and the most that they may spend, the choice of an offer within that, and the hook around a signer.
-import { optionNames, wrong } from "../check.ts";
+// The common part of the payment hooks of both chains: the tokens and the limit that they may spend, the choice of an offer, and the hook around a signer.
+import { optionNames } from "../check.ts";
 import { PaymentLimitError } from "../errors.ts";
-import { isAmountWithin, parsePrice, type PaymentHook } from "../payment.ts";
+import { isAmountWithin, type PaymentHook } from "../payment.ts";
 import { isToken, type PaymentToken } from "./token.ts";
 import { createPayment, paymentHeaders, type PaymentSigner, type PaymentTerms, readPaymentRequired } from "./x402.ts";
 
 /** What a payment hook may spend. */
 export type SpendLimit = {
-  /** The only tokens that it pays in, of 6 decimals as USDC has. */
+  /** The only tokens that the hook pays with. They must have 6 decimals, as USDC has. */
   tokens?: readonly PaymentToken[];
   /** The most for one payment, in US dollars: `0.1` (default) or `"$0.10"`. */
   maxPrice?: number | string;
@@ -16,17 +16,10 @@ export type SpendLimit = {
 /** The names of these options, checked against the type. */
 export const SPEND_LIMIT = optionNames<SpendLimit>({ tokens: 0, maxPrice: 0 });
 
-/** The most for one payment unless the user says otherwise, in US dollars. */
-const DEFAULT_MAX_PRICE = 0.1;
+/** The default limit for one payment, in US dollars. */
+export const DEFAULT_MAX_PRICE = 0.1;
 
-/** Reads `maxPrice`. Throws InvalidOptionError. */
-export function readMaxPrice(maxPrice: number | string = DEFAULT_MAX_PRICE): number {
-  const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
-  return Number(parsed) / 1e6;
-}
-
-/** The first exact offer in an allowed token that costs no more than `maxPrice`. Throws PaymentLimitError when there is none: nothing is signed then. */
+/** The first `exact` offer in an allowed token that costs at most `maxPrice`. Throws PaymentLimitError if there is none; then nothing is signed. */
 export function chooseOffer(offers: readonly PaymentTerms[], tokens: readonly PaymentToken[], maxPrice: number): PaymentTerms {
   const allowed = offers.filter((offer) => offer.scheme === "exact" && tokens.some((token) => isToken(offer, token)));
   const chosen = allowed.find(({ amount }) => isAmountWithin(amount, maxPrice));
@@ -38,8 +31,8 @@ export function chooseOffer(offers: readonly PaymentTerms[], tokens: readonly Pa
 }
 
 /**
- * A payment hook of a signer. It signs once for a commit: a router that took the first payment and asks again gets no second one. The run is
- * then rejected with the router's own reason.
+ * Makes a payment hook from a signer. It signs once per commit: if the router takes the first payment and asks again, it gets no second one, and the run
+ * rejects with the reason of the router.
  */
 export function hookOf(signer: PaymentSigner): PaymentHook {
   return async (required, { number, header }) => {

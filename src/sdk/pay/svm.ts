@@ -1,18 +1,18 @@
 /**
- * Pays an SVM instance: a transfer of an SPL token, signed by a signer of @solana/kit. Needs the packages @x402/svm and @solana/kit.
+ * Pays an SVM instance with a transfer of an SPL token that a signer of @solana/kit signs. It needs the packages @x402/svm and @solana/kit.
  * @module
  */
 import { checkNames, optionNames } from "../check.ts";
 import { InvalidOptionError } from "../errors.ts";
-import type { PaymentHook } from "../payment.ts";
-import { chooseOffer, hookOf, readMaxPrice, type SpendLimit } from "./spend.ts";
+import { type PaymentHook, readMaxPrice } from "../payment.ts";
+import { chooseOffer, DEFAULT_MAX_PRICE, hookOf, type SpendLimit } from "./spend.ts";
 import type { PaymentSigner, PaymentTerms } from "./x402.ts";
 import { checkTokens, SOLANA_DEVNET_USDC } from "./token.ts";
 
 export { SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
 export type { SpendLimit } from "./spend.ts";
 
-/** Who pays: a signer of @solana/kit that signs transactions, such as `await createKeyPairSignerFromBytes(secret)`. */
+/** The signer that pays: a transaction signer of @solana/kit, such as `await createKeyPairSignerFromBytes(secret)`. */
 export type SvmSigner = {
   readonly address: string;
   signTransactions(transactions: readonly never[]): Promise<readonly object[]>;
@@ -20,30 +20,47 @@ export type SvmSigner = {
 
 /** Options of `payWithSvm`. */
 export type SvmOptions = SpendLimit & {
-  /** A JSON-RPC endpoint of the chain: the newest blockhash and the token's decimals are read there. Default: the public one of the network. */
+  /** A JSON-RPC endpoint of the chain, for the newest blockhash and the token's decimals. Default: the public endpoint of the network. */
   rpcUrl?: string;
 };
 
 const NAMES = optionNames<SvmOptions>({ tokens: 0, maxPrice: 0, rpcUrl: 0 });
 
-/** What is used of @x402/svm, in our own types: those of the package need @solana/kit to be read. */
+/** The part of @x402/svm that is used here. The package's own types cannot be loaded without @solana/kit. */
 type Transfer = { sign(signer: SvmSigner, terms: PaymentTerms, rpcUrl: string | undefined): Promise<{ payload: Record<string, unknown> }> };
 
 /**
- * A payment hook for `new ComputeRouter({ payment })`. Pays only in the tokens of `options.tokens` (default: USDC on Solana's devnet) and at most
- * `options.maxPrice` (default $0.10) at a time; anything else is a PaymentLimitError before the signer is asked to sign.
- * Throws InvalidOptionError.
+ * Makes a payment hook for `new ComputeRouter({ payment })`. It pays only with the tokens of `options.tokens` (default: USDC on Solana's devnet), and at most
+ * `options.maxPrice` (default $0.10) per payment.
+ *
+ * @param signer signs the transactions
+ * @param options tokens, the highest price and the RPC endpoint
+ * @returns the hook; for any other token or a higher price it throws PaymentLimitError before the signer signs, and InvalidOptionError if one of the two
+ *   packages is missing
+ * @throws InvalidOptionError for a wrong signer or option
+ * @example
+ * const payment = payWithSvm(await createKeyPairSignerFromBytes(secret));
+ * const router = new ComputeRouter({ instance: "svm", payment });
  */
 export function payWithSvm(signer: SvmSigner, options?: SvmOptions): PaymentHook {
   return hookOf(svmSigner(signer, options));
 }
 
-/** The same as a signer for `createPayment`. Throws InvalidOptionError. */
+/**
+ * Makes a signer for `createPayment`, with the same limits as {@link payWithSvm}.
+ *
+ * @param signer signs the transactions
+ * @param given tokens, the highest price and the RPC endpoint
+ * @returns chooses an offer and signs its transfer (x402 scheme `exact` on Solana)
+ * @throws InvalidOptionError for a wrong signer or option
+ * @example
+ * const payment = await createPayment(readPaymentRequired(response.headers), svmSigner(signer));
+ */
 export function svmSigner(signer: SvmSigner, given?: SvmOptions): PaymentSigner {
   const options = checkNames("options of payWithSvm", given, NAMES) ?? {};
   const { tokens = [SOLANA_DEVNET_USDC], rpcUrl } = options;
   checkTokens(tokens, /^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
-  const maxPrice = readMaxPrice(options.maxPrice);
+  const maxPrice = readMaxPrice(options.maxPrice ?? DEFAULT_MAX_PRICE);
   if (typeof signer?.signTransactions !== "function") throw new InvalidOptionError("signer", "must be a signer of @solana/kit that signs transactions");
   return async (offers) => {
     const accepted = chooseOffer(offers, tokens, maxPrice);
@@ -52,7 +69,7 @@ export function svmSigner(signer: SvmSigner, given?: SvmOptions): PaymentSigner 
   };
 }
 
-/** Not imported at the top: whoever pays on the EVM need not have the packages. */
+/** Loads @x402/svm on first use, because a user who pays on the EVM does not need the package. */
 async function loadTransfer(): Promise<Transfer> {
   try {
     const { ExactSvmScheme } = await import("@x402/svm/exact/client");

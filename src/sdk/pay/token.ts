@@ -1,3 +1,4 @@
+import { isSameAddress } from "../../protocol/text.ts";
 import { InvalidOptionError } from "../errors.ts";
 
 /** A token on a chain. */
@@ -8,10 +9,10 @@ export type PaymentToken = {
   asset: string;
 };
 
-/** USDC on the Monad testnet: what the EVM instance takes by default. */
+/** USDC on the Monad testnet: the default token of the EVM instance. */
 export const MONAD_TESTNET_USDC = { network: "eip155:10143", asset: "0x534b2f3A21130d7a60830c2Df862319e593943A3" } as const satisfies PaymentToken;
 
-/** USDC on the devnet of Solana: what the SVM instance takes by default. */
+/** USDC on the devnet of Solana: the default token of the SVM instance. */
 export const SOLANA_DEVNET_USDC = {
   network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
   asset: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
@@ -20,15 +21,14 @@ export const SOLANA_DEVNET_USDC = {
 /** USDC on Solana itself. */
 const SOLANA_USDC: PaymentToken = { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v" };
 
-/** The token of an offer that names none, as in a body of the SVM instance: the USDC of its network. */
+/** The token of an offer that does not name one, as in the 402 body of the SVM instance: the USDC of its network. */
 export function defaultAsset(network: unknown): string | undefined {
   return [SOLANA_DEVNET_USDC, SOLANA_USDC].find((token: PaymentToken) => token.network === network)?.asset;
 }
 
-/** Whether an offer is in this token. Addresses of the EVM may be in any case, those of Solana not. */
+/** True if an offer is in this token. */
 export function isToken(offer: PaymentToken, { network, asset }: PaymentToken): boolean {
-  const isSame = network.startsWith("eip155:") ? offer.asset.toLowerCase() === asset.toLowerCase() : offer.asset === asset;
-  return offer.network === network && isSame;
+  return offer.network === network && isSameAddress(offer.asset, asset);
 }
 
 /** Checks the tokens of an option. Throws InvalidOptionError. */

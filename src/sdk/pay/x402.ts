@@ -1,101 +1,135 @@
-import { isJsonObject, readJson } from "../../protocol/text.ts";
-import { fromBase64, toBase64 } from "../../receipt/bytes.ts";
-import { parsePrice } from "../payment.ts";
-import { checkNames, optionNames, wrong } from "../check.ts";
-import { ProtocolError } from "../errors.ts";
-import { defaultAsset, MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC } from "./token.ts";
-
 /**
- * The client side of x402 v2: read what a 402 asks for, make a payment of it, put the payment into headers. Knows no chain; a signer does.
+ * The client side of x402 v2: parse what a 402 asks for, create a payment, and put it into headers. This module knows no chain; the signer does.
  * @module
  */
+import { isJsonObject } from "../../protocol/text.ts";
+import { toBase64 } from "../../receipt/bytes.ts";
+import { checkNames, optionNames } from "../check.ts";
+import { ProtocolError } from "../errors.ts";
+import { decodePaymentHeader, readMaxAmount } from "../payment.ts";
+import { defaultAsset, MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC } from "./token.ts";
 
 export { MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
 
 /** One way to pay: an entry of `accepts` in x402 v2. */
 export type PaymentTerms = {
+  /** Payment scheme; the router offers `exact`. */
   scheme: string;
-  /** CAIP-2 id. */
+  /** CAIP-2 id of the chain. */
   network: string;
   /** Atomic units of the token. */
   amount: string;
+  /** Address of the token. */
   asset: string;
+  /** Address that gets the money. */
   payTo: string;
+  /** How long the payment must stay valid, in seconds. */
   maxTimeoutSeconds: number;
+  /** Fields of the scheme, as the token's name and version on the EVM. */
   extra: Record<string, unknown>;
 };
 
 /** What a 402 asks for. */
 export type RequiredPayment = {
-  /** Why the router answers so. */
+  /** The reason of the 402. */
   error: string | null;
-  /** What is paid for, as the router describes it: it goes back with the payment. */
+  /** What is paid for, as the router describes it. It is sent back with the payment. */
   resource: unknown;
-  /** At least one. */
+  /** The offers; at least one. */
   accepts: readonly PaymentTerms[];
 };
 
-/** A payment as it travels, before base64. */
+/** A payment before it is encoded as base64. */
 export type Payment = {
   x402Version: 2;
+  /** As in the 402. */
   resource?: unknown;
-  /** The terms that were chosen, word for word. */
+  /** The chosen terms, unchanged. */
   accepted: PaymentTerms;
-  /** What was signed; its shape is the scheme's. */
+  /** The signed part. Its shape depends on the scheme. */
   payload: Record<string, unknown>;
 };
 
-/** Chooses one of the offers and signs for it. What it throws is what `createPayment` rejects with. */
+/** Chooses one of the offers and signs a payment for it. If it throws, `createPayment` rejects with that error. */
 export type PaymentSigner = (offers: readonly PaymentTerms[]) => Promise<{ accepted: PaymentTerms; payload: Record<string, unknown> }>;
 
 /** Headers of an answer: a `Headers`, or an object with names in any case. */
 export type HeadersLike = { get(name: string): string | null } | Readonly<Record<string, string | null | undefined>>;
 
 /**
- * Reads what a 402 asks for: from its header `PAYMENT-REQUIRED`, or from its parsed body where there is no such header.
- * Throws ProtocolError when neither says it.
+ * Parses what a 402 asks for, from its header `PAYMENT-REQUIRED`, or from its body if there is no such header.
+ *
+ * @param headers of the 402
+ * @param body of the 402, parsed as JSON
+ * @returns the offers, the reason and the resource
+ * @throws ProtocolError if neither states how to pay
+ * @example
+ * const response = await fetch(url, { method: "POST", body });
+ * if (response.status === 402) console.log(readPaymentRequired(response.headers, await response.json()).accepts);
  */
 export function readPaymentRequired(headers: HeadersLike, body?: unknown): RequiredPayment {
   const header = headerOf(headers, "payment-required");
-  const wire = header === null ? body : decode(header);
+  const wire = header === null ? body : decodePaymentHeader(header);
   if (!isJsonObject(wire) || !Array.isArray(wire.accepts)) throw new ProtocolError("the 402 does not say how to pay", { status: 402 });
-  // Entries of a header go back word for word: servers compare them whole. Those of a body have fields that no x402 v2 terms have.
+  // Entries of a header stay unchanged, because servers compare them as a whole. Entries of a body have fields that x402 v2 terms do not have.
   const accepts = wire.accepts.map((entry: unknown) => (header === null ? termsOfBody(entry) : entry)).filter(isTerms);
-  if (accepts.length === 0) throw new ProtocolError("the 402 offers no way to pay that can be read", { status: 402 });
+  if (accepts.length === 0) throw new ProtocolError("the 402 has no well-formed offer", { status: 402 });
   return { error: typeof wire.error === "string" ? wire.error : null, resource: wire.resource, accepts };
 }
 
-/** Makes a payment: the signer chooses an offer and signs for it. Nothing is sent. */
+/**
+ * Creates a payment: the signer chooses an offer and signs it. Nothing is sent.
+ *
+ * @param required the result of {@link readPaymentRequired}
+ * @param signer for example `evmSigner(account)` or `svmSigner(signer)`
+ * @returns the payment, for {@link paymentHeaders}
+ * @throws what the signer throws, for example PaymentLimitError
+ * @example
+ * const payment = await createPayment(readPaymentRequired(response.headers), evmSigner(account));
+ */
 export async function createPayment(required: RequiredPayment, signer: PaymentSigner): Promise<Payment> {
   const { accepted, payload } = await signer(required.accepts);
   return { x402Version: 2, ...(isJsonObject(required.resource) && { resource: required.resource }), accepted, payload };
 }
 
-/** The headers that bring a payment: `PAYMENT-SIGNATURE` as in x402 v2, and the same in `X-PAYMENT` for those who only know that. */
+/**
+ * The headers that carry a payment: `PAYMENT-SIGNATURE` as in x402 v2, and the same value in `X-PAYMENT` for servers that only know that name.
+ *
+ * @param payment the result of {@link createPayment}
+ * @returns two headers with one value: base64 of the payment as JSON
+ * @example
+ * await fetch(url, { method: "POST", body, headers: paymentHeaders(payment) });
+ */
 export function paymentHeaders(payment: Payment): { "PAYMENT-SIGNATURE": string; "X-PAYMENT": string } {
   const value = toBase64(new TextEncoder().encode(JSON.stringify(payment)));
   return { "PAYMENT-SIGNATURE": value, "X-PAYMENT": value };
 }
 
-/** What `spendControlsFor` may be told. */
+/** Options of `spendControlsFor`. */
 export type SpendOptions = {
-  /** The token, where it is not the instance's default. */
+  /** Address of the token; default: that of the instance. */
   asset?: string;
   /** The most for one payment, in US dollars: `0.1` (default) or `"$0.10"`. */
   maxPrice?: number | string;
 };
 
 /**
- * What x402's own clients of 2.23 and later need to hear before they pay an instance, for `new x402Client().setSpendControls(…)`: they refuse
- * tokens that they do not know, and they know none on `eip155:10143`. Throws InvalidOptionError.
+ * Spend controls for the clients of the package @x402/core, version 2.23 and later. These clients refuse tokens that they do not know, and they know none on
+ * `eip155:10143`.
+ *
+ * @param instance the instance to pay
+ * @param options token and the highest price
+ * @returns the argument of `new x402Client().setSpendControls(…)`
+ * @throws InvalidOptionError for a wrong option
+ * @example
+ * const client = new x402Client().setSpendControls(spendControlsFor("evm", { maxPrice: 0.02 }));
  */
 export function spendControlsFor(
   instance: "evm" | "svm",
   options?: SpendOptions,
 ): { allowedAssets: { network: `${string}:${string}`; asset: string; maxAmountPerPayment: string }[] } {
   const { asset, maxPrice = 0.1 } = checkNames("options of spendControlsFor", options, optionNames<SpendOptions>({ asset: 0, maxPrice: 0 })) ?? {};
-  const most = parsePrice(maxPrice);
-  if (most === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
+  const most = readMaxAmount(maxPrice);
   const token = instance === "evm" ? MONAD_TESTNET_USDC : SOLANA_DEVNET_USDC;
   return { allowedAssets: [{ network: token.network, asset: asset ?? token.asset, maxAmountPerPayment: String(most) }] };
 }
@@ -104,12 +138,6 @@ function headerOf(headers: HeadersLike, name: string): string | null {
   if (typeof headers.get === "function") return headers.get(name);
   const value: unknown = Object.entries(headers).find(([known]) => known.toLowerCase() === name)?.[1];
   return typeof value === "string" ? value : null;
-}
-
-function decode(header: string): unknown {
-  const bytes = fromBase64(header.trim());
-  const json = bytes === null ? null : readJson(new TextDecoder().decode(bytes));
-  return json?.ok === true ? json.value : undefined;
 }
 
 function termsOfBody(entry: unknown): unknown {

@@ -170,10 +170,10 @@ describe("fallback", () => {
     const error = await rejection(router.client({ ...down, fallback: [failing, picky, odd] }).run(CLASSIFY));
     expect(error).toBeInstanceOf(FallbackError);
     expect(error.message).toBe(
-      `cannot connect to ${down.baseUrl} (ECONNREFUSED); the fallback failed too: a: down; c gave an output that is neither text nor an object`,
+      `cannot connect to ${down.baseUrl} (ECONNREFUSED); the fallback failed too: a: down; c returned an output that is neither text nor an object`,
     );
     expect(error.cause).toMatchObject({ code: "connection_failed", reason: "connect" });
-    expect(error.fallbackErrors.map(String)).toEqual(["Error: down", "FallbackError: c gave an output that is neither text nor an object"]);
+    expect(error.fallbackErrors.map(String)).toEqual(["Error: down", "FallbackError: c returned an output that is neither text nor an object"]);
   });
 
   it("a failed provider is named with what it said, or with why it was not reached", async () => {
