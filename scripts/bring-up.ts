@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { type Child, startChild, stopSignal } from "./child.ts";
 import { parseArgs } from "node:util";
+import { parseJson } from "../src/protocol/text.ts";
 import { printable } from "../src/worker/node/status-line.ts";
 
 /** What both instances start with. */
@@ -103,7 +104,7 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   const child = startChild([join("src", "cli", "main.ts"), "worker", ...place, ...runtime], {
     cwd: ROOT,
     onLine: (line) => {
-      const note = readNote(line);
+      const note = Note.safeParse(parseJson(line)).data;
       if (note?.type === "starting") publicKey = note.provider_pubkey;
       else if (note?.type === "online") online = true;
       else if (note?.type === "runtime_ready") {
@@ -135,14 +136,6 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   });
   for (const loser of [gone, late]) loser.catch(() => {});
   return Promise.race([isReady, gone, late]);
-}
-
-function readNote(line: string): z.infer<typeof Note> | undefined {
-  try {
-    return Note.safeParse(JSON.parse(line)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 /** What `npm start` and its kind are told. `state` is undefined when not given. */

@@ -12,6 +12,7 @@ import type { WorkerPlan } from "./worker-plan.ts";
 import * as z from "zod";
 import { TIMING } from "../protocol/limits.ts";
 import { Health } from "../protocol/rest.ts";
+import { parseJson } from "../protocol/text.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
 import { SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
@@ -158,7 +159,7 @@ async function askHealth(url: string): Promise<CheckResponse | string> {
     const text = await response.text();
     const after = Date.now();
     if (!response.ok) return `answers HTTP ${response.status}`;
-    const health = Health.safeParse(readJson(text));
+    const health = Health.safeParse(parseJson(text));
     if (!health.success) return "answers, but is not a coordinator";
     const { network, workers_online: workersOnline, timestamp } = health.data;
     return { network, workersOnline, ms: after - before, skewMs: (before + after) / 2 - Date.parse(timestamp) };
@@ -166,14 +167,6 @@ async function askHealth(url: string): Promise<CheckResponse | string> {
     if (error instanceof Error && error.name === "TimeoutError") return `no answer in ${TIMEOUT_MS / 1000} s`;
     const reason = reasonOf(error);
     return reason === null ? "cannot be reached" : `cannot be reached: ${reason}`;
-  }
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 
@@ -210,7 +203,7 @@ async function checkSocket(url: string): Promise<Check> {
       exit: EXIT.unreachable,
     };
   }
-  const challenge = Challenge.safeParse(readJson(text));
+  const challenge = Challenge.safeParse(parseJson(text));
   if (!challenge.success) return { name: "socket", state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" };
   if (challenge.data.host.toLowerCase() === host) return { name: "socket", state: "ok", message: "opens, and asks for a signature for the right host" };
   const fix = `dial ${challenge.data.host}, or set PUBLIC_HOST=${host} at the coordinator`;

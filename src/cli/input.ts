@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { parseJson } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
 import { text } from "node:stream/consumers";
 import { createInterface } from "node:readline";
@@ -9,12 +10,10 @@ export async function readJsonFile(file: string): Promise<unknown> {
   const text = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
   const name = file === "-" ? "standard input" : file;
   if (text.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
-  try {
-    // A byte order mark is not JSON, but some editors write one.
-    return JSON.parse(text.replace(/^\uFEFF/, ""));
-  } catch {
-    throw new CliError(EXIT.usage, `${name} is not JSON`);
-  }
+  // A byte order mark is not JSON, but some editors write one.
+  const value = parseJson(text.replace(/^\uFEFF/, ""));
+  if (value === undefined) throw new CliError(EXIT.usage, `${name} is not JSON`);
+  return value;
 }
 
 async function readText(file: string): Promise<string> {

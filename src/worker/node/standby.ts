@@ -1,6 +1,6 @@
 // A standby worker offers LLM jobs only while no other worker does: it asks the coordinator every few seconds how many workers take them.
 import * as z from "zod";
-import { parseJson } from "../runtimes/chat-answer.ts";
+import { parseJson } from "../../protocol/text.ts";
 import { bodyText } from "../runtimes/http-response.ts";
 
 /** How often the coordinator is asked; more than the second for which it may answer from memory [JB10]. */

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
+import { parseJson } from "../../protocol/text.ts";
 import { ownCommand } from "./command-name.ts";
 import { homedir } from "node:os";
 
@@ -44,10 +45,8 @@ export function readConfig(file: string): ConfigResult {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return { ok: true, config: null };
     return { ok: false, message: `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}` };
   }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
+  const json = parseJson(text);
+  if (json === undefined) {
     return { ok: false, message: `${file} is not JSON; correct it, or delete it and run: ${ownCommand("worker init")}` };
   }
   const parsed = WorkerConfig.safeParse(json);

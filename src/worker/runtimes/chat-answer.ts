@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { parseJson } from "../../protocol/text.ts";
 import { RuntimeError } from "./runtime.ts";
 
 /** What one chunk of a stream, or a whole unstreamed body, says. */
@@ -77,15 +78,6 @@ export function readFailure(value: unknown): Failure | undefined {
   const { message, code, type } = body.data.error;
   const line = message.replaceAll(/\s+/g, " ").trim();
   return { message: line.length > 200 ? `${line.slice(0, 200)}…` : line, codes: [code, type].filter((part) => typeof part === "string").join(" ") };
-}
-
-/** The value of a JSON text, or undefined if it is none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const OPEN = "<think>";

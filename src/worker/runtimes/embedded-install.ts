@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import * as z from "zod";
-import { parseJson } from "./chat-answer.ts";
+import { parseJson } from "../../protocol/text.ts";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
 import { createParser } from "eventsource-parser";
-import { isContextExceeded, parseJson, readFailure } from "./chat-answer.ts";
+import { parseJson } from "../../protocol/text.ts";
+import { isContextExceeded, readFailure } from "./chat-answer.ts";
 import { RuntimeError } from "./runtime.ts";
 
 /** Most bytes taken of a body that is not streamed, and of one event of a stream. */

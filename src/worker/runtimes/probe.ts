@@ -1,4 +1,4 @@
-import { parseJson } from "./chat-answer.ts";
+import { parseJson } from "../../protocol/text.ts";
 import { loadedContext } from "./tokens.ts";
 import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";

@@ -1,6 +1,6 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import { utf8Length } from "../../protocol/text.ts";
-import { type ChatPart, parseJson } from "./chat-answer.ts";
+import { parseJson, utf8Length } from "../../protocol/text.ts";
+import type { ChatPart } from "./chat-answer.ts";
 import { type Generation, RuntimeError } from "./runtime.ts";
 import * as z from "zod";
 import { bodyText } from "./http-response.ts";
