@@ -1,6 +1,6 @@
 // An answer of the router: reads it to its end within bounds, checks its shape, and turns a refusal into an error of the SDK.
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, readJson } from "../protocol/text.ts";
+import { isJsonObject, readJson, type Result } from "../protocol/text.ts";
 import { oneLine } from "./error-text.ts";
 import {
   BadRequestError,
@@ -92,7 +92,7 @@ export const MAX_BYTES = 2 * LIMITS.outputBytes;
 const MAX_DEPTH = LIMITS.jsonDepth + 4;
 
 /** Result of {@link readBody}. */
-export type BodyResult = { ok: true; value: unknown } | { ok: false; reason: "too_long" | "not_utf8" | "not_json" | "too_deep" };
+export type BodyResult = Result<unknown, "too_long" | "not_utf8" | "not_json" | "too_deep">;
 
 /** Reads a body of bounded size as JSON. It rejects only if the connection breaks, with the error of the platform's fetch. */
 export async function readBody(response: Response): Promise<BodyResult> {
