@@ -118,7 +118,7 @@ function islandsOf(text: string): Island[] {
 }
 
 // What looks like data though it never ends.
-const CUT_HEAD = /^(?:[{[]\s*["'{[“]|\{\s*[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*:(?!:))/u;
+const CUT_HEAD = /^(?:[{[]\s*["'{[“]|\{\s*[\p{L}_$][\p{L}\p{N}_$-]{0,60}"?\s*:(?!:))/u;
 
 /** Index of the quote that closes the one at `at`, or `at` where that is an apostrophe or stays open. */
 function endOfSingleQuoted(text: string, at: number): number {
@@ -166,7 +166,8 @@ function blankDeep(text: string, islands: readonly Group[], closed: readonly Gro
 function parse(content: string, isWhole: boolean): unknown {
   // A double cannot hold an integer of so many digits; ours keeps it as text.
   const value = (/\d{16}/.test(content) ? undefined : strict(content)) ?? parseJsonPrefix(content);
-  if (value !== undefined) return isData(value, isWhole) ? value : undefined;
+  // `{"id: 1}` reads as JSON cut off in its first name, and says more if it is not.
+  if (value !== undefined && !(isEmpty(value) && content.includes('"'))) return isData(value, isWhole) ? value : undefined;
   const plain = unescaped(content);
   const head = plain.slice(0, 400);
   const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*["'{[“\d-]/ : /^\[\s*[{[]/).test(head);
@@ -194,13 +195,19 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
 ]);
 
 // A brace with a quoted or plain name and a colon, or a comment; `{ return x; }` and `{name}` are code and templates.
-const OBJECT_HEAD = /^\{\s*(?:\/\/|\/\*|#|<!--|["'“‘][^"'”’\n]{0,100}["'”’]\s*[:=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s]))/u;
+const OBJECT_HEAD =
+  /^\{\s*(?:\/\/|\/\*|#|<!--|["'“‘][^"'”’\n]{0,100}["'”’]\s*[:=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
 
 /** `[1]` and `[2, 3]` in prose are citations; an object, or a list with objects or texts, is data. */
 function isData(value: unknown, isWhole: boolean): boolean {
   if (isWhole || isObject(value)) return value !== undefined;
   if (!Array.isArray(value)) return false;
   return value.some((item) => isObject(item) || (typeof item === "string" && value.length > 1));
+}
+
+/** Whether there is no name with a value and no value in `value`. */
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.values(value).every(isEmpty);
 }
 
 function strict(text: string): unknown {

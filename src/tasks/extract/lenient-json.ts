@@ -42,8 +42,14 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
 // Comments are bounded: a quote looks past them, and there may be a quote before each.
 const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
-const KEY_AHEAD = /\s*(?:["'“‘]|[\p{L}\p{N}_$@-]{1,64}\s*[:=])/uy;
+const KEY_AHEAD = /\s*(?:["'“‘]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
 const VALUE_AHEAD = /\s*(?:["'“‘{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
+// A name with one fault: the quote before it is missing, the quote behind it, or the colon. What is around the name must tell it, within a bounded look.
+const UNOPENED_KEY = /([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})"\s{0,40}(?=[:：])/uy;
+const UNCLOSED_KEY = /"([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})(?=:(?!\s{0,40}[^"\n]{0,120}"\s{0,40}[:=])\s{0,40}(?:["{[]|-?\d|(?:true|false|null)\b))/uy;
+const KEY_WITHOUT_COLON = /"([^"\n\\:]{1,120})"[ \t]{0,40}(?=[{[]|-?\d|(?:true|false|null)\b|"[^"\n]{0,1000}"\s{0,40}[,}\n])/uy;
+// A slip of the keyboard where a name begins: `{"id": 1, 3"ms": 950}`.
+const STRAY_BEFORE_KEY = /(?<=[{,\n][ \t]{0,40})[^\s"'{}]{1,3}\s{0,40}(?="[^"\n]{1,120}"\s{0,40}:)/uy;
 const CALL = /(?:new\s+)?[\p{L}_$][\p{L}\p{N}_$.]{0,60}\(/uy;
 const BARE_VALUE = /[^,;{}[\]()"“\n]{1,2000}/uy;
 // A comment behind a bare value; `http://` is none.
@@ -76,7 +82,8 @@ class LenientParser {
   private value(depth: number, inObject: boolean): unknown {
     this.skip(BLANK);
     const char = this.text[this.at];
-    if (char === undefined) return null;
+    // Cut off, or left out: `{"id": , "name": "Ana"}`.
+    if (char === undefined || (inObject && this.quoted > 0 && (char === "," || char === "}"))) return null;
     if (depth > DEPTH) return NONE;
     if (char === "{") return this.object(depth);
     if (char === "[" || char === "(") return this.array(depth, char === "[" ? "]" : ")");
@@ -100,14 +107,16 @@ class LenientParser {
       }
       // The closer of something around: this one was forgotten.
       if (char === "]" || char === ")") break;
+      // The next record of a list, as in `[{"id": 1, {"id": 2}]`.
+      if (char === "{" && depth > 0 && pairs > 0) break;
       const key = this.key();
       this.skip(BLANK);
       // Cut off in a name or behind it: what was complete counts.
       if (this.at >= this.text.length) break;
-      if (key === undefined || !this.assignment()) return NONE;
+      if (key === undefined || !(key.isAssigned || this.assignment())) return NONE;
       const value = this.value(depth + 1, true);
       if (value === NONE) return NONE;
-      setMember(record, key, value);
+      setMember(record, key.name, value);
       pairs++;
     }
     return pairs > 0 || this.text.slice(0, 2) === "{}" || depth > 0 ? record : NONE;
@@ -139,12 +148,20 @@ class LenientParser {
     return inside.length === 1 ? inside[0] : inside;
   }
 
-  private key(): string | undefined {
-    if (CLOSING.has(this.text[this.at] ?? "")) {
-      const key = this.string(":", true);
-      return key === undefined || key.length > KEY_LENGTH ? key?.slice(0, KEY_LENGTH) : key;
+  /** The name of a member; `isAssigned` where a value follows it without a colon. */
+  private key(): { name: string; isAssigned: boolean } | undefined {
+    this.skip(STRAY_BEFORE_KEY);
+    for (const pattern of [UNOPENED_KEY, UNCLOSED_KEY, KEY_WITHOUT_COLON]) {
+      pattern.lastIndex = this.at;
+      const name = pattern.exec(this.text)?.[1];
+      if (name === undefined) continue;
+      this.at = pattern.lastIndex;
+      this.quoted++;
+      return { name, isAssigned: pattern === KEY_WITHOUT_COLON };
     }
-    return this.match(BARE_KEY);
+    const isQuoted = CLOSING.has(this.text[this.at] ?? "");
+    const name = isQuoted ? this.string(":", true)?.slice(0, KEY_LENGTH) : this.match(BARE_KEY);
+    return name === undefined ? undefined : { name, isAssigned: false };
   }
 
   private assignment(): boolean {

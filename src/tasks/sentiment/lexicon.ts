@@ -3,7 +3,7 @@ const GRADES: readonly Grade[] = [0.5, 1, 2, 3];
 
 /**
  * Words that carry feeling, by strength: 3 (love), 2 (good), 1 (clean) and 0.5 (gives), the last of which only tip a balance.
- * Base forms: `valence.ts` reads endings. Senses follow reviews, messages and news; words that mislead there are left out.
+ * Base forms: {@link valenceOf} cuts endings. Senses follow reviews, messages and news; words that mislead there are left out.
  */
 const POSITIVE: Readonly<Record<Grade, string>> = {
   3: `adore amaze amazing amazingly astonish astonishing astounding awesome awsome beautiful beautifully best bliss blissful blockbuster bravo

@@ -159,6 +159,23 @@ describe("JSON that was cut off", () => {
   });
 });
 
+describe("JSON with a slip", () => {
+  test("one quote, colon or comma is missing: where ours finds nothing, jsonrepair finds no value either", { timeout: 60_000 }, () => {
+    const word = fc.stringMatching(/^[a-z][a-z0-9]{0,6}(?: [a-z]{1,5})?$/);
+    fc.assert(
+      fc.property(data(word, fc.stringMatching(/^[a-z][a-z0-9_]{0,6}$/)), indents, (value, indent) => {
+        const { text } = write(value, JSON_STYLE, indent);
+        for (const { index } of text.matchAll(/[":,]/g)) {
+          const part = text.slice(0, index) + text.slice(index + 1);
+          if (objectsIn(runTask("extract_json", part)).size > 1) continue;
+          if (tellsSomething(repaired(part))) expect.fail(`${JSON.stringify(part)} is ${JSON.stringify(repaired(part))} to jsonrepair`);
+        }
+      }),
+      { numRuns: 80 },
+    );
+  });
+});
+
 /** A second opinion. */
 function repaired(text: string): unknown {
   try {
