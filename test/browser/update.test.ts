@@ -1,0 +1,108 @@
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { commit, ended, get, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { launchReleases, type Releases } from "./release.ts";
+import { tabComplaints } from "./tab.ts";
+import { WorkerTab } from "./worker-tab.ts";
+
+let browser: Browser;
+let coordinator: Coordinator;
+let releases: Releases;
+let context: BrowserContext;
+
+/** Addresses of the script and the engine that a tab runs. */
+async function filesOf(tab: WorkerTab): Promise<string[]> {
+  const script = await tab.page.locator("script[type=module]").getAttribute("src");
+  const workers = tab.page.workers().map((worker) => new URL(worker.url()).pathname);
+  return [script ?? "", ...workers.filter((path) => path.includes("/engine-"))];
+}
+
+const cachesOf = (tab: WorkerTab) => tab.page.evaluate(async () => (await caches.keys()).toSorted());
+
+describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of its coordinator, in Chromium${WITHOUT}`, { timeout: 120_000 }, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+    releases = await launchReleases(coordinator.url);
+    context = await browser.newContext();
+  });
+
+  afterAll(async () => {
+    await context.close();
+    expect(tabComplaints()).toEqual([]);
+  });
+
+  const open = () => WorkerTab.open(context, `${releases.url}/worker`);
+
+  async function does(key: string): Promise<void> {
+    const job = await ended(coordinator.url, await commit(coordinator.url, "cheap", task("Good.", "classify")));
+    expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
+  }
+
+  it("[JB9] goes on with the files that it has kept, and is the new one once it is loaded again", async () => {
+    const old = await open();
+    await old.press("Start");
+    await old.shows("Ready");
+    const key = await old.key();
+    await old.page.evaluate(async () => {
+      await navigator.serviceWorker.ready;
+      if (navigator.serviceWorker.controller === null)
+        await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+    });
+    const oldFiles = await filesOf(old);
+    const oldCaches = await cachesOf(old);
+    expect([oldFiles.length, oldCaches.length]).toEqual([2, 1]);
+
+    releases.update();
+    for (const file of oldFiles) expect((await get(`${releases.url}${file}`)).status).toBe(404);
+    await does(key);
+
+    // A look for updates, as the browser does now and then: the new service worker waits for the old tab's end.
+    await old.page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.ready;
+      await registration.update();
+    });
+    await until("a new release that waits", () => old.page.evaluate(async () => ((await navigator.serviceWorker.ready).waiting === null ? undefined : true)));
+    expect(await cachesOf(old)).toHaveLength(2);
+
+    // The browser's own cache may be gone at any time.
+    await (await context.newCDPSession(old.page)).send("Network.clearBrowserCache");
+    // Stopped and started again it needs a new engine and a new thread, whose files only its own service worker has.
+    await old.press("Stop");
+    await old.shows("Off");
+    await old.press("Start");
+    await old.shows("Ready");
+    await does(key);
+    expect(await filesOf(old)).toEqual(oldFiles);
+
+    const second = await open();
+    await second.says("#other-title", "Another tab is this worker");
+    await second.press("Take over here");
+    await second.shows("Ready");
+    const newFiles = await filesOf(second);
+    for (const file of newFiles) expect(oldFiles).not.toContain(file);
+    expect(await second.key()).toBe(key);
+    await does(key);
+    await second.page.close();
+    await old.shows("Ready");
+    await does(key);
+
+    await old.page.reload();
+    await old.shows("Ready");
+    expect(await filesOf(old)).toEqual(newFiles);
+    expect(await old.key()).toBe(key);
+    await does(key);
+
+    // With the last tab of the old release its service worker ends, and what it kept.
+    await old.page.close();
+    const fresh = await open();
+    await fresh.shows("Ready");
+    await until("the new release alone", async () => ((await cachesOf(fresh)).length === 1 ? true : undefined));
+    expect(await cachesOf(fresh)).not.toEqual(oldCaches);
+    expect(await filesOf(fresh)).toEqual(newFiles);
+    await does(key);
+  });
+});
