@@ -106,6 +106,22 @@ describe("worker doctor", () => {
     expect(readdirSync(folder)).toEqual(["worker.key"]);
   });
 
+  it.each([
+    [90_000, "90 s behind"],
+    [-90_000, "90 s ahead of"],
+  ])("[RC3] warns of a clock that is off by more than a minute, here %i ms: it still works", async (clockAhead, off) => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    coordinator.clockAhead = clockAhead;
+    const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
+    expect(code).toBe(0);
+    expect(checks.get("clock")).toMatchObject({
+      state: "warn",
+      message: `${off} the coordinator's: receipts are refused beyond 5 minutes`,
+      fix: "set this machine's clock, best by NTP (timedatectl set-ntp true)",
+    });
+  });
+
   it("[RC3] says that the clock is wrong, by how much, and what to do", async () => {
     const coordinator = await FakeCoordinator.start();
     void coordinator.dialled().then((worker) => worker.challenge());
@@ -148,6 +164,45 @@ describe("worker doctor", () => {
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port, .*\n +→ is the address right/m);
     expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start makes one, or now: npx compute-router worker init\n/m);
     expect(stdout).not.toContain("\u001B");
+  });
+});
+
+// As on Node 20. `npm run package` runs the same commands on a real Node 20, where there is one.
+describe("on a Node without a WebSocket", () => {
+  const env = { NODE_OPTIONS: "--no-experimental-websocket" };
+  const version = process.versions.node;
+  const advice = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${version}. Get one at https://nodejs.org`;
+
+  it("init sets the worker up, and says with which Node it can start", async () => {
+    const folder = join(temporaryFolder(), "new");
+    const { code, stdout, stderr } = await runCli(["worker", "init", "--yes", "--tasks-only", "--url", NOBODY, "--config-dir", folder], { env });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain(`\nTo work, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir `);
+  });
+
+  it("doctor says what is missing, checks all the rest, and does not send to a start that fails", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const place = ["--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder];
+    const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...place], { env });
+    const checks = new Map(
+      stdout
+        .trimEnd()
+        .split("\n")
+        .map((line): [string, unknown] => [JSON.parse(line).name, JSON.parse(line)]),
+    );
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "one thing is wrong\n" });
+    expect(checks.get("node")).toMatchObject({ state: "fail", message: `${version} has no WebSocket`, fix: advice });
+    expect(checks.get("socket")).toMatchObject({ state: "warn", message: "not checked: this Node has no WebSocket" });
+    expect(checks.get(coordinator.host)).toMatchObject({ state: "ok" });
+    expect(checks.get("task")).toMatchObject({ state: "ok" });
+    expect(checks.get("running")).toMatchObject({
+      message: `no; to start it, with Node 22 or newer (this is ${version}): npx compute-router worker start`,
+    });
+  });
+
+  it("start ends at once with the same advice, in one line", async () => {
+    const { code, stdout, stderr } = await runCli(["worker", "start", "--url", NOBODY, "--config-dir", temporaryFolder()], { env });
+    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${advice}\n` });
   });
 });
 
