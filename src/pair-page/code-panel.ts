@@ -53,7 +53,8 @@ export class CodePanel {
     setText(link, workerUrl);
     element("only-here", HTMLElement).hidden = !isLocalAddress(workerUrl);
     element("qr", HTMLElement).replaceChildren(qrImage(workerUrl, "QR code of the worker page with this code"));
-    setText(element("command", HTMLElement), `compute-router worker pair ${code}`);
+    // npx finds the program in a clone, in a project and installed for all; the address is for a worker that is not running now.
+    setText(element("command", HTMLElement), `npx compute-router worker pair ${code} --url ${new URL(workerUrl).origin}`);
     setText(this.#make, "Make another code");
     this.#make.disabled = false;
     this.say("Waiting for a worker.", null);

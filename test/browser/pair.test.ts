@@ -68,6 +68,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
       const scanned = await scan(await tab.page.locator("#qr svg").screenshot());
       expect(scanned).toBe(`${coordinator.url}/worker?code=${code}`);
       expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
+      expect(await tab.text("#command")).toBe(`npx compute-router worker pair ${code} --url ${coordinator.url}`);
 
       const phone = await browser.newContext();
       const worker = await WorkerTab.open(phone, scanned);
