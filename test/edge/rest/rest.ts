@@ -17,9 +17,12 @@ export async function freshInstance(): Promise<void> {
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
 }
 
-/** Sends one request to the whole app, with the bindings of this instance (testnet mode) and `overrides`. */
+/**
+ * Sends one request to the whole app, with the bindings of this instance (testnet mode) and `overrides`. Rate limits are off unless a test sets them,
+ * also with `TESTNET_MODE=false`: the test files of one runtime share its counts.
+ */
 export async function rest(path: string, init: RequestInit = {}, overrides: Overrides = {}): Promise<Response> {
-  const bindings: Env = { ...env, ...overrides };
+  const bindings: Env = { RATE_LIMITS: "off", ...env, ...overrides };
   return await app.fetch(new Request(new URL(path, ORIGIN), { redirect: "manual", ...init }), bindings, createExecutionContext());
 }
 
