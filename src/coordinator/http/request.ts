@@ -2,23 +2,26 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readJson, type Result } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
 import type { AppContext } from "./context.ts";
 import { refuse, refuseWith } from "./errors.ts";
 
-/** A body that was read, as value and as text, or the status and message that refuse it. */
-export type BodyResult = { ok: true; value: unknown; text: string } | { ok: false; status: 400 | 413 | 415; error: string };
+/** A JSON body, parsed and as the text that was sent. */
+export type JsonBody = { json: unknown; text: string };
+
+/** Why a body cannot be read: the status and message of the answer. */
+export type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
  * Reads a JSON body of at most `limit` bytes. The bytes are counted as they arrive, because Content-Length may be missing or wrong [LM1].
  * Content-Type is not checked, because many clients forget it [API2]. A byte order mark is skipped; bytes that are not UTF-8 are refused.
  */
-export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<BodyResult> {
+export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<Result<JsonBody, BodyFault>> {
   const encoding = request.headers.get("Content-Encoding")?.trim().toLowerCase() ?? "";
-  if (encoding !== "" && encoding !== "identity") return { ok: false, status: 415, error: "Content-Encoding is not supported" };
-  if (Number(request.headers.get("Content-Length") ?? 0) > limit) return { ok: false, status: 413, error: "payload_too_large" };
+  if (encoding !== "" && encoding !== "identity") return failed(415, "Content-Encoding is not supported");
+  if (Number(request.headers.get("Content-Length") ?? 0) > limit) return failed(413, "payload_too_large");
   let text = "";
   if (request.body !== null) {
     const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
@@ -27,35 +30,39 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
       for await (const chunk of request.body) {
         bytes += chunk.byteLength;
         // Leaving the loop cancels the stream.
-        if (bytes > limit) return { ok: false, status: 413, error: "payload_too_large" };
+        if (bytes > limit) return failed(413, "payload_too_large");
         text += utf8.decode(chunk, { stream: true });
       }
       text += utf8.decode();
     } catch {
-      return { ok: false, status: 400, error: "Body must be complete and UTF-8" };
+      return failed(400, "Body must be complete and UTF-8");
     }
   }
   const json = readJson(text);
-  if (json.ok) return { ok: true, value: json.value, text };
-  return { ok: false, status: 400, error: json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON" };
+  if (json.ok) return { ok: true, value: { json: json.value, text } };
+  return failed(400, json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON");
+}
+
+function failed(status: BodyFault["status"], error: string): { ok: false; reason: BodyFault } {
+  return { ok: false, reason: { status, error } };
 }
 
 /** Answers a body that could not be read. A 400 also says what the body must contain. */
-export function refuseBody(c: AppContext, body: Extract<BodyResult, { ok: false }>, required: string): Response {
-  if (body.status === 413) return refuse(c, "payload_too_large");
-  return refuseWith(c, body.status, body.status === 400 ? `${body.error}. ${required}` : body.error);
+export function refuseBody(c: AppContext, { status, error }: BodyFault, required: string): Response {
+  if (status === 413) return refuse(c, "payload_too_large");
+  return refuseWith(c, status, status === 400 ? `${error}. ${required}` : error);
 }
-
-/** The hash of a user token, null if none was sent; or what is wrong with the header. */
-export type TokenResult = { ok: true; hash: string | null } | { ok: false; error: string };
 
 const TOKEN = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.userTokenChars}}$`);
 
-/** Reads the header `X-User-Token` [TR2]. The hash covers the user id too, so that two users with the same token have different hashes. */
-export function readUserToken(header: string | undefined, userId: string): TokenResult {
-  if (header === undefined) return { ok: true, hash: null };
-  if (!TOKEN.test(header)) return { ok: false, error: `X-User-Token must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
-  return { ok: true, hash: createHash("sha256").update(`compute-router/user-token/v1\n${userId}\n${header}`).digest("hex") };
+/**
+ * Reads the header `X-User-Token` and returns the hash of the token, null if none was sent [TR2]. The hash covers the user id too, so that two users
+ * with the same token have different hashes.
+ */
+export function readUserToken(header: string | undefined, userId: string): Result<string | null, string> {
+  if (header === undefined) return { ok: true, value: null };
+  if (!TOKEN.test(header)) return { ok: false, reason: `X-User-Token must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
+  return { ok: true, value: createHash("sha256").update(`compute-router/user-token/v1\n${userId}\n${header}`).digest("hex") };
 }
 
 /** True if a request with the token hash `given` may act for a user whose stored hash is `bound`. The comparison takes constant time. */

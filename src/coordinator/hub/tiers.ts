@@ -88,7 +88,7 @@ export class Tiers {
   #standing(answered: TierAnswer, spread: number): Pick<Registered, "tier" | "tierDue"> {
     const now = this.#clock();
     if (answered?.ok !== true) return { tier: "Open", tierDue: now + TIMING.sweep };
-    return { tier: answered.tier, tierDue: now + TIMING.stakeRefresh - this.#random() * spread };
+    return { tier: answered.value, tierDue: now + TIMING.stakeRefresh - this.#random() * spread };
   }
 
   #keep(conn: Conn, asked: Registered, standing: { tier: Tier; tierDue: number }): void {

@@ -1,7 +1,7 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
 import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { rawJsonMember, withFirstMember } from "../../protocol/text.ts";
+import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
@@ -21,8 +21,8 @@ export const commit =
   (policy: ResolvedPolicy) =>
   async (c: AppContext): Promise<Response> => {
     const body = await readJsonBody(c.req.raw);
-    if (!body.ok) return refuseBody(c, body, REQUIRED_FIELDS);
-    const parsed = parseCommit(body.value);
+    if (!body.ok) return refuseBody(c, body.reason, REQUIRED_FIELDS);
+    const parsed = parseCommit(body.value.json);
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
     const key = c.req.header("Idempotency-Key");
     if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
@@ -34,8 +34,8 @@ export const commit =
     const wait = preferredWait(c.req.header("Prefer"));
     // An idempotency key and a payment are both bound to this fingerprint [API5, PY6].
     const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, comparable(request, parsed.payload));
-    const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, keys: [] };
-    if (!trusted.ok) return trusted.answer;
+    const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
+    if (!trusted.ok) return trusted.reason;
     const input = {
       id: crypto.randomUUID(),
       jobType: request.job_type,
@@ -43,8 +43,8 @@ export const commit =
       policy,
       privacyClass: request.privacy_class,
       userId: request.user_id,
-      trustedKeys: trusted.keys,
-      payload: payloadForWorker(request, parsed.payload, body.text),
+      trustedKeys: trusted.value,
+      payload: payloadForWorker(request, parsed.payload, body.value.text),
       idempotency: key === undefined ? null : { key, fingerprint: print },
     };
     const left = waitLeft(wait);
@@ -55,12 +55,12 @@ export const commit =
   };
 
 /** Returns the keys that may run a user's PRIVATE jobs, newest first; or the answer to a request without the user's token [TR2]. */
-async function trustedKeys(c: AppContext, userId: string): Promise<{ ok: true; keys: string[] } | { ok: false; answer: Response }> {
+async function trustedKeys(c: AppContext, userId: string): Promise<Result<string[], Response>> {
   const token = readUserToken(c.req.header("X-User-Token"), userId);
-  if (!token.ok) return { ok: false, answer: refuseWith(c, 400, token.error) };
+  if (!token.ok) return { ok: false, reason: refuseWith(c, 400, token.reason) };
   const { pairings, tokenHash } = await trustOf(c.env.DB, userId);
-  if (!provesUser(token.hash, tokenHash)) return { ok: false, answer: refuse(c, "user_token_required") };
-  return { ok: true, keys: pairings.map((pairing) => pairing.providerPubkey) };
+  if (!provesUser(token.value, tokenHash)) return { ok: false, reason: refuse(c, "user_token_required") };
+  return { ok: true, value: pairings.map((pairing) => pairing.providerPubkey) };
 }
 
 /** Returns the payload for the worker: the text that the client wrote. If `job_type` is absent, it is added as the first member [WS8]. */

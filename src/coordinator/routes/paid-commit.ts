@@ -3,7 +3,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MiddlewareHandler } from "hono";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import { isJsonObject, readJson } from "../../protocol/text.ts";
+import { isJsonObject, readJson, type Result } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import type { AppContext, AppEnv } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
@@ -16,8 +16,8 @@ import { type Offer, offerOf, paymentRequired, requiredHeader, resourceInfo } fr
 import { TUNING } from "../tuning.ts";
 import { accepted, type Commit, refused } from "./commit-answer.ts";
 
-/** If a payment is good: its payer. If not: why. `unavailable` means that the facilitator gave no usable answer. */
-type Verdict = { ok: true; payer: string } | { ok: false; kind: "invalid" | "unavailable"; reason: string };
+/** Why a payment cannot be used. `unavailable` means that the facilitator gave no usable answer. */
+type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
 
 /** Why the hub did not accept the job, except a failed payment. */
 type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<SubmitAnswer, { ok: false }>, { reason: "payment_failed" }>;
@@ -67,14 +67,15 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
       return reservation satisfies never;
   }
 
-  const verdict = await verify(c, payment, input);
-  if (verdict.ok) return await submit(c, commit, offer, input, verdict.payer);
+  const payer = await verify(c, payment, input);
+  if (payer.ok) return await submit(c, commit, offer, input, payer.value);
   await askHub(c.env, (hub) => hub.release(input.key, commit.input().id)).catch((error: unknown) => {
     // The reservation ends by itself after a minute. Until then the same payment has to wait.
     logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
   });
-  if (verdict.kind === "invalid") return answer402(c, offer, `invalid_payment: ${verdict.reason}`);
-  logError("facilitator_unavailable", { request_id: c.var.requestId, reason: verdict.reason });
+  const { kind, reason } = payer.reason;
+  if (kind === "invalid") return answer402(c, offer, `invalid_payment: ${reason}`);
+  logError("facilitator_unavailable", { request_id: c.var.requestId, reason });
   return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
 }
 
@@ -93,21 +94,25 @@ function paymentInput(payment: ReadPayment, offer: Offer, binding: string): Paym
   return { key, digest, binding, payer, asset, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
 }
 
-/** Checks a reserved payment: first what can be checked here, then by asking the facilitator. */
-async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Verdict> {
+/** Checks a reserved payment and returns its payer: first what can be checked here, then by asking the facilitator. */
+async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Result<string, PaymentFault>> {
   const { settings } = c.var;
-  if (payment.untimely !== null) return { ok: false, kind: "invalid", reason: payment.untimely };
+  if (payment.untimely !== null) return fault("invalid", payment.untimely);
   if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
-    return { ok: false, kind: "invalid", reason: "payload.transaction names a fee payer that is none of the facilitator's" };
+    return fault("invalid", "payload.transaction names a fee payer that is none of the facilitator's");
   }
   const outcome = await verifyPayment(settings, input.payload, input.requirements);
-  if (outcome.kind !== "valid") return { ok: false, ...outcome };
+  if (outcome.kind !== "valid") return fault(outcome.kind, outcome.reason);
   // On EVM the payment names the payer. A facilitator that names another payer has verified something else.
   if (settings.instance === "evm" && payment.payer !== null && outcome.payer !== null && outcome.payer.toLowerCase() !== payment.payer) {
-    return { ok: false, kind: "unavailable", reason: "another_payer" };
+    return fault("unavailable", "another_payer");
   }
   const payer = settings.instance === "evm" ? payment.payer : (outcome.payer ?? payment.payer);
-  return payer === null ? { ok: false, kind: "unavailable", reason: "no_payer" } : { ok: true, payer };
+  return payer === null ? fault("unavailable", "no_payer") : { ok: true, value: payer };
+}
+
+function fault(kind: PaymentFault["kind"], reason: string): { ok: false; reason: PaymentFault } {
+  return { ok: false, reason: { kind, reason } };
 }
 
 /**

@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
-import { isJsonObject, isoTime } from "../../protocol/text.ts";
+import { isJsonObject, isoTime, type Result } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
@@ -21,21 +21,21 @@ const CODE = /^[0-9A-F]{6}$/;
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
   const body = await readFields(c, PairingCreate, ["user_id"]);
-  if (!body.ok) return body.answer;
-  const { user_id: userId } = body.fields;
+  if (!body.ok) return body.reason;
+  const { user_id: userId } = body.value;
   const token = readUserToken(c.req.header("X-User-Token"), userId);
-  if (!token.ok) return refuseWith(c, 400, token.error);
-  if (!provesUser(token.hash, await boundToken(c.env.DB, userId, token.hash, Date.now()))) return refuse(c, "user_token_required");
+  if (!token.ok) return refuseWith(c, 400, token.reason);
+  if (!provesUser(token.value, await boundToken(c.env.DB, userId, token.value, Date.now()))) return refuse(c, "user_token_required");
   const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
   for (let tries = 0; tries < LIMITS.pairingCodeTries; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
     const stored = await storeCode(c.env.DB, { code, userId, now, openLimit });
     if (stored.ok) {
-      const created: PairingCode = { pairing_code: code, expires_at: isoTime(stored.expiresAt) };
+      const created: PairingCode = { pairing_code: code, expires_at: isoTime(stored.value) };
       return c.json(created, 201);
     }
-    if (stored.reason === "too_many") return refuse(c, "rate_limited", (stored.until - now) / 1_000);
+    if (stored.reason.kind === "too_many") return refuse(c, "rate_limited", (stored.reason.until - now) / 1_000);
   }
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }
@@ -44,9 +44,9 @@ export async function createPairing(c: AppContext): Promise<Response> {
 export async function claimPairing(c: AppContext): Promise<Response> {
   const { network, rateLimits } = c.var.settings;
   const body = await readFields(c, PairingClaim, ["pairing_code", "provider_pubkey"]);
-  if (!body.ok) return body.answer;
-  const { provider_pubkey: key, signature } = body.fields;
-  const code = body.fields.pairing_code.toUpperCase();
+  if (!body.ok) return body.reason;
+  const { provider_pubkey: key, signature } = body.value;
+  const code = body.value.pairing_code.toUpperCase();
   if (!isPublicKey(key)) return refuseWith(c, 400, "provider_pubkey must be an ed25519 public key");
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
   // A text that does not have the form of a code cannot match one, so it does not count as a guess.
@@ -60,12 +60,13 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const now = Date.now();
   const claim = await claimCode(c.env.DB, code, key, now);
   if (!claim.ok) return refuseWith(c, 400, claim.reason);
+  const userId = claim.value;
   // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
-  const notices = [askHub(c.env, (hub) => hub.paired(claim.userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
+  const notices = [askHub(c.env, (hub) => hub.paired(userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
   for (const { status, reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
     logError("paired_not_told", { request_id: c.var.requestId, status, ...errorFacts(reason) });
   }
-  const paired: Paired = { user_id: claim.userId, paired_at: isoTime(now) };
+  const paired: Paired = { user_id: userId, paired_at: isoTime(now) };
   return c.json(paired);
 }
 
@@ -77,26 +78,23 @@ export async function listProviders(c: AppContext): Promise<Response> {
   if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
   const { user_id: userId } = query.data;
   const token = readUserToken(c.req.header("X-User-Token"), userId);
-  if (!token.ok) return refuseWith(c, 400, token.error);
+  if (!token.ok) return refuseWith(c, 400, token.reason);
   const { pairings, tokenHash } = await trustOf(c.env.DB, userId, null);
-  if (!provesUser(token.hash, tokenHash)) return refuse(c, "user_token_required");
+  if (!provesUser(token.value, tokenHash)) return refuse(c, "user_token_required");
   const body: TrustList = {
     providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
   };
   return c.json(body);
 }
 
-/** The fields of a body, or the answer that refuses it. */
-type Fields<T> = { ok: true; fields: T } | { ok: false; answer: Response };
-
-/** Reads the body by `schema`, or gives the 400 that names the missing or wrong field [API4]. */
-async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: readonly string[]): Promise<Fields<T>> {
+/** Reads the body by `schema`. If a field is missing or wrong, the reason is the 400 that names it [API4]. */
+async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: readonly string[]): Promise<Result<T, Response>> {
   const hint = `Required fields: ${required.join(", ")}`;
   const body = await readJsonBody(c.req.raw);
-  if (!body.ok) return { ok: false, answer: refuseBody(c, body, hint) };
-  const { value } = body;
-  if (!isJsonObject(value)) return { ok: false, answer: refuseWith(c, 400, `Body must be a JSON object. ${hint}`) };
-  if (required.some((field) => value[field] == null)) return { ok: false, answer: refuseWith(c, 400, `Missing required fields: ${required.join(", ")}`) };
-  const parsed = schema.safeParse(value);
-  return parsed.success ? { ok: true, fields: parsed.data } : { ok: false, answer: refuseWith(c, 400, describeIssues(parsed.error, value)) };
+  if (!body.ok) return { ok: false, reason: refuseBody(c, body.reason, hint) };
+  const { json } = body.value;
+  if (!isJsonObject(json)) return { ok: false, reason: refuseWith(c, 400, `Body must be a JSON object. ${hint}`) };
+  if (required.some((field) => json[field] == null)) return { ok: false, reason: refuseWith(c, 400, `Missing required fields: ${required.join(", ")}`) };
+  const parsed = schema.safeParse(json);
+  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: refuseWith(c, 400, describeIssues(parsed.error, json)) };
 }

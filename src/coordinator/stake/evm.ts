@@ -33,6 +33,6 @@ export class EvmSource implements StakeSource {
     // The RPC answers `0x` if there is no contract at the address.
     if (answer.result === "0x") return { ok: false, reason: "no_contract" };
     if (typeof answer.result !== "string" || !WORD.test(answer.result)) return { ok: false, reason: "nonsense" };
-    return { ok: true, tier: tierOfAtoms(BigInt(answer.result), this.#stake.decimals) };
+    return { ok: true, value: tierOfAtoms(BigInt(answer.result), this.#stake.decimals) };
   }
 }

@@ -1,10 +1,11 @@
 // Reads the stake tiers of workers. A worker gets its tier at registration, before any job; a claim never waits for it.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { Result } from "../../protocol/text.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { errorFacts, logError, type LogFacts } from "../log.ts";
 
 /** The tier of one key, or why it could not be read. `reason` is a code of ours, never text from the source. */
-export type TierResult = { ok: true; tier: Tier } | { ok: false; reason: string };
+export type TierResult = Result<Tier, string>;
 
 /** A place where stakes of workers are read: table, EVM contract or SVM token accounts [ST1]. */
 export interface StakeSource {

@@ -69,7 +69,7 @@ export class SvmSource implements StakeSource {
       if (info.mint !== mint || info.owner !== address || info.tokenAmount.decimals !== decimals) return { ok: false, reason: "nonsense" };
       atoms += info.tokenAmount.amount;
     }
-    return { ok: true, tier: tierOfAtoms(atoms, decimals) };
+    return { ok: true, value: tierOfAtoms(atoms, decimals) };
   }
 
   async #ask(call: RpcCall): Promise<RpcResult> {

@@ -3,6 +3,7 @@ import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
+import type { Result } from "../../protocol/text.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
@@ -31,14 +32,17 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
   };
 }
 
-/** The outcome of storing a new code. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
-export type StoreCodeResult = { ok: true; expiresAt: number } | { ok: false; reason: "taken" } | { ok: false; reason: "too_many"; until: number };
+/** Why a new code was not stored. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
+export type CodeFault = { kind: "taken" } | { kind: "too_many"; until: number };
 
 /**
- * Stores a new pairing code. It is one statement, so that two users never get the same code and no user gets too many [TR3].
- * `openLimit` is the most open codes of one user; null means no limit. @throws {StoreUnavailable}
+ * Stores a new pairing code and returns when it expires (ms since the epoch). It is one statement, so that two users never get the same code and no
+ * user gets too many [TR3]. `openLimit` is the most open codes of one user; null means no limit. @throws {StoreUnavailable}
  */
-export async function storeCode(db: D1Database, fresh: { code: string; userId: string; now: number; openLimit: number | null }): Promise<StoreCodeResult> {
+export async function storeCode(
+  db: D1Database,
+  fresh: { code: string; userId: string; now: number; openLimit: number | null },
+): Promise<Result<number, CodeFault>> {
   const { code, userId, now, openLimit } = fresh;
   const expiresAt = now + TIMING.pairingCode;
   const insert = db
@@ -50,22 +54,22 @@ export async function storeCode(db: D1Database, fresh: { code: string; userId: s
     )
     .bind(code, userId, now, expiresAt, openLimit);
   const { meta } = await writeD1(db, () => insert.run());
-  if (meta.changes > 0) return { ok: true, expiresAt };
-  if (openLimit === null) return { ok: false, reason: "taken" };
+  if (meta.changes > 0) return { ok: true, value: expiresAt };
+  if (openLimit === null) return { ok: false, reason: { kind: "taken" } };
   const open = drizzle(db)
     .select({ count: sql<number>`count(*)`, until: sql<number | null>`min(expires_at)` })
     .from(pairings)
     .where(and(eq(pairings.userId, userId), eq(pairings.claimed, false), gt(pairings.expiresAt, now)));
   const [row] = await readD1(db, () => open);
-  if (row === undefined || row.until === null || row.count < openLimit) return { ok: false, reason: "taken" };
-  return { ok: false, reason: "too_many", until: row.until };
+  if (row === undefined || row.until === null || row.count < openLimit) return { ok: false, reason: { kind: "taken" } };
+  return { ok: false, reason: { kind: "too_many", until: row.until } };
 }
 
-/** The outcome of a claim. */
-export type ClaimResult = { ok: true; userId: string } | { ok: false; reason: ClaimRefusal };
-
-/** Claims a code (6 upper-case hex digits) for a worker's key. It is one conditional UPDATE, so a race has one winner [API4]. @throws {StoreUnavailable} */
-export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<ClaimResult> {
+/**
+ * Claims a code (6 upper-case hex digits) for a worker's key and returns the user id. It is one conditional UPDATE, so a race has one winner [API4].
+ * @throws {StoreUnavailable}
+ */
+export async function claimCode(db: D1Database, code: string, providerPubkey: string, now: number): Promise<Result<string, ClaimRefusal>> {
   const orm = drizzle(db);
   const newest = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
   const claim = orm
@@ -74,7 +78,7 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
     .where(and(eq(pairings.id, sql`(${newest})`), eq(pairings.claimed, false), gt(pairings.expiresAt, now)))
     .returning({ userId: pairings.userId });
   const [won] = await writeD1(db, () => claim);
-  if (won !== undefined) return { ok: true, userId: won.userId };
+  if (won !== undefined) return { ok: true, value: won.userId };
   const look = orm.select({ claimed: pairings.claimed }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
   const [row] = await readD1(db, () => look);
   if (row === undefined) return { ok: false, reason: "invalid_code" };

@@ -100,9 +100,9 @@ describe("POST /v1/trust/create", () => {
   test("[TR3] a code is unique among open ones, and free again once it is not open", async () => {
     const now = Date.now();
     const fresh = { code: "ABCDEF", userId: "u", now, openLimit: 5 };
-    expect(await storeCode(env.DB, fresh)).toEqual({ ok: true, expiresAt: now + HOUR });
-    expect(await storeCode(env.DB, { ...fresh, userId: "v" })).toEqual({ ok: false, reason: "taken" });
-    expect(await storeCode(env.DB, { ...fresh, userId: "v", openLimit: null })).toEqual({ ok: false, reason: "taken" });
+    expect(await storeCode(env.DB, fresh)).toEqual({ ok: true, value: now + HOUR });
+    expect(await storeCode(env.DB, { ...fresh, userId: "v" })).toEqual({ ok: false, reason: { kind: "taken" } });
+    expect(await storeCode(env.DB, { ...fresh, userId: "v", openLimit: null })).toEqual({ ok: false, reason: { kind: "taken" } });
     expect(await storeCode(env.DB, { ...fresh, userId: "v", now: now + HOUR })).toMatchObject({ ok: true });
   });
 
@@ -137,7 +137,7 @@ describe("POST /v1/trust/claim", () => {
     const now = Date.now();
     await storeCode(env.DB, { code: "ABCDEF", userId: "u", now, openLimit: null });
     expect(await claimCode(env.DB, "ABCDEF", A, now + HOUR)).toEqual({ ok: false, reason: "expired" });
-    expect(await claimCode(env.DB, "ABCDEF", A, now + HOUR - 1)).toEqual({ ok: true, userId: "u" });
+    expect(await claimCode(env.DB, "ABCDEF", A, now + HOUR - 1)).toEqual({ ok: true, value: "u" });
     expect(await claimCode(env.DB, "ABCDEF", A, now + 2 * HOUR)).toEqual({ ok: false, reason: "already_claimed" });
     const code = await create("u");
     await expire(code, Date.now() - 1);
@@ -148,7 +148,7 @@ describe("POST /v1/trust/claim", () => {
     const now = Date.now();
     await storeCode(env.DB, { code: "ABCDEF", userId: "old", now: now - 2 * HOUR, openLimit: null });
     await storeCode(env.DB, { code: "ABCDEF", userId: "new", now, openLimit: null });
-    expect(await claimCode(env.DB, "ABCDEF", A, now)).toEqual({ ok: true, userId: "new" });
+    expect(await claimCode(env.DB, "ABCDEF", A, now)).toEqual({ ok: true, value: "new" });
     expect(await claimCode(env.DB, "ABCDEF", A, now)).toEqual({ ok: false, reason: "already_claimed" });
   });
 

@@ -103,7 +103,7 @@ describe.each([
   const read = async (one: string) => (await rig.source.read([one]))[0];
 
   test("[ST1] an unknown key is Open", async () => {
-    expect(await read(key())).toEqual({ ok: true, tier: "Open" });
+    expect(await read(key())).toEqual({ ok: true, value: "Open" });
   });
 
   test.each([
@@ -118,13 +118,13 @@ describe.each([
   ])("[ST1] [SPEC] %s tokens are %s", async (tokens, tier) => {
     const staked = key();
     await rig.set(staked, tokens);
-    expect(await read(staked)).toEqual({ ok: true, tier });
+    expect(await read(staked)).toEqual({ ok: true, value: tier });
   });
 
   test("[ST1] as much as there can be is Sentinel", async () => {
     const staked = key();
     await rig.setMost(staked);
-    expect(await read(staked)).toEqual({ ok: true, tier: "Sentinel" });
+    expect(await read(staked)).toEqual({ ok: true, value: "Sentinel" });
   });
 
   test("[ST2] a stake that rises or falls is seen at the next read", async () => {
@@ -134,14 +134,14 @@ describe.each([
       await rig.set(staked, tokens);
       tiers.push(await read(staked));
     }
-    expect(tiers.map((reading) => reading?.ok && reading.tier)).toEqual(["Sentinel", "Verified", "Open", "Verified"]);
+    expect(tiers.map((reading) => reading?.ok && reading.value)).toEqual(["Sentinel", "Verified", "Open", "Verified"]);
   });
 
   test("[ST2] as many keys as it takes are one call, answered in their order", async () => {
     const keys = Array.from({ length: rig.source.keysPerRead }, key);
     await Promise.all(keys.map(async (one, at) => rig.set(one, ["1", "100", "1000"][at % 3] ?? "")));
     const readings = await rig.source.read(keys);
-    expect(readings.map((reading) => reading.ok && reading.tier)).toEqual(keys.map((_, at) => ["Open", "Verified", "Sentinel"][at % 3]));
+    expect(readings.map((reading) => reading.ok && reading.value)).toEqual(keys.map((_, at) => ["Open", "Verified", "Sentinel"][at % 3]));
     expect(rig.calls()).toBe(1);
   });
 
@@ -151,7 +151,7 @@ describe.each([
     await rig.set(staked, "100");
     expect(await rig.source.read([spoilt, staked])).toEqual([
       { ok: false, reason: "nonsense" },
-      { ok: true, tier: "Verified" },
+      { ok: true, value: "Verified" },
     ]);
   });
 
@@ -199,19 +199,19 @@ describe("STAKE_SOURCE=svm", () => {
   }
 
   test("[ST1] the accounts of a key are added up, of either token program", async () => {
-    expect(await reading([{ amount }])).toEqual({ ok: true, tier: "Open" });
-    expect(await reading([{ amount }, { amount }])).toEqual({ ok: true, tier: "Verified" });
+    expect(await reading([{ amount }])).toEqual({ ok: true, value: "Open" });
+    expect(await reading([{ amount }, { amount }])).toEqual({ ok: true, value: "Verified" });
     expect(
       await reading([
         { amount, program: "Token2022" },
         { amount, program: "Token2022" },
       ]),
-    ).toEqual({ ok: true, tier: "Verified" });
+    ).toEqual({ ok: true, value: "Verified" });
   });
 
   test("[ST1] the decimals are those of the answer", async () => {
-    expect(await reading([{ amount, decimals: 6 }])).toEqual({ ok: true, tier: "Sentinel" });
-    expect(await reading([{ amount: 1_000n, decimals: 0 }])).toEqual({ ok: true, tier: "Sentinel" });
+    expect(await reading([{ amount, decimals: 6 }])).toEqual({ ok: true, value: "Sentinel" });
+    expect(await reading([{ amount: 1_000n, decimals: 0 }])).toEqual({ ok: true, value: "Sentinel" });
   });
 
   test.each([

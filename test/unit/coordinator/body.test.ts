@@ -28,36 +28,36 @@ describe("readJsonBody", () => {
   test("[API2] a character cut by the pieces it arrives in is put together", async () => {
     const bytes = utf8('{"a":"é😀"}');
     const { request } = pieces([...bytes].map((byte) => Uint8Array.of(byte)));
-    expect(await readJsonBody(request)).toEqual({ ok: true, value: { a: "é😀" }, text: '{"a":"é😀"}' });
+    expect(await readJsonBody(request)).toEqual({ ok: true, value: { json: { a: "é😀" }, text: '{"a":"é😀"}' } });
   });
 
   test("[LM1] reading stops at the limit, and the sender is told to stop", async () => {
     const endless = pieces(Array.from({ length: 1_000 }, () => utf8(" ".repeat(10))));
-    expect(await readJsonBody(endless.request, 35)).toMatchObject({ ok: false, status: 413 });
+    expect(await readJsonBody(endless.request, 35)).toMatchObject({ ok: false, reason: { status: 413 } });
     expect(endless.taken()).toBeLessThanOrEqual(5);
     expect(endless.cancelled()).toBe(true);
   });
 
   test("[LM1] bytes are counted, not characters", async () => {
     expect(await readJsonBody(pieces([utf8('"éé"')]).request, 6)).toMatchObject({ ok: true });
-    expect(await readJsonBody(pieces([utf8('"éé"')]).request, 5)).toMatchObject({ ok: false, status: 413 });
+    expect(await readJsonBody(pieces([utf8('"éé"')]).request, 5)).toMatchObject({ ok: false, reason: { status: 413 } });
   });
 
   test("[LM1] an announced length over the limit is refused unread", async () => {
     const large = pieces([utf8("{}")], { "content-length": "36" });
-    expect(await readJsonBody(large.request, 35)).toMatchObject({ ok: false, status: 413 });
+    expect(await readJsonBody(large.request, 35)).toMatchObject({ ok: false, reason: { status: 413 } });
     expect(large.taken()).toBe(0);
   });
 
   test.each([
-    ["a byte order mark is skipped", [utf8("\uFEFF{}")], { ok: true, value: {}, text: "{}" }],
-    ["a cut character at the end", [utf8('"é"').slice(0, 2)], { ok: false, status: 400 }],
-    ["a byte that is not UTF-8", [Uint8Array.of(0x22, 0xff, 0x22)], { ok: false, status: 400 }],
-    ["UTF-16", [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)], { ok: false, status: 400 }],
-    ["a body that breaks off", [utf8('{"a'), new Error("gone")], { ok: false, status: 400 }],
-    ["no body", [], { ok: false, status: 400 }],
-    ["two values", [utf8("{} {}")], { ok: false, status: 400 }],
-    ["NaN", [utf8("NaN")], { ok: false, status: 400 }],
+    ["a byte order mark is skipped", [utf8("\uFEFF{}")], { ok: true, value: { json: {}, text: "{}" } }],
+    ["a cut character at the end", [utf8('"é"').slice(0, 2)], { ok: false, reason: { status: 400 } }],
+    ["a byte that is not UTF-8", [Uint8Array.of(0x22, 0xff, 0x22)], { ok: false, reason: { status: 400 } }],
+    ["UTF-16", [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)], { ok: false, reason: { status: 400 } }],
+    ["a body that breaks off", [utf8('{"a'), new Error("gone")], { ok: false, reason: { status: 400 } }],
+    ["no body", [], { ok: false, reason: { status: 400 } }],
+    ["two values", [utf8("{} {}")], { ok: false, reason: { status: 400 } }],
+    ["NaN", [utf8("NaN")], { ok: false, reason: { status: 400 } }],
   ])("[API2] %s", async (_name, chunks, reading) => {
     expect(await readJsonBody(pieces(chunks).request)).toMatchObject(reading);
   });

@@ -16,7 +16,7 @@ class HeldSource implements StakeSource {
   }
 }
 
-const VERIFIED: TierResult = { ok: true, tier: "Verified" };
+const VERIFIED: TierResult = { ok: true, value: "Verified" };
 const keys = (count: number, name = "k") => Array.from({ length: count }, (_, at) => `${name}${at}`);
 const turn = () => new Promise<void>((resolve) => setTimeout(resolve));
 
@@ -66,9 +66,9 @@ describe("TierReader", () => {
     const second = reader.read("a");
     await turn();
     expect(source.reads).toHaveLength(2);
-    source.reads[1]?.answer([{ ok: true, tier: "Sentinel" }]);
+    source.reads[1]?.answer([{ ok: true, value: "Sentinel" }]);
     source.reads[0]?.answer([VERIFIED]);
-    expect([await first, await second]).toEqual([VERIFIED, { ok: true, tier: "Sentinel" }]);
+    expect([await first, await second]).toEqual([VERIFIED, { ok: true, value: "Sentinel" }]);
   });
 
   test("[ST2] of a read that fails nobody learns anything, one line is logged, and the next are read", async () => {

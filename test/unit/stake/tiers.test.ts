@@ -62,7 +62,7 @@ class Recorded implements StakeSource {
   calls = 0;
   keys = 0;
   isDown = false;
-  answer: (key: string) => TierResult = () => ({ ok: true, tier: "Verified" });
+  answer: (key: string) => TierResult = () => ({ ok: true, value: "Verified" });
   now: () => number = () => 0;
 
   constructor(keysPerRead: number) {
@@ -143,7 +143,7 @@ describe("a source that is down", () => {
   test("[ST2] keys that alone cannot be read do not pass for it", async () => {
     const { source, all } = crowd(1);
     await Promise.all(keys(300).map((key) => all.join(key)));
-    source.answer = (key) => (Number(key.slice(1)) < 200 ? { ok: false, reason: "too_large" } : { ok: true, tier: "Verified" });
+    source.answer = (key) => (Number(key.slice(1)) < 200 ? { ok: false, reason: "too_large" } : { ok: true, value: "Verified" });
     all.now += TIMING.stakeRefresh;
     await all.tiers.refresh();
     expect(all.told.map(({ key }) => key).toSorted()).toEqual(keys(200).toSorted());
