@@ -16,6 +16,51 @@ export type Env = {
   [variable: string]: unknown;
 };
 
+/** How one instance is paid. `asset` is the token contract on EVM, and null on SVM, where the payment scheme finds the token. */
+export type PaymentSettings = {
+  payTo: string;
+  facilitator: string;
+  /** The `Authorization` header for the facilitator, a secret; null if it needs none. */
+  authorization: string | null;
+  asset: { address: string; name: string; version: string } | null;
+};
+
+/** Where the stakes of workers are read [ST1]. `rpcUrl` may contain a key and is never logged. */
+export type StakeSettings =
+  | { source: "none" }
+  | { source: "table" }
+  /** The contract counts the smallest units of the token, which has `decimals` decimal places. */
+  | { source: "evm"; rpcUrl: string; contract: string; decimals: number }
+  | { source: "svm"; rpcUrl: string; mint: string };
+
+/** The settings of one instance. Durations are in ms. */
+export type Settings = {
+  instance: "evm" | "svm";
+  network: string;
+  testnetMode: boolean;
+  workerAuth: "required" | "optional";
+  receiptPolicy: "strict" | "record";
+  rateLimits: boolean;
+  publicHost: string | null;
+  trustedIpHeader: string | null;
+  stake: StakeSettings;
+  payment: PaymentSettings;
+  retention: Record<keyof typeof RETENTION, number>;
+  rates: Record<keyof typeof RATES, number>;
+};
+
+/** Thrown when a variable is wrong. The message names the variable and never contains its value. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  /** The same message: it is safe to log. */
+  readonly safeReason: string;
+
+  constructor(message: string) {
+    super(message);
+    this.safeReason = message;
+  }
+}
+
 const DAY = 24 * 60 * 60 * 1_000;
 const HOUR = 60 * 60 * 1_000;
 
@@ -101,49 +146,13 @@ const Variables = z.object({
 /** The names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
 
-/** How one instance is paid. `asset` is the token contract on EVM, and null on SVM, where the payment scheme finds the token. */
-export type PaymentSettings = {
-  payTo: string;
-  facilitator: string;
-  /** The `Authorization` header for the facilitator, a secret; null if it needs none. */
-  authorization: string | null;
-  asset: { address: string; name: string; version: string } | null;
-};
+const settingsCache = new WeakMap<object, Settings>();
 
-/** Where the stakes of workers are read [ST1]. `rpcUrl` may contain a key and is never logged. */
-export type StakeSettings =
-  | { source: "none" }
-  | { source: "table" }
-  /** The contract counts the smallest units of the token, and `decimals` of them make one token. */
-  | { source: "evm"; rpcUrl: string; contract: string; decimals: number }
-  | { source: "svm"; rpcUrl: string; mint: string };
-
-/** The settings of one instance. Durations are in ms. */
-export type Settings = {
-  instance: "evm" | "svm";
-  network: string;
-  testnetMode: boolean;
-  workerAuth: "required" | "optional";
-  receiptPolicy: "strict" | "record";
-  rateLimits: boolean;
-  publicHost: string | null;
-  trustedIpHeader: string | null;
-  stake: StakeSettings;
-  payment: PaymentSettings;
-  retention: Record<keyof typeof RETENTION, number>;
-  rates: Record<keyof typeof RATES, number>;
-};
-
-/** Thrown when a variable is wrong. The message names the variable and never contains its value. */
-export class SettingsError extends Error {
-  override readonly name = "SettingsError";
-  /** The same message: it is safe to log. */
-  readonly safeReason: string;
-
-  constructor(message: string) {
-    super(message);
-    this.safeReason = message;
-  }
+/** Returns the settings of `env`. They are read once per isolate. @throws {SettingsError} */
+export function settingsOf(env: Env): Settings {
+  let settings = settingsCache.get(env);
+  if (settings === undefined) settingsCache.set(env, (settings = readSettings(env)));
+  return settings;
 }
 
 /** Reads the settings of an instance. @throws {SettingsError} if a variable is wrong; it names each of them */
@@ -186,11 +195,6 @@ export function readSettings(env: Record<string, unknown>): Settings {
   };
 }
 
-/** Returns the variables that are set: an empty one counts as absent. */
-function presentIn(env: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
-}
-
 /** Settings whose values may contain a key or a password. */
 const SECRET = /_(AUTHORIZATION|RPC_URL|FACILITATOR)$/;
 
@@ -200,6 +204,21 @@ export function wrongSettings(variables: Record<string, unknown>): string | null
   const parsed = Variables.safeParse(given);
   if (parsed.success) return null;
   return describeIssues(parsed.error, Object.fromEntries(Object.entries(given).map(([name, value]) => [name, SECRET.test(name) ? "" : value])));
+}
+
+const warned = new WeakSet<Settings>();
+
+/** Warns once per isolate if the payee is still the placeholder: nobody can pay such an instance. */
+export function warnOfPlaceholder(settings: Settings): void {
+  const { instance, network, testnetMode, payment } = settings;
+  if (testnetMode || warned.has(settings) || payment.payTo !== PLACEHOLDER_PAY_TO[instance]) return;
+  warned.add(settings);
+  logWarning("placeholder_pay_to", { instance, network, setting: instance === "evm" ? "EVM_PAY_TO" : "SVM_PAY_TO", pay_to: payment.payTo });
+}
+
+/** Returns the variables that are set: an empty one counts as absent. */
+function presentIn(env: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
 }
 
 function stakeOf(v: z.infer<typeof Variables>): StakeSettings {
@@ -225,23 +244,4 @@ function stakeOf(v: z.infer<typeof Variables>): StakeSettings {
 function missing(v: z.infer<typeof Variables>, ...needed: (keyof typeof v)[]): SettingsError {
   const problems = needed.filter((name) => v[name] === undefined).map((name) => `${name}: is needed by STAKE_SOURCE=${v.STAKE_SOURCE}`);
   return new SettingsError(`Invalid setting ${problems.join("; ")}`);
-}
-
-const settingsCache = new WeakMap<object, Settings>();
-
-/** Returns the settings of `env`. They are read once per isolate. @throws {SettingsError} */
-export function settingsOf(env: Env): Settings {
-  let settings = settingsCache.get(env);
-  if (settings === undefined) settingsCache.set(env, (settings = readSettings(env)));
-  return settings;
-}
-
-const warned = new WeakSet<Settings>();
-
-/** Warns once per isolate if the payee is still the placeholder: nobody can pay such an instance. */
-export function warnOfPlaceholder(settings: Settings): void {
-  const { instance, network, testnetMode, payment } = settings;
-  if (testnetMode || warned.has(settings) || payment.payTo !== PLACEHOLDER_PAY_TO[instance]) return;
-  warned.add(settings);
-  logWarning("placeholder_pay_to", { instance, network, setting: instance === "evm" ? "EVM_PAY_TO" : "SVM_PAY_TO", pay_to: payment.payTo });
 }

@@ -60,20 +60,20 @@ export async function home(c: AppContext): Promise<Response> {
   return new Response(bytes, { headers: { ...headers, "Content-Type": "text/html; charset=utf-8" } });
 }
 
-/** True if `Accept` names HTML. Browsers do that; curl and HTTP libraries accept anything and do not name it. */
-function acceptsHtml(accept = ""): boolean {
-  return accept.split(",").some((range) => {
-    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
-}
-
 /** `GET /favicon.ico`: browsers request it for every answer that names no icon, JSON included. */
 export async function favicon(c: AppContext): Promise<Response> {
   if (isUpgrade(c)) return await connect(c);
   const icon = await file(c, "worker", "icon-192.png");
   if (icon.status < 400) icon.headers.set("Cache-Control", "public, max-age=86400");
   return icon;
+}
+
+/** True if `Accept` names HTML. Browsers do that; curl and HTTP libraries accept anything and do not name it. */
+function acceptsHtml(accept = ""): boolean {
+  return accept.split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
 }
 
 function isUpgrade(c: AppContext): boolean {

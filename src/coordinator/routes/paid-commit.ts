@@ -99,7 +99,7 @@ async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput):
   const { settings } = c.var;
   if (payment.untimely !== null) return fault("invalid", payment.untimely);
   if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
-    return fault("invalid", "payload.transaction names a fee payer that is none of the facilitator's");
+    return fault("invalid", "payload.transaction names a fee payer that is not the facilitator's");
   }
   const outcome = await verifyPayment(settings, input.payload, input.requirements);
   if (outcome.kind !== "valid") return fault(outcome.kind, outcome.reason);

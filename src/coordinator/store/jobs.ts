@@ -1,4 +1,4 @@
-// Reads jobs from D1, for polls and for late results: the end of a job's way, after the hub has forgotten it.
+// Reads jobs from D1, for polls and for late results: the end of a job's way, when the hub no longer has them.
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
@@ -6,6 +6,16 @@ import { FailureCause, type Job, type JobStatus, type Receipt } from "../../prot
 import { isoTime, readJson } from "../../protocol/text.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
+
+/** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
+export type JobRow = {
+  id: string;
+  status: JobStatus;
+  result: string | null;
+  receipt: Receipt | null;
+  createdAt: number;
+  completedAt: number | null;
+};
 
 /** Returns a job with its receipt and its number of attempts; null if D1 does not have it. @throws {StoreUnavailable} */
 export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
@@ -37,16 +47,6 @@ function restReceipt(row: typeof receipts.$inferSelect): Receipt {
     signature: row.signature,
   };
 }
-
-/** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
-export type JobRow = {
-  id: string;
-  status: JobStatus;
-  result: string | null;
-  receipt: Receipt | null;
-  createdAt: number;
-  completedAt: number | null;
-};
 
 /**
  * Returns the JSON text of a Job as REST shows it [SPEC]. `result` is inserted as the stored text: to parse and write 1 MiB again would take time
