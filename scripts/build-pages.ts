@@ -11,9 +11,9 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const WORKER = join(ROOT, "src", "worker", "browser");
-const PAIR = join(ROOT, "src", "pair-page");
-const HOME = join(ROOT, "src", "home-page");
+const SOURCES = join(ROOT, "src", "pages");
+/** What the worker's page runs in threads of its own. */
+const THREADS = join(ROOT, "src", "worker", "browser");
 const TARGET = join(ROOT, "dist", "pages");
 
 /** Browsers of 2024 and later: what the sources use is not made older. */
@@ -43,7 +43,7 @@ export function buildPages(): Page[] {
   const worker = workerPages();
   const icon = worker.find(({ path }) => path === "worker/icon.svg");
   if (icon === undefined) throw new Error("there is no icon");
-  const pages = [...worker, ...plainPage("pair", PAIR, icon), ...plainPage("home", HOME, icon)];
+  const pages = [...worker, ...plainPage("pair", icon), ...plainPage("home", icon)];
   write(pages);
   writeStamp(pages, began);
   return pages;
@@ -77,23 +77,25 @@ function unchanged(): Page[] | null {
 
 function workerPages(): Page[] {
   const { version }: { version: string } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const tasks = hashed("worker/tasks.js", bundle(WORKER, "engine/task-thread.ts", "iife"));
-  const engine = hashed("worker/engine.js", bundle(WORKER, "engine/main.ts", "iife", { VERSION: version, TASK_THREAD: url(tasks) }));
-  const page = hashed("worker/page.js", bundle(WORKER, "page/main.ts", "esm"));
-  const style = hashed("worker/style.css", bundle(WORKER, "shell/style.css"));
-  const icons = ["icon.svg", "icon-192.png", "icon-512.png", "icon-maskable-512.png"].map(copied);
-  const index = filled("worker", join(WORKER, "shell", "index.html"), { style, page, engine });
-  const cached = [style, page, engine, tasks, ...icons, copied("manifest.webmanifest")];
+  const tasks = hashed("worker/tasks.js", bundle(THREADS, "task-thread.ts", "iife"));
+  const engine = hashed("worker/engine.js", bundle(THREADS, "main.ts", "iife", { VERSION: version, TASK_THREAD: url(tasks) }));
+  const page = hashed("worker/page.js", bundle(join(SOURCES, "worker"), "main.ts", "esm"));
+  const style = hashed("worker/style.css", bundle(join(SOURCES, "shell"), "style.css"));
+  const icon = copied("shell", "icon.svg");
+  const others = ["icon-192.png", "icon-512.png", "icon-maskable-512.png", "manifest.webmanifest"].map((name) => copied("worker", name));
+  const index = filled("worker", { icon, style, page, engine });
+  const cached = [style, page, engine, tasks, icon, ...others];
   const release = digest(Buffer.concat([index, ...cached].map(({ content }) => content)));
-  const worker = { path: "worker/sw.js", content: bundle(WORKER, "shell/service-worker.ts", "iife", { FILES: cached.map(url), RELEASE: release }) };
+  const worker = { path: "worker/sw.js", content: bundle(THREADS, "service-worker.ts", "iife", { FILES: cached.map(url), RELEASE: release }) };
   return [index, ...cached, worker];
 }
 
 /** A page of one script and one style. */
-function plainPage(name: string, sources: string, icon: Page): Page[] {
+function plainPage(name: string, icon: Page): Page[] {
+  const sources = join(SOURCES, name);
   const page = hashed(`${name}/page.js`, bundle(sources, "main.ts", "esm"));
   const style = hashed(`${name}/style.css`, bundle(sources, "style.css"));
-  return [filled(name, join(sources, "index.html"), { style, page, icon }), page, style];
+  return [filled(name, { icon, style, page }), page, style];
 }
 
 function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", define: Record<string, unknown> = {}): Uint8Array {
@@ -120,8 +122,8 @@ function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", 
   return output.contents;
 }
 
-function copied(name: string): Page {
-  return { path: `worker/${name}`, content: readSource(join(WORKER, "shell", name)) };
+function copied(folder: string, name: string): Page {
+  return { path: `worker/${name}`, content: readSource(join(SOURCES, folder, name)) };
 }
 
 function readSource(file: string): Buffer {
@@ -142,16 +144,22 @@ function url({ path }: Page): string {
   return `/${path}`;
 }
 
-/** A page whose `{{names}}` are the addresses of other files. */
-function filled(folder: string, template: string, files: Record<string, Page>): Page {
+/** The page of a folder: `{{head}}` is the head that all pages share, every other `{{name}}` the address of a file. */
+function filled(name: string, files: Record<string, Page>): Page {
+  const template = join(SOURCES, name, "index.html");
+  const head = readSource(join(SOURCES, "shell", "head.html"))
+    .toString()
+    .trimEnd()
+    .replaceAll("\n", "\n    ");
   const text = readSource(template)
     .toString()
-    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
-      const file = files[name];
-      if (file === undefined) throw new Error(`${template} names ${name}, which there is not`);
-      return url(file);
+    .replace("{{head}}", head)
+    .replaceAll(/\{\{(\w+)\}\}/g, (_, file: string) => {
+      const page = files[file];
+      if (page === undefined) throw new Error(`${template} names the unknown file ${file}`);
+      return url(page);
     });
-  return { path: `${folder}/index.html`, content: Buffer.from(text) };
+  return { path: `${name}/index.html`, content: Buffer.from(text) };
 }
 
 function write(pages: readonly Page[]): void {

@@ -3,12 +3,12 @@ import { isoTime } from "../../../src/protocol/text.ts";
 import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import { fingerprintWords, keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
 
-import { History } from "../../../src/worker/browser/engine/history.ts";
-import { openIdentity, verifyOwn } from "../../../src/worker/browser/engine/identity.ts";
-import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
-import { HISTORY_JOBS } from "../../../src/worker/browser/engine/report.ts";
-import { claimCode } from "../../../src/worker/browser/engine/pairing.ts";
-import { IndexedShelf } from "../../../src/worker/browser/engine/kept-store.ts";
+import { History } from "../../../src/worker/browser/history.ts";
+import { openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts";
+import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
+import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
+import { claimCode } from "../../../src/worker/browser/pairing.ts";
+import { IndexedShelf } from "../../../src/worker/browser/kept-store.ts";
 
 import type { KeptResult } from "../../../src/worker/session/state.ts";
 import { seal, seedSigner } from "../../../src/worker/session/seal.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/engine/report.ts";
-import { exportOf, medianTime, outcomeLabel } from "../../../src/worker/browser/page/format.ts";
-import { isCode, readCode } from "../../../src/worker/browser/page/pair-panel.ts";
-import { leavesFor, pauseOf } from "../../../src/worker/browser/page/conditions.ts";
-import { defaultSettings, readSettings, type PageSettings, writeSettings } from "../../../src/worker/browser/page/settings.ts";
-import { storageNotice } from "../../../src/worker/browser/page/storage-panel.ts";
-import { TabLock } from "../../../src/worker/browser/page/tab-lock.ts";
-import { type Situation, viewOf } from "../../../src/worker/browser/page/view.ts";
-import type { JobRecord } from "../../../src/worker/browser/engine/job-record.ts";
+import { FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
+import { exportOf, medianTime, outcomeLabel } from "../../../src/pages/worker/format.ts";
+import { isCode, readCode } from "../../../src/pages/worker/pair-panel.ts";
+import { leavesFor, pauseOf } from "../../../src/pages/worker/conditions.ts";
+import { defaultSettings, readSettings, type PageSettings, writeSettings } from "../../../src/pages/worker/settings.ts";
+import { storageNotice } from "../../../src/pages/worker/storage-panel.ts";
+import { TabLock } from "../../../src/pages/worker/tab-lock.ts";
+import { type Situation, viewOf } from "../../../src/pages/worker/view.ts";
+import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
 import type { SessionNote } from "../../../src/worker/session/session-event.ts";
 
 const SETTINGS = defaultSettings(false);

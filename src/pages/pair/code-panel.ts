@@ -1,0 +1,112 @@
+import { fingerprintWords } from "../../receipt/ed25519.ts";
+import { countdown, isLocalAddress } from "../../sdk/trust.ts";
+import type { PairedWorker } from "../../sdk/index.ts";
+
+import { element, make, setText } from "../shell/dom.ts";
+import type { OpenCode } from "./open-code.ts";
+import { qrImage } from "./qr-image.ts";
+
+const COPIED_MS = 2_000;
+
+/** The code in big letters, and what became of it. */
+export class CodePanel {
+  readonly #make = element("make-code", HTMLButtonElement);
+  readonly #offer = element("offer", HTMLElement);
+  readonly #left = element("time-left", HTMLElement);
+  readonly #paired = element("paired", HTMLElement);
+  readonly #result = element("code-result", HTMLElement);
+  readonly #live = element("live", HTMLElement);
+  #open: OpenCode | null = null;
+
+  constructor(options: { isSecure: boolean; onMake: () => void }) {
+    this.#make.addEventListener("click", options.onMake);
+    const copy = element("copy-link", HTMLButtonElement);
+    // The clipboard is for secure pages only.
+    copy.hidden = !options.isSecure;
+    copy.addEventListener("click", () => void this.#copy(copy));
+  }
+
+  /** Nothing was made yet. */
+  idle(isReady: boolean): void {
+    this.#show(null, null);
+    this.#make.disabled = !isReady;
+    setText(this.#make, "Make a code");
+    this.say(isReady ? "" : "First say who you are.", null);
+  }
+
+  /** A code is being asked for. */
+  asking(): void {
+    this.#make.disabled = true;
+    this.say("Asking the coordinator.", null);
+  }
+
+  /** A code waits for a worker. */
+  offered(open: OpenCode): void {
+    this.#show(open, null);
+    const { code, workerUrl } = open;
+    const big = element("big-code", HTMLElement);
+    big.replaceChildren(...[...code].map((character) => make("span", "", character)));
+    // Read as letters, not as a word.
+    big.setAttribute("aria-label", [...code].join(" "));
+    const link = element("worker-link", HTMLAnchorElement);
+    link.href = workerUrl;
+    setText(link, workerUrl);
+    element("only-here", HTMLElement).hidden = !isLocalAddress(workerUrl);
+    element("qr", HTMLElement).replaceChildren(qrImage(workerUrl, "QR code of the worker page with this code"));
+    // npx finds the program in a clone, in a project and installed for all; the address is for a worker that is not running now.
+    setText(element("command", HTMLElement), `npx compute-router worker pair ${code} --url ${new URL(workerUrl).origin}`);
+    setText(this.#make, "Make another code");
+    this.#make.disabled = false;
+    this.say("Waiting for a worker.", null);
+    setText(this.#live, `Code ${[...code].join(" ")}, valid for ${Math.ceil((open.expiresAt.getTime() - Date.now()) / 60_000)} minutes.`);
+    this.tick(Date.now());
+  }
+
+  /** Counts down. */
+  tick(now: number): void {
+    if (this.#open !== null) setText(this.#left, countdown(this.#open.expiresAt.getTime() - now));
+  }
+
+  /** A worker claimed the code. */
+  paired({ publicKey, fingerprint }: PairedWorker): void {
+    this.#show(null, publicKey);
+    element("paired-words", HTMLElement).replaceChildren(...fingerprintWords(publicKey).map((word) => make("li", "", word)));
+    setText(element("paired-key", HTMLElement), publicKey);
+    this.say("", null);
+    setText(this.#live, `Paired with the worker ${fingerprint}.`);
+  }
+
+  /** It did not work, or is over. */
+  failed(text: string): void {
+    this.#show(null, null);
+    this.#make.disabled = false;
+    setText(this.#make, "Make a code");
+    this.say(text, "bad");
+  }
+
+  /** A line below the code. */
+  say(text: string, tone: "bad" | null): void {
+    setText(this.#result, text);
+    this.#result.dataset["tone"] = tone ?? "";
+  }
+
+  #show(open: OpenCode | null, pairedKey: string | null): void {
+    this.#open = open;
+    this.#offer.hidden = open === null;
+    this.#paired.hidden = pairedKey === null;
+    element("code-hint", HTMLElement).hidden = open !== null || pairedKey !== null;
+    if (pairedKey !== null) {
+      this.#make.disabled = false;
+      setText(this.#make, "Pair another worker");
+    }
+  }
+
+  async #copy(button: HTMLButtonElement): Promise<void> {
+    const copied = await navigator.clipboard.writeText(this.#open?.workerUrl ?? "").then(
+      () => true,
+      () => false,
+    );
+    setText(button, copied ? "Copied" : "Not allowed");
+    setTimeout(() => setText(button, "Copy link"), COPIED_MS);
+  }
+}

@@ -1,0 +1,24 @@
+import { element, setText } from "../shell/dom.ts";
+import { PairPage } from "./pair-page.ts";
+
+/** A browser that forbids storage throws already when it is asked for it. */
+function allowed(storage: () => Storage): Storage | null {
+  try {
+    return storage();
+  } catch {
+    return null;
+  }
+}
+
+setText(element("host", HTMLElement), location.host);
+const page = new PairPage({
+  origin: location.origin,
+  isSecure: isSecureContext,
+  store: allowed(() => localStorage),
+  session: allowed(() => sessionStorage),
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") page.returned();
+});
+window.addEventListener("online", () => page.returned());
+page.start();

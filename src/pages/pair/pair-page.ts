@@ -1,0 +1,129 @@
+import { ComputeRouter, InvalidOptionError } from "../../sdk/index.ts";
+import { CodePanel } from "./code-panel.ts";
+import { type OpenCode, readOpenCode, writeOpenCode } from "./open-code.ts";
+import { troubleText } from "./trouble.ts";
+import { readUser, type Store, type User, writeUser } from "./user.ts";
+import { UserPanel } from "./user-panel.ts";
+import { WorkersPanel } from "./workers-panel.ts";
+
+/** A person who comes back to the page is told at once, unless it was asked this short a time ago. */
+const SOON_MS = 5_000;
+
+/** The page for the user side of a pairing: who they are, a code, and the workers they trust. */
+export class PairPage {
+  readonly #origin: string;
+  readonly #store: Store;
+  readonly #session: Store;
+  readonly #userPanel: UserPanel;
+  readonly #codePanel: CodePanel;
+  readonly #workersPanel = new WorkersPanel(() => void this.#list());
+  #user: User | null = null;
+  #router: ComputeRouter | null = null;
+  #open: OpenCode | null = null;
+  #waiting: AbortController | null = null;
+  #askedAt = 0;
+
+  /** `store` keeps the user between visits, `session` the open code while the tab lives. */
+  constructor(options: { origin: string; isSecure: boolean; store: Store; session: Store }) {
+    const { isSecure } = options;
+    this.#origin = options.origin;
+    this.#store = options.store;
+    this.#session = options.session;
+    this.#userPanel = new UserPanel({ isSecure, onUse: (user) => this.#use(user) });
+    this.#codePanel = new CodePanel({ isSecure, onMake: () => void this.#make() });
+    setInterval(() => this.#codePanel.tick(Date.now()), 1_000);
+  }
+
+  /** Goes on where the last visit ended. */
+  start(): void {
+    const user = readUser(this.#store);
+    this.#userPanel.start(user);
+    this.#codePanel.idle(false);
+    this.#workersPanel.idle();
+    if (user !== null && this.#use(user) !== null) this.#userPanel.start(null);
+  }
+
+  /** The page or the network is back. */
+  returned(): void {
+    if (this.#open !== null && Date.now() - this.#askedAt > SOON_MS) void this.#wait(this.#open);
+  }
+
+  /** Takes a user; says what is wrong with it, or null. */
+  #use(user: User): string | null {
+    const { userId, userToken } = user;
+    try {
+      this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
+    } catch (error) {
+      return error instanceof InvalidOptionError ? `That cannot be one: ${error.message}` : troubleText(error);
+    }
+    this.#user = user;
+    this.#waiting?.abort();
+    this.#open = null;
+    if (!writeUser(this.#store, user)) this.#codePanel.say("This browser keeps nothing here: copy the user id.", "bad");
+    this.#codePanel.idle(true);
+    const open = readOpenCode(this.#session, user, Date.now());
+    if (open !== null) void this.#wait(open);
+    void this.#list();
+    return null;
+  }
+
+  async #make(): Promise<void> {
+    const router = this.#router;
+    if (router === null) return;
+    this.#waiting?.abort();
+    this.#codePanel.asking();
+    try {
+      const offer = await router.trust.create();
+      if (router === this.#router) await this.#wait(offer);
+    } catch (error) {
+      if (router === this.#router) this.#failed(error);
+    }
+  }
+
+  async #wait(open: OpenCode): Promise<void> {
+    const { 0: router, 1: user } = [this.#router, this.#user] as const;
+    if (router === null || user === null) return;
+    this.#waiting?.abort();
+    const waiting = (this.#waiting = new AbortController());
+    const isNew = open.code !== this.#open?.code;
+    this.#open = open;
+    this.#askedAt = Date.now();
+    writeOpenCode(this.#session, user, open);
+    if (isNew) {
+      this.#userPanel.fold();
+      this.#codePanel.offered(open);
+    }
+    try {
+      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal });
+      this.#closed(user);
+      this.#codePanel.paired(worker);
+      await this.#list();
+    } catch (error) {
+      if (waiting.signal.aborted) return;
+      this.#closed(user);
+      this.#failed(error);
+    }
+  }
+
+  async #list(): Promise<void> {
+    const router = this.#router;
+    if (router === null) return;
+    this.#workersPanel.asking();
+    try {
+      const list = await router.trust.list();
+      if (router === this.#router) this.#workersPanel.show(list);
+    } catch (error) {
+      if (router === this.#router) this.#workersPanel.failed(troubleText(error));
+    }
+  }
+
+  #closed(user: User): void {
+    this.#open = null;
+    writeOpenCode(this.#session, user, null);
+  }
+
+  #failed(error: unknown): void {
+    this.#codePanel.failed(troubleText(error));
+    if (error instanceof Error && "reason" in error && error.reason === "user_token_required") this.#userPanel.askToken();
+  }
+}

@@ -1,0 +1,122 @@
+import { element, setText } from "../shell/dom.ts";
+import { randomSecret, type User } from "./user.ts";
+
+const COPIED_MS = 2_000;
+
+/** Who the person is: a user id, and a token that may guard it. */
+export class UserPanel {
+  readonly #details = element("you", HTMLDetailsElement);
+  readonly #id = element("user-id", HTMLInputElement);
+  readonly #guarded = element("guarded", HTMLInputElement);
+  readonly #tokenRow = element("token-row", HTMLElement);
+  readonly #token = element("user-token", HTMLInputElement);
+  readonly #make = element("make-id", HTMLButtonElement);
+  readonly #show = element("show-secrets", HTMLButtonElement);
+  readonly #copy = element("copy-id", HTMLButtonElement);
+  readonly #isSecure: boolean;
+  readonly #use = element("use-id", HTMLButtonElement);
+  readonly #result = element("user-result", HTMLElement);
+  readonly #onUse: (user: User) => string | null;
+  #used: User | null = null;
+
+  /** `onUse` says what is wrong with a user, or null. */
+  constructor(options: { isSecure: boolean; onUse: (user: User) => string | null }) {
+    this.#onUse = options.onUse;
+    this.#isSecure = options.isSecure;
+    for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
+    this.#guarded.addEventListener("change", () => {
+      this.#tokenRow.hidden = !this.#guarded.checked;
+      if (this.#guarded.checked && this.#token.value === "") this.#token.value = randomSecret();
+      this.#changed();
+    });
+    this.#make.addEventListener("click", () => {
+      this.#id.value = randomSecret();
+      if (this.#guarded.checked) this.#token.value = randomSecret();
+      // The first one can replace nothing.
+      if (this.#used === null) return this.#take();
+      this.#changed();
+      this.#use.focus();
+    });
+    this.#show.addEventListener("click", () => this.#reveal(this.#id.type === "password"));
+    this.#copy.addEventListener("click", () => void this.#copyId());
+    element("user-form", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#take();
+    });
+  }
+
+  /** The user of the last visit, or nobody yet. */
+  start(user: User | null): void {
+    this.#used = user;
+    this.#id.value = user?.userId ?? "";
+    this.#token.value = user?.userToken ?? "";
+    this.#guarded.checked = user?.userToken != null;
+    this.#tokenRow.hidden = !this.#guarded.checked;
+    this.#details.open = user === null;
+    this.#changed();
+  }
+
+  /** Makes room for what matters now. */
+  fold(): void {
+    this.#details.open = false;
+  }
+
+  /** The token is missing or wrong: brings its field into view. */
+  askToken(): void {
+    this.#details.open = true;
+    this.#guarded.checked = true;
+    this.#tokenRow.hidden = false;
+    this.#changed();
+    this.#token.focus();
+  }
+
+  #take(): void {
+    const user = this.#entered();
+    const problem = this.#onUse(user);
+    this.#say(problem ?? "", problem === null ? null : "bad");
+    if (problem !== null) return this.#id.focus();
+    this.#used = user;
+    this.#changed();
+    this.#say("In use, and kept in this browser.", "good");
+  }
+
+  #entered(): User {
+    return { userId: this.#id.value.trim(), userToken: this.#guarded.checked && this.#token.value !== "" ? this.#token.value : null };
+  }
+
+  #changed(): void {
+    const { userId, userToken } = this.#entered();
+    this.#use.disabled = userId === "" || (userId === this.#used?.userId && userToken === this.#used.userToken);
+    const isFirst = this.#used === null;
+    this.#make.className = isFirst ? "primary" : "quiet";
+    setText(this.#make, isFirst ? "Make one" : "Make a new one");
+    this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
+    // The clipboard is for secure pages only.
+    this.#copy.hidden = !this.#isSecure || isFirst;
+    setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "kept in this browser");
+    if (this.#used !== null && userId !== this.#used.userId && userId !== "")
+      this.#say("Another user id has other workers. Keep the present one somewhere if you may want its pairings again.", null);
+    else this.#say("", null);
+  }
+
+  #reveal(isShown: boolean): void {
+    this.#id.type = this.#token.type = isShown ? "text" : "password";
+    setText(this.#show, isShown ? "Hide" : "Show");
+    this.#show.setAttribute("aria-pressed", String(isShown));
+  }
+
+  async #copyId(): Promise<void> {
+    const copied = await navigator.clipboard.writeText(this.#id.value).then(
+      () => true,
+      () => false,
+    );
+    setText(this.#copy, copied ? "Copied" : "Not allowed");
+    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
+  }
+
+  #say(text: string, tone: "good" | "bad" | null): void {
+    setText(this.#result, text);
+    this.#result.dataset["tone"] = tone ?? "";
+    this.#id.setAttribute("aria-invalid", String(tone === "bad"));
+  }
+}

@@ -1,0 +1,70 @@
+import { watchConditions } from "./conditions.ts";
+import { element, setText } from "../shell/dom.ts";
+import { defaultSettings, readSettings } from "./settings.ts";
+import { readCode } from "./pair-panel.ts";
+import { TabLock } from "./tab-lock.ts";
+import { type SettingsStore, WorkerPage } from "./worker-page.ts";
+
+const isPhone = matchMedia("(hover: none) and (pointer: coarse)").matches;
+
+function settingsStore(): SettingsStore {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+}
+
+const store = settingsStore();
+const engineUrl = document.querySelector("script[data-engine]")?.getAttribute("data-engine") ?? "";
+const page = new WorkerPage({ engineUrl, store, settings: readSettings(store, defaultSettings(isPhone)) });
+
+const lock = new TabLock("locks" in navigator ? navigator.locks : undefined, {
+  onHeld: () => page.open(),
+  onBusy: () => page.close(),
+  onLost: () => {
+    page.close();
+    setText(element("other-title", HTMLElement), "Another tab has taken over");
+  },
+});
+element("take-over", HTMLButtonElement).addEventListener("click", () => void lock.takeOver());
+
+// The code is used once; it need not stay in the address.
+const code = readCode(new URL(location.href).searchParams.get("code") ?? "");
+if (code !== "") {
+  page.fillCode(code);
+  history.replaceState(null, "", location.pathname);
+}
+
+window.addEventListener("pagehide", () => page.left());
+void watchConditions(
+  (conditions) => page.conditions(conditions),
+  () => page.returned(),
+);
+void lock.acquire();
+offerInstall();
+
+type InstallPrompt = Event & { prompt: () => Promise<unknown> };
+
+/** Caches the page for the next visit without a network, and offers to install it where the browser asks so. */
+function offerInstall(): void {
+  const button = element("install", HTMLButtonElement);
+  let offer: InstallPrompt | null = null;
+  window.addEventListener("beforeinstallprompt", (event) => {
+    event.preventDefault();
+    if (!isInstallPrompt(event)) return;
+    offer = event;
+    button.hidden = false;
+  });
+  window.addEventListener("appinstalled", () => (button.hidden = true));
+  button.addEventListener("click", () => {
+    button.hidden = true;
+    void offer?.prompt();
+  });
+  // Missing on plain http; the page works without.
+  if ("serviceWorker" in navigator) void navigator.serviceWorker.register("/worker/sw.js", { scope: "/worker" }).catch(() => {});
+}
+
+function isInstallPrompt(event: Event): event is InstallPrompt {
+  return "prompt" in event;
+}

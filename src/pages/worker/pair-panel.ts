@@ -1,0 +1,95 @@
+import type { Pairing } from "../../worker/browser/report.ts";
+import { element, make, makeTime, setText } from "../shell/dom.ts";
+
+const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** The form for a pairing code, and the pairings made. */
+export class PairPanel {
+  readonly #code = element("code", HTMLInputElement);
+  readonly #button = element("pair", HTMLButtonElement);
+  readonly #result = element("pair-result", HTMLElement);
+  readonly #list = element("pairings", HTMLElement);
+  #sent: string | null = null;
+
+  constructor(onPair: (code: string) => void) {
+    this.#code.addEventListener("paste", (event) => {
+      const text = event.clipboardData?.getData("text");
+      if (text === undefined || text === "") return;
+      event.preventDefault();
+      this.fill(text);
+    });
+    this.#code.addEventListener("input", () => {
+      const code = readCode(this.#code.value);
+      if (code !== this.#code.value) this.#code.value = code;
+      this.#say("", null);
+    });
+    element("pair-form", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      const code = readCode(this.#code.value);
+      if (!isCode(code)) {
+        this.#say("A code has six characters, 0 to 9 and A to F.", "bad");
+        this.#code.focus();
+        return;
+      }
+      this.#sent = code;
+      this.#button.disabled = true;
+      this.#say("Asking the coordinator.", null);
+      onPair(code);
+    });
+  }
+
+  /** Puts a code in, from a link or the clipboard; it is for a person to press the button. */
+  fill(text: string): void {
+    this.#code.value = readCode(text);
+    this.#say("", null);
+  }
+
+  /** Brings the field into view. */
+  focus(): void {
+    this.#code.focus();
+  }
+
+  /** Shows the pairings made, and that a claim has just won. */
+  show(pairings: readonly Pairing[]): void {
+    this.#list.replaceChildren(
+      ...pairings.map(({ code, pairedAt }) => {
+        const row = make("li", "");
+        row.append(make("span", "", `Code ${code}`), makeTime(new Date(pairedAt), WHEN.format(new Date(pairedAt))));
+        return row;
+      }),
+    );
+    if (this.#sent === null || !pairings.some(({ code }) => code === this.#sent)) return;
+    this.#sent = null;
+    this.#code.value = "";
+    this.#button.disabled = false;
+    this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
+  }
+
+  /** A claim was refused. */
+  fail(message: string): void {
+    this.#sent = null;
+    this.#button.disabled = false;
+    this.#say(message, "bad");
+    this.#code.focus();
+  }
+
+  #say(text: string, tone: "good" | "bad" | null): void {
+    setText(this.#result, text);
+    this.#result.dataset["tone"] = tone ?? "";
+    this.#code.setAttribute("aria-invalid", String(tone === "bad"));
+  }
+}
+
+/** What was typed, pasted or scanned, read as a code as far as it goes: upper case, hex digits only, at most six. A whole link gives its `code`. */
+export function readCode(text: string): string {
+  const linked = /[?&#]code=([^&#\s]+)/i.exec(text)?.[1];
+  return (linked ?? text)
+    .toUpperCase()
+    .replaceAll(/[^0-9A-F]/g, "")
+    .slice(0, 6);
+}
+
+/** Whether it is a whole code. */
+export function isCode(code: string): boolean {
+  return /^[0-9A-F]{6}$/.test(code);
+}

@@ -1,0 +1,122 @@
+import type { WorkerIdentity } from "../../worker/browser/identity.ts";
+import type { JobRecord } from "../../worker/browser/job-record.ts";
+import type { Report } from "../../worker/browser/report.ts";
+import { element, make, makeTime, setText } from "../shell/dom.ts";
+import { type Situation, type View, viewOf } from "./view.ts";
+import { duration, medianTime } from "./format.ts";
+
+/** A job is often done in less time than an eye needs: it is shown for at least this long. */
+const SHOWN_MS = 700;
+
+/** The big card: lamp, state, one button, three numbers. */
+export class StatePanel {
+  readonly #card = element("state", HTMLElement);
+  readonly #title = element("state-title", HTMLElement);
+  readonly #detail = element("state-detail", HTMLElement);
+  readonly #button = element("act", HTMLButtonElement);
+  readonly #live = element("live", HTMLElement);
+  readonly #accepted = element("fact-accepted", HTMLElement);
+  readonly #time = element("fact-time", HTMLElement);
+  readonly #tier = element("fact-tier", HTMLElement);
+  #lastJob: { job: NonNullable<Report["job"]>; until: number } | null = null;
+
+  constructor(onAct: (act: View["button"]["act"]) => void) {
+    this.#button.addEventListener("click", () => {
+      const act = this.#button.dataset["act"];
+      if (act === "start" || act === "rest" || act === "stop" || act === "reload") onAct(act);
+    });
+  }
+
+  /** Shows the state; gives the ms after which to show it again because something shown ends then, or null. */
+  show(situation: Situation): number | null {
+    const { report, now } = situation;
+    if (report.job !== null && report.job.jobId !== this.#lastJob?.job.jobId) this.#lastJob = { job: report.job, until: now + SHOWN_MS };
+    const lingers = report.job === null && this.#lastJob !== null && now < this.#lastJob.until;
+    const view = viewOf(lingers && this.#lastJob !== null ? { ...situation, report: { ...report, job: this.#lastJob.job } } : situation);
+    this.#card.dataset["tone"] = view.tone;
+    setText(this.#title, view.title);
+    setText(this.#detail, view.detail);
+    setText(this.#button, view.button.label);
+    setText(this.#live, view.announce);
+    this.#button.dataset["act"] = view.button.act;
+    this.#button.disabled = false;
+    setText(this.#tier, report.link.kind === "online" ? (report.link.tier ?? "–") : "–");
+    document.title = `${view.title} · Compute Router worker`;
+    return lingers && this.#lastJob !== null ? this.#lastJob.until - now : null;
+  }
+
+  /** Shows what was done so far. */
+  count(delivered: number, records: readonly JobRecord[]): void {
+    const median = medianTime(records);
+    setText(this.#accepted, String(delivered));
+    setText(this.#time, median === null ? "–" : duration(median));
+  }
+
+  /** The engine is gone for good; only a reload helps. */
+  broken(message: string): void {
+    this.#card.dataset["tone"] = "bad";
+    setText(this.#title, "Cannot work here");
+    setText(this.#detail, message);
+    setText(this.#live, `Cannot work here. ${message}`);
+    this.#button.disabled = true;
+  }
+}
+
+const COPIED_MS = 2_000;
+
+/** Who this worker is, and where its key lies. */
+export class IdentityPanel {
+  readonly #words = element("words", HTMLElement);
+  readonly #key = element("public-key", HTMLElement);
+  readonly #custody = element("custody", HTMLElement);
+  readonly #copy = element("copy-key", HTMLButtonElement);
+  readonly #isSecure: boolean;
+
+  constructor(isSecure: boolean) {
+    this.#isSecure = isSecure;
+    // The clipboard is for secure pages only.
+    this.#copy.hidden = !isSecure;
+    this.#copy.addEventListener("click", () => void this.#copyKey());
+  }
+
+  /** `isKept` says whether the key is on disk. */
+  show(identity: WorkerIdentity, isKept: boolean): void {
+    this.#words.replaceChildren(...identity.words.map((word) => make("li", "", word)));
+    setText(this.#key, identity.publicKey);
+    setText(this.#custody, custodyText(identity, isKept, this.#isSecure));
+  }
+
+  async #copyKey(): Promise<void> {
+    const copied = await navigator.clipboard.writeText(this.#key.textContent ?? "").then(
+      () => true,
+      () => false,
+    );
+    setText(this.#copy, copied ? "Copied" : "Not allowed");
+    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
+  }
+}
+
+function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boolean): string {
+  const gone = isKept ? "" : " It is stored nowhere now: the key is gone when the page is closed.";
+  if (custody === "locked")
+    return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
+  const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http a browser has no key store";
+  return `${why}: the private key lies readable in this site's storage. Who can read that can pose as this worker.${gone}`;
+}
+
+const WHEN = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const KEPT = 50;
+
+/** What happened that the state does not show, newest first. */
+export class EventsPanel {
+  readonly #list = element("events", HTMLElement);
+  readonly #none = element("no-events", HTMLElement);
+
+  add({ at, tone, text }: { at: number; tone: "info" | "warning"; text: string }): void {
+    const row = make("li", tone);
+    row.append(makeTime(new Date(at), WHEN.format(at)), text);
+    this.#list.prepend(row);
+    while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
+    this.#none.hidden = true;
+  }
+}

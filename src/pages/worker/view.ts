@@ -1,0 +1,117 @@
+import { clockSentence } from "../../worker/session/clock.ts";
+import type { Report } from "../../worker/browser/report.ts";
+import type { Pause } from "./conditions.ts";
+
+/** Everything that decides what the page shows of the worker's state. */
+export type Situation = {
+  report: Report;
+  wanted: boolean;
+  pause: Pause | null;
+  /** A newer version of this page is in use. */
+  outdated: boolean;
+  /** Host of the coordinator. */
+  host: string;
+  /** Wall clock in ms since the epoch. */
+  now: number;
+};
+
+/** How a state looks: colour and symbol; the words say the same. */
+export type Tone = "off" | "busy" | "good" | "wait" | "bad";
+
+/** What the page shows. `announce` is what a screen reader is told when it changes; it holds no seconds that count down. */
+export type View = {
+  tone: Tone;
+  title: string;
+  detail: string;
+  announce: string;
+  button: { label: string; act: "start" | "rest" | "stop" | "reload" };
+};
+
+const START = { label: "Start", act: "start" } as const;
+const STOP = { label: "Stop", act: "rest" } as const;
+const RELOAD = { label: "Reload", act: "reload" } as const;
+const STOP_NOW = { label: "Stop now", act: "stop" } as const;
+
+/** The state in words [WS4, WS11]. */
+export function viewOf(situation: Situation): View {
+  const { report, wanted, pause } = situation;
+  if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
+  if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
+  if (report.leaving && !wanted) return leaving(report, "Finishing", "then stops");
+  if (!wanted) {
+    const idle = "Start to take small text jobs. Each result is signed with this device's key.";
+    return view("off", "Off", `${idle}${waitingResults(report)}`, START);
+  }
+  if (report.leaving && pause !== null) return leaving(report, "Pausing", `then rests: ${WHY[pause].because}`);
+  if (pause !== null && report.link.kind !== "online") return view("wait", "Paused", `${WHY[pause].sentence}${waitingResults(report)}`, STOP);
+  return linked(situation);
+}
+
+function outdated(report: Report): View {
+  return view("bad", "Out of date", `There is a newer version of this page. This one takes no more jobs: load it again.${waitingResults(report)}`, RELOAD);
+}
+
+const WHY: Record<Pause, { sentence: string; because: string }> = {
+  hidden: { sentence: "This page is hidden. Work goes on when you come back to it.", because: "the page is hidden" },
+  low_battery: { sentence: "The battery is below 20 %. Work goes on when the device is charging.", because: "the battery is low" },
+  offline: { sentence: "This device has no network. The worker connects again by itself.", because: "there is no network" },
+};
+
+function linked({ report, pause, host, now }: Situation): View {
+  const { link, job } = report;
+  switch (link.kind) {
+    case "off":
+    case "connecting":
+      return view("wait", "Connecting", `Calling ${host}.${waitingResults(report)}`, STOP);
+    case "online":
+      if (pause === "offline") return view("wait", "Paused", `${WHY.offline.sentence}${waitingResults(report)}`, STOP);
+      if (job !== null) return view("busy", "Working", "A job is being done.", STOP);
+      if (report.clock?.refused === true) return view("bad", "Clock is wrong", sentence(clockSentence("refused", report.clock.offMs)), STOP);
+      return view("good", "Ready", `Waiting for a job from ${host}.${clockDoubt(report)}${waitingResults(report)}`, STOP);
+    case "waiting": {
+      const cause = link.parked ? "The coordinator has asked this worker to stay away for a while." : `No connection: ${link.cause}.`;
+      const next = `Next try in ${seconds(link.until - now)}.`;
+      return { ...view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP), announce: `Reconnecting. ${cause}` };
+    }
+    case "ended":
+      return view("bad", "Stopped", sentence(link.message), START);
+    default:
+      return link satisfies never;
+  }
+}
+
+function clockDoubt({ clock }: Report): string {
+  return clock === null ? "" : ` ${sentence(clockSentence("doubtful", clock.offMs))}`;
+}
+
+function leaving(report: Report, title: string, then: string): View {
+  const first = report.job === null ? "Hands in what is finished" : "Finishes the present job";
+  return view("wait", title, `${first}, ${then}. No new jobs.`, STOP_NOW);
+}
+
+function view(tone: Tone, title: string, detail: string, button: View["button"]): View {
+  return {
+    tone,
+    title,
+    detail,
+    // Jobs come and go too fast to be told one by one.
+    announce: tone === "busy" || tone === "good" ? "Ready for jobs." : `${title}. ${detail}`,
+    button,
+  };
+}
+
+function waitingResults({ unacknowledged }: Report): string {
+  if (unacknowledged === 0) return "";
+  return unacknowledged === 1
+    ? " One finished result is kept until the coordinator has it."
+    : ` ${unacknowledged} finished results are kept until the coordinator has them.`;
+}
+
+function seconds(ms: number): string {
+  const whole = Math.max(0, Math.ceil(ms / 1000));
+  return whole < 120 ? `${whole} s` : `${Math.ceil(whole / 60)} min`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}

@@ -1,0 +1,249 @@
+import type { WorkerIdentity } from "../../worker/browser/identity.ts";
+import type { StorageState } from "../../worker/browser/kept-store.ts";
+import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report } from "../../worker/browser/report.ts";
+
+import { element, saveFile, setText } from "../shell/dom.ts";
+import type { View } from "./view.ts";
+import { EngineLink, type PageSettings, writeSettings } from "./settings.ts";
+import { EventsPanel, IdentityPanel, StatePanel } from "./state-panel.ts";
+import { exportOf } from "./format.ts";
+import { HistoryPanel } from "./history-panel.ts";
+
+import { PairPanel } from "./pair-panel.ts";
+import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
+
+import { storageNotice, StoragePanel } from "./storage-panel.ts";
+
+const SCREEN_HINT: Record<ScreenState, string> = {
+  on: "The screen stays on while the worker is on and this page is visible.",
+  released: "A locked phone stops the page.",
+  refused: "The system does not allow it just now; perhaps it saves power.",
+  unsupported: "This browser cannot. Set the device not to lock while it works.",
+};
+
+/** Where a page keeps its settings; null where the browser forbids it. */
+export type SettingsStore = Pick<Storage, "getItem" | "setItem"> | null;
+
+/** The page around the engine: tells it when to work, and shows what it says. */
+export class WorkerPage {
+  readonly #engineUrl: string;
+  readonly #store: SettingsStore;
+  readonly #settings: PageSettings;
+  readonly #state = new StatePanel((act) => this.#act(act));
+  readonly #events = new EventsPanel();
+  readonly #identityPanel = new IdentityPanel(isSecureContext);
+  readonly #pair = new PairPanel((code) => this.#engine?.send({ type: "pair", code }));
+  readonly #history = new HistoryPanel({ onExport: () => this.#export(), onClear: () => this.#engine?.send({ type: "clear_history" }) });
+  readonly #storagePanel = new StoragePanel(() => this.#storeAgain());
+  readonly #screen: ScreenLock;
+  #linkedCode = false;
+  #engine: EngineLink | null = null;
+  #identity: WorkerIdentity | null = null;
+  #report: Report = FIRST_REPORT;
+  #storage: StorageState = "kept";
+  #outdated = false;
+  #conditions: Conditions = { hidden: false, online: true, battery: null };
+  #delivered = 0;
+  /** What the engine was told last. */
+  #told: "work" | "rest" = "rest";
+  #again: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: { engineUrl: string; store: SettingsStore; settings: PageSettings }) {
+    this.#engineUrl = options.engineUrl;
+    this.#store = options.store;
+    this.#settings = options.settings;
+    this.#screen = new ScreenLock("wakeLock" in navigator ? navigator.wakeLock : undefined, (state) => this.#screenSays(state));
+    setText(element("host", HTMLElement), location.host);
+    for (const [id, name] of [
+      ["keep-screen-on", "keepScreenOn"],
+      ["work-hidden", "workHidden"],
+      ["save-battery", "saveBattery"],
+    ] as const) {
+      const box = element(id, HTMLInputElement);
+      box.checked = this.#settings[name];
+      box.addEventListener("change", () => this.#set({ [name]: box.checked }));
+    }
+    // Seconds that count down.
+    setInterval(() => this.#show(), 1_000);
+  }
+
+  /** Puts a pairing code in, from the link that opened the page. */
+  fillCode(code: string): void {
+    this.#pair.fill(code);
+    this.#linkedCode = true;
+  }
+
+  /** This tab is the worker. */
+  open(): void {
+    element("worker", HTMLElement).hidden = false;
+    element("other-tab", HTMLElement).hidden = true;
+    if (this.#linkedCode) this.#pair.focus();
+    this.#told = "rest";
+    this.#engine = new EngineLink(this.#engineUrl, (message) => this.#heard(message));
+  }
+
+  /** Another tab is. */
+  close(): void {
+    this.#engine?.close();
+    this.#engine = null;
+    this.#identity = null;
+    this.#report = FIRST_REPORT;
+    this.#outdated = false;
+    this.#storageIs("kept");
+    void this.#screen.want(false);
+    element("worker", HTMLElement).hidden = true;
+    element("other-tab", HTMLElement).hidden = false;
+  }
+
+  /** The surroundings changed. */
+  conditions(conditions: Conditions): void {
+    this.#conditions = conditions;
+    element("battery-row", HTMLElement).hidden = conditions.battery === null;
+    this.#apply();
+  }
+
+  /** The page or the network is back. */
+  returned(): void {
+    this.#engine?.send({ type: "nudge" });
+    this.#apply();
+  }
+
+  /** The page is left, perhaps for good: the coordinator should not wait for this worker. */
+  left(): void {
+    this.#engine?.send({ type: "stop" });
+    this.#told = "rest";
+  }
+
+  #heard(message: EngineMessage): void {
+    switch (message.type) {
+      case "ready": {
+        this.#identity = message.identity;
+        this.#delivered = message.delivered;
+        this.#showIdentity();
+        setText(element("version", HTMLElement), `version ${message.version}, ${message.engine}`);
+        this.#pair.show(message.pairings);
+        this.#history.set(message.records);
+        return this.#apply();
+      }
+      case "report":
+        this.#report = message.report;
+        // Somebody else ended it; a person decides whether to go on.
+        if (message.report.link.kind === "ended") {
+          this.#told = "rest";
+          this.#set({ wanted: false });
+        }
+        return this.#show();
+      case "record":
+        this.#delivered = message.delivered;
+        this.#history.put(message.record, HISTORY_JOBS);
+        return this.#show();
+      case "history_cleared":
+        this.#history.set(this.#history.records.filter(({ outcome }) => outcome === "waiting"));
+        return this.#show();
+      case "paired":
+        return this.#pair.show(message.pairings);
+      case "pairing_failed":
+        return this.#pair.fail(message.message);
+      case "event":
+        return this.#events.add(message);
+      case "storage":
+        return this.#storageIs(message.state);
+      case "outdated":
+        this.#outdated = true;
+        return this.#apply();
+      case "broken":
+        this.#engine = null;
+        this.#identity = null;
+        return this.#state.broken(message.message);
+      default:
+        return message satisfies never;
+    }
+  }
+
+  #act(act: View["button"]["act"]): void {
+    switch (act) {
+      case "start":
+        // So that the browser does not clear the key when it needs room.
+        if ("storage" in navigator) void navigator.storage.persist().catch(() => false);
+        return this.#set({ wanted: true });
+      case "rest":
+        return this.#set({ wanted: false });
+      case "stop":
+        this.#engine?.send({ type: "stop" });
+        return this.#set({ wanted: false });
+      case "reload":
+        return location.reload();
+      default:
+        return act satisfies never;
+    }
+  }
+
+  #storageIs(state: StorageState): void {
+    if (state === this.#storage) return;
+    this.#storage = state;
+    this.#storagePanel.show(state);
+    this.#showIdentity();
+    const notice = storageNotice(state);
+    if (notice !== null) this.#events.add({ at: Date.now(), tone: "warning", text: `${notice.title}.` });
+    else if (state === "kept" && this.#identity !== null) this.#events.add({ at: Date.now(), tone: "info", text: "Everything is stored again." });
+  }
+
+  #storeAgain(): void {
+    this.#engine?.send({ type: "store_again" });
+    writeSettings(this.#store, this.#settings);
+  }
+
+  #showIdentity(): void {
+    if (this.#identity === null) return;
+    // What was on disk before stays there, but for a clearing.
+    const isKept = this.#storage === "kept" || (this.#identity.kept && this.#storage !== "cleared" && this.#storage !== "blocked");
+    this.#identityPanel.show(this.#identity, isKept);
+  }
+
+  #set(change: Partial<PageSettings>): void {
+    Object.assign(this.#settings, change);
+    writeSettings(this.#store, this.#settings);
+    this.#apply();
+  }
+
+  /** Tells the engine what follows from wishes and surroundings. */
+  #apply(): void {
+    const { wanted, keepScreenOn } = this.#settings;
+    const works = wanted && !this.#outdated && !leavesFor(pauseOf(this.#conditions, this.#settings));
+    const next = works ? "work" : "rest";
+    if (this.#identity !== null && next !== this.#told) {
+      this.#told = next;
+      this.#engine?.send({ type: next });
+    }
+    if (!this.#conditions.hidden) void this.#screen.want(works && keepScreenOn && this.#engine !== null);
+    this.#show();
+  }
+
+  #show(): void {
+    if (this.#identity === null && !this.#outdated) return;
+    const { link } = this.#report;
+    const network = element("network", HTMLElement);
+    network.hidden = !(link.kind === "online" && link.network !== null);
+    if (link.kind === "online") setText(network, link.network ?? "");
+    this.#state.count(this.#delivered, this.#history.records);
+    const pause = pauseOf(this.#conditions, this.#settings);
+    const { wanted } = this.#settings;
+    const again = this.#state.show({ report: this.#report, wanted, pause, outdated: this.#outdated, host: location.host, now: Date.now() });
+    clearTimeout(this.#again);
+    if (again !== null) this.#again = setTimeout(() => this.#show(), again);
+  }
+
+  #screenSays(state: ScreenState): void {
+    setText(element("screen-hint", HTMLElement), SCREEN_HINT[state]);
+  }
+
+  #export(): void {
+    if (this.#identity === null) return;
+    const { publicKey, words } = this.#identity;
+    const now = new Date();
+    saveFile(
+      `receipts-${publicKey.slice(0, 8)}-${now.toISOString().slice(0, 10)}.json`,
+      exportOf(this.#history.records, { publicKey, words, host: location.host }, now),
+    );
+  }
+}

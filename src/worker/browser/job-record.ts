@@ -1,0 +1,42 @@
+import * as z from "zod";
+import { Receipt } from "../../protocol/job.ts";
+import { receiptText } from "../../receipt/receipt.ts";
+import type { Verify } from "./identity.ts";
+
+/** How a job ended for this worker. */
+export const JobOutcome = z.enum(["waiting", "accepted", "rejected", "failed", "cancelled", "dropped"]);
+export type JobOutcome = z.infer<typeof JobOutcome>;
+
+export const JobRecord = z.object({
+  jobId: z.string(),
+  attempt: z.int(),
+  taskType: z.string(),
+  /** Wall clock in ms since the epoch. */
+  startedAt: z.number(),
+  /** How long it took; null while the result is not there. */
+  ms: z.number().nullable(),
+  outcome: JobOutcome,
+  /** Why, where it did not go well. */
+  error: z.string().nullable(),
+  /** What this worker signed; never the text of the job or of its result. */
+  receipt: Receipt.nullable(),
+});
+/** One job in the worker's own history. */
+export type StoredRecord = z.infer<typeof JobRecord>;
+/** With what checking its receipt's signature just now said; null without a receipt. */
+export type JobRecord = StoredRecord & { signatureHolds: boolean | null };
+
+const Completion = z.object({ receipt: Receipt.omit({ signature: true }), receipt_signature: z.string() });
+
+/** The receipt in a `job_complete` frame of our own making. */
+export function receiptOf(frame: string): Receipt | null {
+  const read = Completion.safeParse(JSON.parse(frame));
+  return read.success ? { ...read.data.receipt, signature: read.data.receipt_signature } : null;
+}
+
+/** Checks the signature of a stored receipt from its stored bytes. */
+export async function checked(record: StoredRecord, verify: Verify): Promise<JobRecord> {
+  const { receipt } = record;
+  if (receipt === null) return { ...record, signatureHolds: null };
+  return { ...record, signatureHolds: await verify(receiptText(receipt), receipt.signature, receipt.provider_pubkey) };
+}

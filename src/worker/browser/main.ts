@@ -1,0 +1,154 @@
+import * as z from "zod";
+import { ENGINE } from "../../tasks/index.ts";
+import { BrowserWorker, watchSleep } from "./browser-worker.ts";
+import { eventText } from "./event-text.ts";
+import { History } from "./history.ts";
+import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
+import { IndexedShelf, KeptStore, type StorageState } from "./kept-store.ts";
+import type { EngineMessage, PageMessage, Pairing } from "./report.ts";
+import { claimCode } from "./pairing.ts";
+
+import { ThreadedTasks } from "./threaded-tasks.ts";
+
+declare const self: DedicatedWorkerGlobalScope;
+/** Put in by scripts/build-pages.ts. */
+declare const VERSION: string;
+declare const TASK_THREAD: string;
+
+const StoredPairing = z.object({ code: z.string(), pairedAt: z.string(), network: z.string() });
+/** The newest pairings that are remembered. */
+const PAIRINGS = 100;
+
+function tell(message: EngineMessage): void {
+  self.postMessage(message);
+}
+
+function warn(text: string): void {
+  tell({ type: "event", at: Date.now(), tone: "warning", text });
+}
+
+async function readPairings(store: KeptStore): Promise<Pairing[]> {
+  const pairings = (await store.all("pairings")).flatMap((value) => {
+    const pairing = StoredPairing.safeParse(value);
+    return pairing.success ? [pairing.data] : [];
+  });
+  return pairings.sort((a, b) => (a.pairedAt < b.pairedAt ? 1 : -1)).slice(0, PAIRINGS);
+}
+
+async function start(): Promise<(message: PageMessage) => void> {
+  let worker: BrowserWorker | null = null;
+  let isOutdated = false;
+  /** A newer version of this page has taken over: the present job is handed in, and no other one is taken. */
+  function retire(): void {
+    isOutdated = true;
+    worker?.rest();
+    tell({ type: "outdated" });
+  }
+  function storageIs(state: StorageState): void {
+    tell({ type: "storage", state });
+    if (state === "outdated") retire();
+  }
+
+  const store = await KeptStore.open(indexedDB, storageIs);
+  storageIs(store.state);
+  // Its key is out of reach for this version. Another key would be another worker.
+  if (isOutdated) return () => {};
+  // The store says what has become of it, and writes later what it could not write now.
+  const onFailure = () => {};
+  const { identity, signer } = await openIdentity(store);
+  store.guard({ ...KEY_PLACE, isOurs: (stored) => isKeyOf(stored, signer.publicKey) });
+  const history = await History.open({
+    database: store,
+    verify: verifyOwn,
+    onRecord: (record, delivered) => tell({ type: "record", record, delivered }),
+    onFailure,
+  });
+  const shelf = await IndexedShelf.open(store, {
+    onFailure,
+    onSave: (fresh) => {
+      worker?.recount();
+      void Promise.all(fresh.map((result) => history.signed(result)));
+    },
+  });
+  history.reconcile(shelf.load());
+  let pairings = await readPairings(store);
+  const tasks = new ThreadedTasks(
+    () => new Worker(TASK_THREAD, { name: "tasks" }),
+    () => void findProgram(),
+  );
+  /** A coordinator that was updated has no file of this version any more: every further job would fail here. */
+  async function findProgram(): Promise<void> {
+    const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
+    if (response?.status === 404) retire();
+  }
+  const made = (worker = new BrowserWorker({
+    url: new URL("/", self.location.href.replace(/^http/, "ws")).href,
+    WebSocket,
+    signer,
+    shelf,
+    history,
+    task: tasks.run,
+    version: VERSION,
+    onReport: (report) => tell({ type: "report", report }),
+    onNote: (note) => {
+      const event = eventText(note);
+      if (event !== null) tell({ type: "event", at: Date.now(), ...event });
+    },
+  }));
+  watchSleep((from, to) => {
+    warn(`Stood still for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
+    made.nudge();
+  });
+
+  async function pair(code: string): Promise<void> {
+    const claim = await claimCode(code, signer, fetch.bind(self));
+    if (!claim.ok) return tell({ type: "pairing_failed", message: claim.message });
+    pairings = [claim.pairing, ...pairings].slice(0, PAIRINGS);
+    await store.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
+    tell({ type: "paired", pairings });
+  }
+
+  tell({ type: "ready", identity, pairings, records: history.records, delivered: history.delivered, version: VERSION, engine: ENGINE });
+  tell({ type: "report", report: made.report });
+
+  return (message) => {
+    switch (message.type) {
+      case "work":
+        if (isOutdated) return;
+        tasks.warmUp();
+        return made.work();
+      case "rest":
+        return made.rest();
+      case "stop":
+        return made.stop();
+      case "nudge":
+        return made.nudge();
+      case "pair":
+        void pair(message.code);
+        return;
+      case "clear_history":
+        void history
+          .clear()
+          .catch(onFailure)
+          .then(() => tell({ type: "history_cleared" }));
+        return;
+      case "store_again":
+        void store.storeAgain().then((isStored) => {
+          if (!isStored) warn("The worker could not be stored again: the browser does not allow it, or another tab has made a new worker since.");
+        });
+        return;
+      default:
+        return message satisfies never;
+    }
+  };
+}
+
+const starting = start();
+starting.catch((cause: unknown) => tell({ type: "broken", message: cause instanceof Error ? cause.message : "unexpected error" }));
+// Messages that come while the key is read wait for it, in their order.
+self.addEventListener("message", ({ data }: MessageEvent<PageMessage>) => {
+  void starting.then(
+    (handle) => handle(data),
+    () => {},
+  );
+});

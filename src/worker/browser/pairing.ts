@@ -1,0 +1,47 @@
+import * as z from "zod";
+import { Paired } from "../../protocol/rest.ts";
+import { pairText } from "../../protocol/worker-messages.ts";
+import type { Signer } from "../session/seal.ts";
+import type { Pairing } from "./report.ts";
+
+/** What claiming a code gave; `message` is for a person. */
+export type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };
+
+const Refusal = z.object({ error: z.string() });
+const Network = z.object({ network: z.string() });
+
+/** Claims a pairing code for this worker, with proof of its key; the network is signed too, for the same code may exist on the other instance [TR4]. */
+export async function claimCode(code: string, signer: Signer, ask: typeof fetch): Promise<ClaimOutcome> {
+  try {
+    const health = await ask("/v1/health");
+    if (!health.ok) return { ok: false, message: "The coordinator cannot answer just now. Try again in a moment." };
+    const { network } = Network.parse(await health.json());
+    const signature = await signer.sign(pairText({ network, code, pubkey: signer.publicKey }));
+    const response = await ask("/v1/trust/claim", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ pairing_code: code, provider_pubkey: signer.publicKey, signature }),
+    });
+    const body: unknown = await response.json();
+    if (response.ok) return { ok: true, pairing: { code, pairedAt: Paired.parse(body).paired_at, network } };
+    const refusal = Refusal.safeParse(body);
+    return { ok: false, message: explain(refusal.success ? refusal.data.error : "", response) };
+  } catch {
+    return { ok: false, message: "No answer from the coordinator. Is this device online?" };
+  }
+}
+
+function explain(error: string, response: Response): string {
+  switch (error) {
+    case "invalid_code":
+      return "There is no such code. Compare it with the one that you were given.";
+    case "already_claimed":
+      return "This code has been used. Ask for a new one.";
+    case "expired":
+      return "This code is older than an hour. Ask for a new one.";
+    case "rate_limited":
+      return `Too many tries. Wait ${response.headers.get("retry-after") ?? "60"} seconds.`;
+    default:
+      return response.status >= 500 ? "The coordinator cannot answer just now. Try again in a moment." : `The coordinator refused: ${error}`;
+  }
+}

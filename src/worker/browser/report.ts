@@ -1,0 +1,109 @@
+import type { Tier } from "../../protocol/worker-messages.ts";
+import type { SessionNote } from "../session/session-event.ts";
+import type { Stop } from "../session/state.ts";
+import type { WorkerIdentity } from "./identity.ts";
+import type { JobRecord } from "./job-record.ts";
+import type { StorageState } from "./kept-store.ts";
+
+/** Where the worker's link is. Times are wall clock in ms since the epoch. */
+export type LinkReport =
+  | { kind: "off" }
+  | { kind: "connecting" }
+  | { kind: "online"; since: number; authenticated: boolean; tier: Tier | null; network: string | null }
+  | { kind: "waiting"; until: number; cause: string; parked: boolean }
+  /** Ended by somebody else: it takes a person to go on. */
+  | { kind: "ended"; reason: Stop["reason"]; message: string };
+
+/** All that a person sees of the worker's state. */
+export type Report = {
+  link: LinkReport;
+  /** Finishes the present job and takes no other. */
+  leaving: boolean;
+  job: { jobId: string; since: number } | null;
+  /** Finished results that the coordinator has not acknowledged. */
+  unacknowledged: number;
+  /** What is wrong with this device's clock; null while it agrees with the coordinator's. */
+  clock: { refused: boolean; offMs: number } | null;
+};
+
+/** Before the first session. */
+export const FIRST_REPORT: Report = { link: { kind: "off" }, leaving: false, job: null, unacknowledged: 0, clock: null };
+
+/** The report after a note of the session. */
+export function nextReport(report: Report, note: SessionNote, now: number): Report {
+  switch (note.type) {
+    case "connecting":
+      return { ...report, link: { kind: "connecting" } };
+    case "online": {
+      const { authenticated, tier, network } = note;
+      return { ...report, link: { kind: "online", since: now, authenticated, tier, network } };
+    }
+    case "tier":
+      return report.link.kind === "online" ? { ...report, link: { ...report.link, tier: note.tier } } : report;
+    case "offline":
+      return { ...report, link: { kind: "waiting", until: now + note.retry_in_ms, cause: note.cause, parked: note.cause === "parked" } };
+    case "draining":
+      return { ...report, leaving: true };
+    case "stopped": {
+      const { reason, message } = note;
+      const own = reason === "stopped" || reason === "drained";
+      return { ...report, link: own ? { kind: "off" } : { kind: "ended", reason, message }, leaving: false, job: null };
+    }
+    case "job_started":
+      return { ...report, job: { jobId: note.job_id, since: now } };
+    case "job_finished":
+    case "job_failed":
+    case "job_cancelled":
+      return report.job?.jobId === note.job_id ? { ...report, job: null } : report;
+    case "clock":
+      return { ...report, clock: note.verdict === "right" ? null : { refused: note.verdict === "refused", offMs: note.off_ms } };
+    case "job_waiting":
+    case "job_progress":
+    case "woke":
+    case "job_rejected":
+    case "job_acknowledged":
+    case "result_dropped":
+    case "warning":
+      return report;
+    default:
+      return note satisfies never;
+  }
+}
+
+/** The newest jobs that are remembered. */
+export const HISTORY_JOBS = 300;
+
+/** A pairing that this worker made. The user's id is the other side's secret and is not kept. */
+export type Pairing = { code: string; pairedAt: string; network: string };
+
+/** What the page asks of the engine. */
+export type PageMessage =
+  /** Take jobs. */
+  | { type: "work" }
+  /** Finish the present job, take no other, leave. */
+  | { type: "rest" }
+  /** Leave at once. */
+  | { type: "stop" }
+  /** The network is back, or the page was frozen. */
+  | { type: "nudge" }
+  | { type: "pair"; code: string }
+  | { type: "clear_history" }
+  /** Store the worker again that was deleted from this browser. */
+  | { type: "store_again" };
+
+/** What the engine tells the page. */
+export type EngineMessage =
+  | { type: "ready"; identity: WorkerIdentity; pairings: readonly Pairing[]; records: readonly JobRecord[]; delivered: number; version: string; engine: string }
+  | { type: "report"; report: Report }
+  /** A job is new or has changed. */
+  | { type: "record"; record: JobRecord; delivered: number }
+  | { type: "history_cleared" }
+  | { type: "paired"; pairings: readonly Pairing[] }
+  | { type: "pairing_failed"; message: string }
+  /** Something that a person should know. */
+  | { type: "event"; at: number; tone: "info" | "warning"; text: string }
+  | { type: "storage"; state: StorageState }
+  /** A newer version of this page is in use: this one takes no more jobs. */
+  | { type: "outdated" }
+  /** The engine cannot work at all. */
+  | { type: "broken"; message: string };

@@ -1,0 +1,19 @@
+import { runTask } from "../../tasks/index.ts";
+
+/** What the thread is asked, and what it answers. */
+export type TaskCall = { taskType: Parameters<typeof runTask>[0]; input: string };
+export type TaskAnswer = { ok: true; output: Record<string, unknown> } | { ok: false; name: string };
+
+declare const self: DedicatedWorkerGlobalScope;
+
+self.addEventListener("message", ({ data }: MessageEvent<TaskCall>) => {
+  self.postMessage(answer(data));
+});
+
+function answer({ taskType, input }: TaskCall): TaskAnswer {
+  try {
+    return { ok: true, output: { ...runTask(taskType, input) } };
+  } catch (error) {
+    return { ok: false, name: error instanceof Error ? error.name : "unexpected error" };
+  }
+}
