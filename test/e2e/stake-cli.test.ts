@@ -18,11 +18,11 @@ async function stake(...args: string[]): Promise<string> {
   return stdout;
 }
 
-it("[API10] before the coordinator has made its tables, the command makes them", async () => {
+it("[API10] before the coordinator has made its tables, the command makes them", { timeout: 150_000 }, async () => {
   expect(await stake("list")).toBe("");
 });
 
-// Each of its dozen commands starts wrangler, for about 4 s.
+// Each of its ten commands starts wrangler, for about 4 s.
 it("[ST1] the operator sets, changes, shows, lists and removes stakes", { timeout: 150_000 }, async () => {
   expect(await stake("set", one.toUpperCase(), "99.999999")).toBe(`${one}  Open      99.999999\n`);
   expect(await stake("set", one, "100")).toBe(`${one}  Verified  100\n`);
@@ -31,9 +31,10 @@ it("[ST1] the operator sets, changes, shows, lists and removes stakes", { timeou
   expect(await stake("list")).toMatch(new RegExp(`^${other}  Sentinel  1000  since 20..-..-..\n${one}  Verified   100  since 20..-..-..\n$`));
   const [first] = (await stake("list", "--json")).split("\n");
   expect(JSON.parse(first ?? "")).toEqual({ provider_pubkey: other, amount: 1_000, tier: "Sentinel", updated_at: expect.stringContaining("T") });
-  expect(await stake("show", one)).toContain(`stake  100, since ${today.slice(0, 2)}`);
-  expect(await stake("show", one)).toContain(`words  ${fingerprintOf(one)}\n`);
-  expect(await stake("show", one)).toContain("tier   Verified: CHEAP and FAST jobs");
+  const shown = await stake("show", one);
+  expect(shown).toContain(`stake  100, since ${today.slice(0, 2)}`);
+  expect(shown).toContain(`words  ${fingerprintOf(one)}\n`);
+  expect(shown).toContain("tier   Verified: CHEAP and FAST jobs");
   await stake("set", one, "0");
   expect(await stake("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");
   expect(JSON.parse(await stake("show", one, "--json"))).toEqual({ provider_pubkey: one, amount: 0, tier: "Open", updated_at: null });

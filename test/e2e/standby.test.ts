@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, INSTANCES } from "../../scripts/coordinator-process.ts";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
 import type { Job } from "../../src/protocol/job.ts";
 import { ModelList } from "../../src/protocol/models.ts";
@@ -11,11 +11,11 @@ import { until } from "../support/until.ts";
 
 const TOY = "tiny-chat-q8_0";
 
-describe.each(INSTANCES)("the toy beside a real LLM, on %s", (instance) => {
+describe("the toy beside a real LLM", () => {
   let coordinator: Coordinator;
 
   beforeAll(async () => {
-    coordinator = await launchCoordinator(instance);
+    coordinator = await launchCoordinator("evm");
   });
 
   /** The models on offer, once the list is this one. */

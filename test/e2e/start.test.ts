@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import { lookForLlm, readyLlm } from "../../scripts/local-llm.ts";
 
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
@@ -71,7 +72,7 @@ describe("npm start", { timeout: 120_000 }, () => {
     expect(text()).toContain("no LLM at http://127.0.0.1:9/v1 (not running): the toy model answers");
   });
 
-  it("beside a local LLM it uses that one, and does not even install the runtime of the toy", async () => {
+  it("beside a local LLM it uses that one, does not even install the runtime of the toy, and says once that it is gone, and once that it is back", async () => {
     const ollama = await TalkingLlm.start();
     ollama.says = "Paris, of course.";
     const { folder, remove } = copySources("compute-router-start", [
@@ -80,23 +81,38 @@ describe("npm start", { timeout: 120_000 }, () => {
       "runtimes/llama/server.mjs",
     ]);
     finallyDo(remove);
-    const { child, text } = await start(["--once"], { env: { LLM_BASE_URL: "", OPENAI_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host }, root: folder });
-    expect(await child.exited, text()).toBe(0);
+    const { child, svm, text } = await start([], { env: { LLM_BASE_URL: "", OPENAI_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host }, root: folder });
+    await until("banner", () => (text().includes("up until Ctrl-C") ? true : undefined), text, 100_000);
     expect(text()).toContain("8 of 8 jobs done and verified");
     expect(jobs(child.lines, "LLM_INFER")).toEqual([expect.stringMatching(/ by talker$/), expect.stringMatching(/ by talker$/)]);
     expect(child.lines.filter((line) => line.trim() === ollama.says)).toHaveLength(2);
     expect(ollama.prompts).toBe(2);
     expect(text()).not.toContain("toy");
     expect(existsSync(join(folder, "runtimes", "llama", "node_modules"))).toBe(false);
+
+    ollama.gone = true;
+    // A job is the quickest way for a worker to notice.
+    const url = `http://127.0.0.1:${svm}`;
+    await commit(url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
+    const said = (what: string) => child.lines.filter((line) => line.trimEnd().endsWith(what)).map((line) => line.slice(line.indexOf("s ") + 3));
+    const isGone = "talker is gone: no LLM jobs until it is back";
+    await until("gone", () => (said(isGone).includes(`svm  ${isGone}`) ? true : undefined), text);
+    ollama.gone = false;
+    await until("back", () => (said("talker is back").includes("svm  talker is back") ? true : undefined), text);
+    expect(said(isGone).filter((line) => line.startsWith("svm"))).toHaveLength(1);
+    expect(said("talker is back").filter((line) => line.startsWith("svm"))).toHaveLength(1);
   });
 
-  it("says which LLM answers, and why not the one that was chosen", async () => {
+  it("says why not the LLM that was chosen, and answers with the toy", async () => {
     const broken = await TalkingLlm.start();
     broken.fails = true;
-    const { child, text } = await start(["--once"], { env: { ...NO_LLM, LLM_BASE_URL: broken.url } });
-    expect(await child.exited, text()).toBe(0);
-    expect(text()).toMatch(/talker by ollama gave no first answer \(.*out of memory.*\): the toy model answers/);
-    expect(jobs(child.lines, "LLM_INFER")[0]).toContain("a toy");
+    vi.stubEnv("LLM_BASE_URL", broken.url);
+    const said: string[] = [];
+    const { signal } = new AbortController();
+    const session = { signal, say: (_: string, line: string) => void said.push(line), keep: () => {}, isUp: () => {}, elapsed: () => 0 };
+    const llm = await readyLlm(await lookForLlm(signal), session).finally(() => vi.unstubAllEnvs());
+    expect(llm).toMatchObject({ kind: "toy" });
+    expect(said.at(-1)).toMatch(/^talker by ollama gave no first answer \(.*out of memory.*\): the toy model answers$/);
   });
 
   it("stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
@@ -118,24 +134,6 @@ describe("npm start", { timeout: 120_000 }, () => {
     expect(stillRunning(children)).toEqual([]);
     // What the children say while they are being ended is no news.
     expect(child.lines.at(-1)).toBe("stopping");
-  });
-
-  it("says once that the LLM of the machine is gone, and once that it is back", async () => {
-    const ollama = await TalkingLlm.start();
-    ollama.says = "Paris, of course.";
-    const { child, svm, text } = await start([], { env: { LLM_BASE_URL: "", OPENAI_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host } });
-    await until("banner", () => (text().includes("up until Ctrl-C") ? true : undefined), text, 100_000);
-    ollama.gone = true;
-    // A job is the quickest way for a worker to notice.
-    const url = `http://127.0.0.1:${svm}`;
-    await commit(url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
-    const said = (what: string) => child.lines.filter((line) => line.trimEnd().endsWith(what)).map((line) => line.slice(line.indexOf("s ") + 3));
-    const isGone = "talker is gone: no LLM jobs until it is back";
-    await until("gone", () => (said(isGone).includes(`svm  ${isGone}`) ? true : undefined), text);
-    ollama.gone = false;
-    await until("back", () => (said("talker is back").includes("svm  talker is back") ? true : undefined), text);
-    expect(said(isGone).filter((line) => line.startsWith("svm"))).toHaveLength(1);
-    expect(said("talker is back").filter((line) => line.startsWith("svm"))).toHaveLength(1);
   });
 
   it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once, and says so", async () => {

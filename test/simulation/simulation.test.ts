@@ -13,9 +13,10 @@ function expectHolds(seed: number, plan: Plan = planOf(seed)): Stats {
 }
 
 const BLOCKS = 8;
-const SEEDS_PER_BLOCK = 500;
+const SEEDS_PER_BLOCK = 250;
 
-describe("every history of the simulation keeps the invariants", () => {
+// More of them: `npm run simulate -- --seeds 100000`. The time is for a busy machine.
+describe("every history of the simulation keeps the invariants", { timeout: 60_000 }, () => {
   for (let block = 0; block < BLOCKS; block++) {
     const first = block * SEEDS_PER_BLOCK + 1;
     test(`[JB2] [JB3] [JB4] [JB5] [JB6] [JB9] [WS6] [WS7] [WS10] [WS11] [WS12] [ST1] [PY5] [PY6] [PY7] [PY8] [PY9] seeds ${first} to ${first + SEEDS_PER_BLOCK - 1}`, () => {
@@ -23,10 +24,10 @@ describe("every history of the simulation keeps the invariants", () => {
       for (let seed = first; seed < first + SEEDS_PER_BLOCK; seed++) total.add(expectHolds(seed));
       // The faults really happened, and so did the work.
       expect(total.completed).toBeGreaterThan(SEEDS_PER_BLOCK);
-      expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(50);
-      expect(total.tooLong).toBeGreaterThan(100);
-      expect(total.creditsSpent).toBeGreaterThan(20);
-      expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(50);
+      expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(25);
+      expect(total.tooLong).toBeGreaterThan(50);
+      expect(total.creditsSpent).toBeGreaterThan(10);
+      expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(25);
     });
   }
 });

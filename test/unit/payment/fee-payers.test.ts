@@ -57,7 +57,7 @@ describe("feePayers", () => {
 
   test("[PY12] with the facilitator down there is none, and only the first 402 waits for that", async () => {
     const spy = vi.spyOn(console, "error").mockImplementation(() => {});
-    for (let i = 0; i < 5; i++) expect(await feePayers(settings("http://127.0.0.1:9"), undefined, () => 1_000)).toBeNull();
+    for (let i = 0; i < 5; i++) expect(await feePayers(settings("http://127.0.0.1:9/down"), undefined, () => 1_000)).toBeNull();
     expect(spy).toHaveBeenCalledTimes(1);
   });
 

@@ -5,6 +5,7 @@ import { ENGINE, runTask, type TaskType } from "../../../src/tasks/index.ts";
 
 import { isWellFormedJson, utf8Length } from "../../../src/protocol/text.ts";
 import { currentOutputs, golden } from "../../corpus/corpus.ts";
+import { cpuTimeOf } from "../../support/cpu-time.ts";
 
 const TASKS: readonly TaskType[] = ["summarize", "classify", "extract_json"];
 const KEYS = { summarize: ["summary", "word_count"], classify: ["confidence", "sentiment"], extract_json: ["count", "extracted"] };
@@ -112,7 +113,8 @@ describe("[RC2] every output is plain JSON data and the same in every run", () =
   });
 });
 
-describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
+// Bounds are on the CPU that is used; by the clock, a busy machine may need many times as long.
+describe("[LM1] 256 KiB of hostile text is answered in bounded time", { timeout: 120_000 }, () => {
   const fill = (unit: string) =>
     unit
       .repeat(Math.ceil(MAX_INPUT / unit.length))
@@ -228,45 +230,49 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
     "der nicht ",
   ];
   test.each(units.map((unit) => [unit]))("of %j", (unit) => {
-    const started = performance.now();
-    for (const task of TASKS) {
-      const output = JSON.stringify(runTask(task, fill(unit)));
-      expect(utf8Length(output)).toBeLessThanOrEqual(MAX_OUTPUT);
-    }
-    // Behind these heads other parsers meet it.
-    runTask("extract_json", `{"a":${fill(unit).slice(0, 65_536)}`);
-    runTask("extract_json", `Invoice #12\nTotal: $5\n${fill(unit).slice(0, 60_000)}`);
-    // A guard against quadratic steps, which take minutes here; generous, as the machine may be busy.
-    expect(performance.now() - started).toBeLessThan(5 * 2_000);
+    const time = cpuTimeOf(() => {
+      for (const task of TASKS) {
+        const output = JSON.stringify(runTask(task, fill(unit)));
+        expect(utf8Length(output)).toBeLessThanOrEqual(MAX_OUTPUT);
+      }
+      // Behind these heads other parsers meet it.
+      runTask("extract_json", `{"a":${fill(unit).slice(0, 65_536)}`);
+      runTask("extract_json", `Invoice #12\nTotal: $5\n${fill(unit).slice(0, 60_000)}`);
+    });
+    // A guard against quadratic steps, which take minutes here.
+    expect(time).toBeLessThan(5 * 2_000);
   });
 
   test.each(TASKS)("[LM2] %s takes four times as long for four times the text, not sixteen times", (task) => {
-    const time = (input: string): number => {
-      const started = performance.now();
-      runTask(task, input);
-      return performance.now() - started;
-    };
     for (const unit of ["[", "{}", "a ", "a", "a: b\n", "not good, ", '{"a":"b" "', '"/*', "Ann: hi\n", "1,2\n", "(", "😀", " "]) {
-      const small = fill(unit).slice(0, MAX_INPUT / 4);
-      const [quarter, whole] = [small, fill(unit)].map((input) => Math.min(time(input), time(input), time(input)));
-      // The machine may be busy: only a step that is quadratic and costs something fails.
-      expect(whole, JSON.stringify(unit)).toBeLessThan(10 * (quarter ?? 0) + 200);
+      const time = (length: number): number => {
+        const input = fill(unit).slice(0, length);
+        return cpuTimeOf(() => runTask(task, input));
+      };
+      const quarter = Math.min(...Array.from({ length: 3 }, () => time(MAX_INPUT / 8)));
+      // Only a step that is quadratic and costs something fails. A collection of garbage may fall into one run, not into three.
+      const bound = 10 * quarter + 50;
+      let whole = time(MAX_INPUT / 2);
+      for (let tries = 1; tries < 3 && whole >= bound; tries++) whole = Math.min(whole, time(MAX_INPUT / 2));
+      expect(whole, JSON.stringify(unit)).toBeLessThan(bound);
     }
   });
 
   test("[LM2] 1 MiB of brackets", () => {
-    const started = performance.now();
-    for (const unit of ["[", "{", "]", "[]", "{}", "[{", '{"a":[']) for (const task of TASKS) runTask(task, unit.repeat(Math.ceil(2 ** 20 / unit.length)));
-    expect(performance.now() - started).toBeLessThan(20_000);
+    const time = cpuTimeOf(() => {
+      for (const unit of ["[", "{", "]", "[]", "{}", "[{", '{"a":[']) for (const task of TASKS) runTask(task, unit.repeat(Math.ceil(2 ** 20 / unit.length)));
+    });
+    expect(time).toBeLessThan(20_000);
   });
 
   test("[LM2] long runs of blanks, which a pattern anchored at the end reads once for each of them", () => {
-    const started = performance.now();
     const blanks = " ".repeat(100_000);
-    for (const input of [`{"a":"${blanks}x`, `{"a":"x"${blanks}"b":1}`, `{"a":"q ,${blanks}"b":1}`, `a:${blanks}x`, `Ann:${blanks}x`, `?${blanks}x`]) {
-      for (const task of TASKS) runTask(task, input);
-    }
-    expect(performance.now() - started).toBeLessThan(4_000);
+    const time = cpuTimeOf(() => {
+      for (const input of [`{"a":"${blanks}x`, `{"a":"x"${blanks}"b":1}`, `{"a":"q ,${blanks}"b":1}`, `a:${blanks}x`, `Ann:${blanks}x`, `?${blanks}x`]) {
+        for (const task of TASKS) runTask(task, input);
+      }
+    });
+    expect(time).toBeLessThan(4_000);
   });
 
   test("output that would unfold stays below 1 MiB: long headers over many rows, short numbers that are written long, escapes", () => {

@@ -26,7 +26,7 @@ export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, {
   const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qefc", `stty cols ${columns} rows ${rows}; exec ${command}`, "/dev/null"], {
     stdio: ["pipe", "pipe", "inherit"],
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TERM: "xterm", ...env },
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], TERM: "xterm", ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   let said = "";

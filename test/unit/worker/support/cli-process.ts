@@ -13,7 +13,7 @@ const QUICK = join(import.meta.dirname, "quick-worker.ts");
 type Line = Record<string, unknown>;
 
 function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe" = "ignore", program = MAIN) {
-  const plain = { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env };
+  const plain = { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env };
   return spawn(process.execPath, [program, ...args], { cwd: ROOT, env: plain, stdio: [stdin, "pipe", "pipe"] });
 }
 
