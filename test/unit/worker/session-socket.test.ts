@@ -235,7 +235,7 @@ describe("a worker session on a real socket", () => {
   it("[WS6] heartbeats that stay unanswered: a new socket", async () => {
     const coordinator = await FakeCoordinator.start();
     coordinator.heartbeats = false;
-    const { notes } = start(coordinator, { timing: { heartbeat: 10, silent: 35 } });
+    const { notes } = start(coordinator, { timing: { heartbeat: 40, silent: 400 } });
     const { worker } = await coordinator.registered();
     await coordinator.registered();
     expect(worker.heartbeats).toBeGreaterThanOrEqual(2);
