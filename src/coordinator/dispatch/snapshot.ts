@@ -15,19 +15,19 @@ export const Snapshot = z.object({
   attempts: z.int().min(0),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
-  struck: z.array(z.string()).default([]),
+  struck: z.array(z.string()),
   // A cause of a newer hub than this one says at least that an attempt failed.
   cause: FailureCause.nullable().catch("worker_error"),
-  message: z.string().nullable().default(null),
-  outgrown: z.number().nullable().default(null),
-  payment: z.string().nullable().default(null),
+  message: z.string().nullable(),
+  outgrown: z.number().nullable(),
+  payment: z.string().nullable(),
   trustedKeys: z.array(z.string()),
   totalDue: z.number(),
   /** Waiting until then, or leased to the last holder; `graceDue` while its socket is gone. */
   phase: z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("waiting"), claimDue: z.number() }),
     z.object({ kind: z.literal("settling"), claimDue: z.number() }),
-    z.object({ kind: z.literal("leased"), executeDue: z.number().optional(), graceDue: z.number().optional() }),
+    z.object({ kind: z.literal("leased"), executeDue: z.number(), graceDue: z.number().optional() }),
   ]),
 });
 export type Snapshot = z.infer<typeof Snapshot>;
@@ -92,12 +92,12 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       struck: new Set(snapshot.struck),
       seq: state.nextSeq++,
       windowDue: claimDue,
-      savedExecuteDue: snapshot.phase.kind === "leased" ? (snapshot.phase.executeDue ?? 0) : 0,
+      savedExecuteDue: snapshot.phase.kind === "leased" ? snapshot.phase.executeDue : 0,
       phase: { kind: "waiting", claimDue },
     };
     addJob(state, job);
     if (lease !== undefined && snapshot.phase.kind === "leased") {
-      const executeDue = Math.min(snapshot.phase.executeDue ?? Infinity, now + executionTime(job));
+      const executeDue = Math.min(snapshot.phase.executeDue, now + executionTime(job));
       // Without a saved time each wake-up would grant the grace time again: past the execution time there is only a moment left.
       const graceDue = Math.min(now + TIMING.grace, snapshot.phase.graceDue ?? Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };

@@ -1,6 +1,5 @@
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, readJson } from "../../protocol/text.ts";
 import * as z from "zod";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
@@ -11,7 +10,7 @@ import { TUNING } from "../tuning.ts";
 /** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
-/** The journal's schema, step by step: a hub of any earlier version takes the steps that it lacks. Steps are added, never changed. */
+/** The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. */
 const STEPS = [
   `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -305,16 +304,6 @@ const count = z.number().catch(0);
 /** A worker's key as it is stored. What cannot be read counts for nothing, but one that may have authenticated has to do so again [WS5]. */
 const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
 
-/** The type of a TASK. A row of before it was written down has it in its payload only; it is read once, when the hub starts. */
-function taskTypeOf(jobType: JobType, { task_type, payload }: Pick<JournalRow, "task_type" | "payload">): Pick<JobFacts, "taskType"> {
-  if (jobType !== "TASK") return {};
-  const written = TaskType.safeParse(task_type);
-  if (written.success) return { taskType: written.data };
-  const json = readJson(payload);
-  const read = TaskType.safeParse(json.ok && isJsonObject(json.value) ? json.value.task_type : undefined);
-  return read.success ? { taskType: read.data } : {};
-}
-
 function readSaved(row: JournalRow): SavedJob | null {
   try {
     const facts = Facts.parse({
@@ -325,8 +314,10 @@ function readSaved(row: JournalRow): SavedJob | null {
       createdAt: row.created_at,
     });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
+    // A TASK that has lost its type goes on: any object counts as its output.
+    const taskType = TaskType.safeParse(row.task_type).data;
     return {
-      facts: { ...facts, ...taskTypeOf(facts.jobType, row), id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
+      facts: { ...facts, ...(taskType !== undefined && { taskType }), id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
       rev: row.rev,
       snapshot,
     };

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { TIMING } from "../../protocol/limits.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
@@ -52,7 +51,7 @@ export class PaidCommits {
       const { payload, requirements, ...facts } = payment;
       const event = {
         type: "reserve",
-        payment: { ...facts, asset: facts.asset ?? assetOf(requirements), payer: facts.payer && normalizeAddress(facts.payer) },
+        payment: { ...facts, payer: facts.payer && normalizeAddress(facts.payer) },
         job: factsOf(input, clock()),
         stored: ledger.find(payment.key),
       } as const;
@@ -233,14 +232,6 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-const Terms = z.object({ network: z.string(), asset: z.string() });
-
-/** What is paid in, as our own terms have it. */
-function assetOf(requirements: string): string {
-  const { network, asset } = Terms.parse(JSON.parse(requirements));
-  return `${network}/${asset.startsWith("0x") ? asset.toLowerCase() : asset}`;
 }
 
 /** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */

@@ -6,7 +6,7 @@ export type CommitInput = {
   /** The job's id, chosen by the router: a second delivery of one commit has the same id and gets the same answer. */
   id: string;
   jobType: JobType;
-  /** Of a TASK; left out by routers of version 2.0.0: then only the shape that all outputs share is looked at. */
+  /** Of a TASK; left out for an LLM_INFER. */
   taskType?: TaskType;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
@@ -39,8 +39,8 @@ export type PaymentInput = {
   binding: string;
   /** Who pays, as the payload says; null where only the facilitator can tell (SVM). */
   payer: string | null;
-  /** CAIP-2 network and token, `eip155:10143/0x534b…`; left out by routers of version 2.0.0, and then read from the requirements. */
-  asset?: string;
+  /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
+  asset: string;
   /** Atomic units of the token. */
   amount: string;
   /** When the authorization dies, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */
@@ -94,12 +94,10 @@ export interface HubRpc {
   models(): Promise<ModelList>;
   /** A user paired with one more worker; PRIVATE jobs that wait may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts a claim of a pairing code, `id` chosen by the router (version 2.0.0 chose none), as failed until it has won. False: over the rate of this client, or of failed claims in all [TR3]. */
-  mayClaimCode(client: string, id?: string): Promise<boolean>;
+  /** Counts a claim of a pairing code as failed until it has won; the router chooses `id`. False: over the rate of this client, or of failed claims in all [TR3]. */
+  mayClaimCode(client: string, id: string): Promise<boolean>;
   /** The claim `id` has won: it is no failed one [TR3]. */
   codeClaimed(id: string): Promise<void>;
-  /** What routers of version 2.0.0 say of a failed claim, and which without an `id` counts as failed already [TR3]. */
-  codeClaimFailed(): Promise<void>;
   /** Wakes a hub that may have slept through something; called by cron. */
   wake(): Promise<void>;
 }

@@ -13,7 +13,7 @@ const Attachment = z.object({
   nonce: z.string(),
   host: z.string(),
   /** Who dialled, as far as the router can tell [LM2]. */
-  client: z.string().default(""),
+  client: z.string(),
   openedAt: z.number(),
   seenAt: z.number(),
   worker: z
@@ -25,14 +25,14 @@ const Attachment = z.object({
       capabilities: z.array(JobType),
       tier: Tier,
       /** When its stake is to be read again, ms since the epoch. */
-      tierDue: z.number().default(0),
+      tierDue: z.number(),
       acks: z.boolean(),
-      registeredAt: z.number().default(0),
-      context: z.number().default(0),
+      registeredAt: z.number(),
+      context: z.number(),
       lastUsedAt: z.number(),
-      draining: z.boolean().default(false),
+      draining: z.boolean(),
       /** Names of its models, one a line: the attachment is written at every claim, and one text costs no more the more names are in it [JB10]. */
-      models: z.string().default(""),
+      models: z.string(),
     })
     .nullable(),
 });

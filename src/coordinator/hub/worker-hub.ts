@@ -168,17 +168,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await this.#dispatcher.committed();
   }
 
-  async mayClaimCode(client: string, id: string = crypto.randomUUID()): Promise<boolean> {
+  async mayClaimCode(client: string, id: string): Promise<boolean> {
     const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
     return this.#claims.begin(id, client, { perClient, failed }, this.#clock.now());
   }
 
   async codeClaimed(id: string): Promise<void> {
     this.#claims.won(id);
-  }
-
-  async codeClaimFailed(): Promise<void> {
-    // Counted when it began.
   }
 
   async wake(): Promise<void> {

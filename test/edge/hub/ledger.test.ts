@@ -157,20 +157,6 @@ describe("the operator's copy of the ledger", () => {
 });
 
 describe("a router and a hub that disagree", () => {
-  test("[PY9] a router of version 2.0.0, which names no asset, sells for the asset of its terms", async () => {
-    const hub = new TestHub();
-    const { asset, ...old } = paymentInput();
-    await bought(hub, old);
-    expect(await hub.sql("SELECT asset FROM payments")).toEqual([{ asset }]);
-  });
-
-  test("[TR3] a router of version 2.0.0 has its claims of codes counted: each as failed", async () => {
-    const hub = new TestHub();
-    for (let claim = 0; claim < 10; claim++) expect(await hub.stub.mayClaimCode("client")).toBe(true);
-    await hub.stub.codeClaimFailed();
-    expect(await hub.stub.mayClaimCode("client")).toBe(false);
-  });
-
   test("[JB8] a submit whose refusal was lost is refused again, and takes no idempotency key", async () => {
     const hub = new TestHub();
     const key = newKey();

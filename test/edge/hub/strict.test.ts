@@ -174,15 +174,23 @@ describe("RECEIPT_POLICY=strict", () => {
     expect((await hub.job(id)).result).toEqual(typeof output === "string" ? { output } : output);
   });
 
-  test("[RC6] the shape is checked after the hub lost its memory, and of a job of before the type was written down", async () => {
+  test.each([
+    [
+      "by its task type",
+      "UPDATE jobs SET rev = rev",
+      { summary: "s", word_count: 1 },
+      "shape: expected an object with a string sentiment and a number confidence from 0 to 1",
+    ],
+    ["as any object, where the task type is lost", "UPDATE jobs SET task_type = NULL", ["s"], "shape: expected an object"],
+  ])("[RC6] after the hub lost its memory the shape is checked %s", async (_, damage, wrong, message) => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit("cheap", { payload: { task_type: "classify", input: "i" } });
     const job = await worker.assigned();
     await worker.quiet();
-    await hub.sql("UPDATE jobs SET task_type = NULL");
+    await hub.sql(damage);
     await hub.evict();
-    expect((await worker.complete(job, OUTPUT)).message).toBe("shape: expected an object with a string sentiment and a number confidence from 0 to 1");
+    expect((await worker.complete(job, wrong)).message).toBe(message);
     expect((await worker.complete(job, { sentiment: "s", confidence: 0 })).status).toBe("accepted");
   });
 

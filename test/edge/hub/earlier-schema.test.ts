@@ -3,8 +3,8 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { TIMING } from "../../../src/protocol/limits.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
-import d1 from "../state/2.0.0-d1.sql?raw";
-import hubSql from "../state/2.0.0-hub.sql?raw";
+import d1 from "../state/earlier-d1.sql?raw";
+import hubSql from "../state/earlier-hub.sql?raw";
 
 const statements = (sql: string) => sql.split("\n").filter((line) => line !== "" && !line.startsWith("--"));
 
@@ -17,8 +17,8 @@ const WAITING = "3bfe6883-21ff-4cc7-a45f-7336a3ba829e";
 const SIGNED = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
 const PAIRED = "547d597e2a95bb8877d761e51ff6b0dde42259a24a1ecb32fb09f81170c03943";
 
-/** A hub with the stored state of version 2.0.0, started this long after that hub died. */
-async function olderHub(after: number): Promise<TestHub> {
+/** A hub on state whose schema lacks the later steps, woken this long after. */
+async function earlierHub(after: number): Promise<TestHub> {
   const hub = new TestHub();
   await hub.stub.workersOnline();
   await hub.inside(async (_, { storage }) => {
@@ -38,9 +38,9 @@ beforeEach(async () => {
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
 });
 
-describe("the state of version 2.0.0", () => {
+describe("state with an earlier schema takes the steps that it lacks", () => {
   test("[JB9] its jobs, pairings and idempotency keys are read: a job that waited is given out", async () => {
-    const hub = await olderHub(1_000);
+    const hub = await earlierHub(1_000);
     expect(await hub.job(FINISHED)).toMatchObject({ status: "completed", result: { summary: "short", word_count: 1 }, receipt: { payment_ref: null } });
     expect(await hub.job(WAITING)).toMatchObject({ status: "pending" });
     const again = { id: crypto.randomUUID(), trustedKeys: [], wait: 0, payload: "{}", jobType: "TASK", policy: "CHEAP", privacyClass: "PRIVATE" } as const;
@@ -55,7 +55,7 @@ describe("the state of version 2.0.0", () => {
   });
 
   test("[TR2] its users began without a token, and go on without", async () => {
-    const hub = await olderHub(1_000);
+    const hub = await earlierHub(1_000);
     for (const user_id of ["old user", "another old user"]) {
       const create = (headers: Record<string, string>) => hub.request("/v1/trust/create", { method: "POST", body: JSON.stringify({ user_id }), headers });
       expect((await create({ "x-user-token": "late" })).status).toBe(201);
@@ -64,7 +64,7 @@ describe("the state of version 2.0.0", () => {
   });
 
   test("[WS5] a key that has signed must go on signing; keys that never did are not kept", async () => {
-    const hub = await olderHub(1_000);
+    const hub = await earlierHub(1_000);
     await hub.stub.workersOnline();
     expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: SIGNED }]);
     await hub.worker();
@@ -74,7 +74,7 @@ describe("the state of version 2.0.0", () => {
   });
 
   test("[JB9] [LM3] asleep for days, it wakes by cron: what is overdue ends, what is past its time is forgotten, and its alarm is set", async () => {
-    const hub = await olderHub(3 * DAY);
+    const hub = await earlierHub(3 * DAY);
     await hub.stub.wake();
     expect(await hub.job(WAITING)).toMatchObject({ status: "failed", result: { error: "deadline_exceeded" } });
     await hub.recorded(WAITING, "failed");
@@ -87,7 +87,7 @@ describe("the state of version 2.0.0", () => {
   });
 
   test("[WS5] [LM3] 30 days after it was last seen a key is forgotten, unless it is connected", async () => {
-    const hub = await olderHub(TIMING.authenticatedKey - 1_000);
+    const hub = await earlierHub(TIMING.authenticatedKey - 1_000);
     const stays = await hub.worker({ signed: true });
     await hub.stub.wake();
     expect(await hub.sql("SELECT key FROM keys")).toHaveLength(2);

@@ -1,4 +1,4 @@
--- D1 as version 2.0.0 left it on 2026-11-21 (commit 9e3cf1a): what later versions must be able to read. One statement a line.
+-- A D1 with its first migration only, in use on 2026-11-21 (commit 9e3cf1a): the later migrations must keep its rows. One statement a line.
 CREATE TABLE "d1_migrations"( id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL );
 INSERT INTO "d1_migrations" VALUES (1,'0000_init.sql','2026-11-21 07:51:55');
 CREATE TABLE `jobs` ( `id` text PRIMARY KEY NOT NULL, `job_type` text NOT NULL, `policy` text NOT NULL, `privacy_class` text NOT NULL, `user_id` text NOT NULL, `payload` text, `status` text NOT NULL, `rev` integer NOT NULL, `attempt` integer NOT NULL, `result` text, `provider_pubkey` text, `holders` text DEFAULT '[]' NOT NULL, `created_at` integer NOT NULL, `completed_at` integer, `ended_at` integer );
