@@ -3,12 +3,11 @@ import { TIMING } from "../../protocol/limits.ts";
 import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";
 import { lease } from "./lease.ts";
-
 import type { OrderedPool } from "./ordered-pool.ts";
 import { hold, owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
 
-/** How long those found silent are not looked at again at a claim, in milliseconds. */
+/** After a check of the silent workers, claims do not check them again for this many milliseconds. */
 const SILENT_RECHECKED = 1_000;
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
@@ -19,21 +18,27 @@ export function offerJob(state: DispatchState, job: LiveJob, turn: ReduceContext
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
-/** Gives a job that others have tried to anyone left, its own losers included when no other is connected [JB4]. For the tick only. */
+/**
+ * Gives a job that workers have tried already to a free worker that has not. If no such worker is connected, one that has tried it may try again [JB4].
+ * Only the tick calls this.
+ */
 export function offerAgain(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (!isOnOffer(job, turn)) return;
-  // A worker with room for a job that outgrew a context takes it as soon as it is free. Only those that have tried it are left for the tick, and to
-  // look at every idle worker for each such job would be slow.
+  // A worker with a large enough context takes such a job as soon as it is free. So only workers that have tried the job are left for the tick, and
+  // checking every idle worker for each such job would be slow.
   if (job.outgrown !== null && ![...job.tried].some((key) => mayTake(state, job, key))) return;
   const find = (accept: (key: string) => boolean) => findWorker(state, job, turn, accept) ?? findArriving(state, job, turn, accept);
   const worker = find((key) => !job.tried.has(key)) ?? (hasUntriedWorker(state, job) ? undefined : find(() => true));
   if (worker !== undefined) assign(state, job, worker, turn);
 }
 
-/** Gives a worker that is idle the first waiting job that it may take and has not tried, and one that arrives a job that cannot wait for it [JB2]. */
+/**
+ * Gives an idle worker the first waiting job that it may take and has not tried. A worker that is still arriving gets only a job that would end before
+ * the worker has arrived [JB2].
+ */
 export function offerWorker(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!isFree(worker) || isFoundSilent(state, worker, turn)) return;
-  // No job below this place in the queue ends before the worker has arrived: its claim window began no earlier than the job.
+  // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
   const fits = (id: string) => {
     const job = state.jobs.get(id);
@@ -56,7 +61,7 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: ReduceCo
   if (job !== undefined) assign(state, job, worker, turn);
 }
 
-/** The jobs that did not fit a smaller context than this worker's. */
+/** The pools of the jobs that did not fit a context smaller than this worker's. */
 function largerPools(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
   return [...state.waitingLarger[name]].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : []));
 }
@@ -66,17 +71,17 @@ function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
   return worker !== undefined && isFree(worker) && isEligible(state, job, worker);
 }
 
-/** Whether a job waits and has time left: when the alarm is late, its end may come later in this very turn. */
+/** True if a job waits and has time left. If the alarm is late, the job may end later in this event. */
 function isOnOffer(job: LiveJob, turn: ReduceContext): boolean {
   return job.phase.kind === "waiting" && job.totalDue > turn.now;
 }
 
-/** Whether a waiting job has ended by then, for want of a worker. */
+/** True if a waiting job will have ended by this time, because it found no worker. */
 function endsBy(job: LiveJob, time: number): boolean {
   return job.phase.kind === "waiting" && Math.min(job.phase.claimDue, job.totalDue) <= time;
 }
 
-/** Lets those workers in that registered long enough ago, each with an offer of what waits [JB2]. */
+/** Makes those workers idle that registered long enough ago, and offers each the waiting jobs [JB2]. */
 export function admitArrived(state: DispatchState, turn: ReduceContext): void {
   for (let first = state.arriving.first(); first !== undefined && first.order <= turn.now; first = state.arriving.first()) {
     const worker = state.workers.get(first.id);
@@ -90,7 +95,7 @@ export function admitArrived(state: DispatchState, turn: ReduceContext): void {
   }
 }
 
-/** Looks again at workers that were found silent; those that have been heard since can be claimed. */
+/** Checks the workers that were found silent. Those that have sent something since can be claimed again. */
 export function recheckSilent(state: DispatchState, turn: ReduceContext): void {
   state.silentCheckedAt = turn.now;
   for (const key of [...state.silent]) {
@@ -102,7 +107,7 @@ export function recheckSilent(state: DispatchState, turn: ReduceContext): void {
   }
 }
 
-/** Whether a job that comes now would be given a worker at once. */
+/** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: ReduceContext): boolean {
   return findWorker(state, job, turn, () => true) !== undefined;
 }
@@ -110,20 +115,20 @@ export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: ReduceC
 function findWorker(state: DispatchState, job: Wanted, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
     const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : leastUsed(state, job, job.trustedKeys, accept);
-    // A silent worker leaves the idle pools, so the next look finds another.
+    // A silent worker leaves the idle pools, so the next search finds another one.
     if (worker === undefined || !isFoundSilent(state, worker, turn)) return worker;
   }
 }
 
 function findAfterSilence(state: DispatchState, job: LiveJob, turn: ReduceContext): Worker | undefined {
-  // Once a second at most, so that a flood of jobs over many silent workers stays cheap.
+  // At most once a second, so that many jobs stay cheap while many workers are silent.
   if (state.silent.size === 0 || turn.now - state.silentCheckedAt < SILENT_RECHECKED) return undefined;
   recheckSilent(state, turn);
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, turn, (key) => !job.tried.has(key));
 }
 
-/** A worker that has only just registered, for a job that cannot wait until it has arrived [JB2]. */
+/** Finds a worker that has only just registered, for a job that cannot wait until the worker has arrived [JB2]. */
 function findArriving(state: DispatchState, job: LiveJob, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   if (!endsBy(job, turn.now + TIMING.arrival)) return undefined;
   let best: Worker | undefined;
@@ -141,7 +146,7 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
 }
 
 function firstIdle(state: DispatchState, job: Wanted, accept: (key: string) => boolean): Worker | undefined {
-  // To pass over most of a heap costs more than to look at all of it.
+  // Skipping most entries of a heap costs more than reading all of them.
   if (typeof job.outgrown === "number") return leastUsed(state, job, state.idle[poolOf(job, state.rules)].ids(), accept);
   const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
   return entry && state.workers.get(entry.id);
@@ -164,7 +169,7 @@ function isFoundSilent(state: DispatchState, worker: Worker, turn: ReduceContext
   return true;
 }
 
-/** Selects and marks busy in one step: nothing awaits between choosing the worker and this. What is not paid yet is settled first [PY7]. */
+/** Marks the chosen worker busy. Nothing is awaited since the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
 function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
   dequeue(state, job);
   worker.jobId = job.id;

@@ -1,4 +1,4 @@
-// What follows from a worker's result: accept, reject, strike. On a job's way: complete → verify → end.
+// Decides about a worker's result: accepts it, rejects it, or counts a strike. On a job's way: complete → verify → end.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { CompletionAnswer, EventOf, ReduceContext, Send } from "./events.ts";
@@ -9,8 +9,8 @@ import type { DispatchState, LiveJob, Worker } from "./state.ts";
 type Completion = EventOf<"complete">;
 
 /**
- * A worker delivered a result. It counts when the worker held a lease of the job at any time and the job has not ended:
- * the first valid result wins, a late one included [WS12, JB6].
+ * Handles a worker's result. It counts if the worker held a lease of the job at any time and the job has not ended. The first valid result wins, even a
+ * late one [WS12, JB6].
  */
 export function complete(state: DispatchState, worker: Worker, event: Completion, turn: ReduceContext): CompletionAnswer {
   const job = state.jobs.get(event.jobId);
@@ -24,7 +24,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
     answer(event, { status: "rejected", error: "not_assigned" }, turn);
     return strike(state, worker, job, turn);
   }
-  // A repeated bad result of an earlier attempt must not end the present one.
+  // A bad result of an earlier attempt must not end the present one.
   const isPresent = isPresentAttempt(job, worker, event.attempt);
   switch (event.verdict) {
     case "output_too_large":
@@ -38,7 +38,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
     case "invalid_receipt":
       if (state.rules.receiptPolicy === "strict") {
         answer(event, { status: "rejected", error: "invalid_receipt" }, turn);
-        // The strike first: a worker that it parks must not be offered another job in between.
+        // The strike comes first: a worker that it parks must not get another job in between.
         strike(state, worker, job, turn, isPresent);
         if (isPresent) requeue(state, job, "invalid_receipt", null, turn);
         return;
@@ -53,7 +53,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
   if (event.verdict === "valid") forgive(worker, turn);
   answer(event, { status: "accepted" }, turn);
   const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
-  // Whoever works on it now, this very worker's later attempt included, may stop.
+  // The worker that runs the job now may stop, even if it is a later attempt of this same worker.
   finish(state, job, outcome, isPresent ? null : "completed", turn);
 }
 
@@ -67,8 +67,8 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
 }
 
 /**
- * An invalid or foreign result counts against the key, once for each job; too many park it, each time for twice as long as the last, and half as
- * long for each day since that was over [RC4, WS4]. A parked worker's job waits again, unless it is `spared`: then the caller sees to it.
+ * Counts an invalid or foreign result against the key, once for each job. Too many strikes park the key, each time for twice as long as the last, and
+ * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; if this job is `spared`, the caller handles it.
  */
 function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: ReduceContext, spared = false): void {
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
@@ -92,7 +92,7 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: Reduce
   if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, turn);
 }
 
-/** A verified result takes a strike off. */
+/** Removes one strike after a verified result. */
 function forgive({ key, record }: Worker, turn: ReduceContext): void {
   if (record.strikes === 0) return;
   record.strikes--;

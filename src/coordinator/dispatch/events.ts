@@ -1,16 +1,16 @@
-// What can happen to dispatch, and what dispatch says and does about it: the contract between the core and the hub's shell. On a job's way: every step.
+// The contract between the dispatch core and the hub around it: the events that go in, and the answers and changes that come out. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
 import type { JobFacts, KeyRecord } from "./state.ts";
 
-/** What a completion turned out to be when the shell read it: receipt rules, size and shape [RC3, LM1, JB5]. */
+/** The shell's verdict on a completion: its receipt, size and shape [RC3, LM1, JB5]. */
 export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker_error";
 
-/** Everything that can happen to dispatch. `conn` names a socket; an event of a socket that was replaced changes nothing. */
+/** Everything that can happen to dispatch. `conn` is the id of a socket; an event of a replaced socket changes nothing. */
 export type DispatchEvent =
-  /** `payment` is the key of a reserved payment that was verified as `payer`'s; left out for a free job. */
+  /** A commit. `payment` is the key of a reserved payment that the facilitator verified as `payer`'s; left out for a free job. */
   | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null } }
   | { type: "reserve"; payment: PaymentFacts; job: JobFacts; stored: Payment | null }
   | { type: "release"; key: string; jobId: string }
@@ -22,32 +22,32 @@ export type DispatchEvent =
       capabilities: ReadonlySet<JobType>;
       tier: Tier;
       acks: boolean;
-      /** Tokens that prompt and answer may have together, as announced; left out: not told [WS3]. */
+      /** Tokens that prompt and answer may have together; left out if the worker did not announce it [WS3]. */
       context?: number;
       record: KeyRecord;
-      /** When this key was last given a job, as far as is known; 0 for never. */
+      /** When this key last got a job, ms since the epoch; 0 for never, or if it is not known. */
       lastUsedAt: number;
       resume: readonly { jobId: string; attempt: number }[] | undefined;
-      /** Whether it had asked to drain before the hub lost its memory; left out for a new socket. */
+      /** True if the worker asked to drain before the hub lost its memory; left out for a new socket. */
       draining?: boolean;
-      /** When it registered, ms since the epoch; left out for now. */
+      /** When the worker registered, ms since the epoch; left out if it registers now. */
       registeredAt?: number;
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
-  /** Memory was rebuilt. Jobs whose rows could not be read are not in it; `damaged` are their ids. */
+  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read. */
   | { type: "restored"; damaged: readonly string[] }
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; conn: string }
   | { type: "heard"; conn: string }
   | { type: "ack"; conn: string; jobId: string; attempt: number }
   | { type: "progress"; conn: string; jobId: string; attempt: number }
-  /** `message` is what the worker said, fit to be shown [JB5]. */
+  /** `message` is what the worker said, in a form that is safe to show [JB5]. */
   | { type: "failed"; conn: string; jobId: string; attempt: number; retryable: boolean; cause?: WorkerFailure; message?: string }
-  /** `tooLong`: the job does not fit the worker's context. */
+  /** `tooLong`: true if the job does not fit the worker's context. */
   | { type: "reject"; conn: string; jobId: string; tooLong?: boolean }
   | { type: "complete"; conn: string; jobId: string; attempt: number | undefined; verdict: Verdict; message?: string }
-  /** The worker sent a frame over the limit that names this job; its socket is about to be closed for it [LM1]. */
+  /** The worker sent a frame that is too large and that contains the id of this job. Its socket is about to be closed [LM1]. */
   | { type: "oversized"; conn: string; jobId: string }
   | { type: "drain"; conn: string }
   | { type: "cancel"; jobId: string }
@@ -75,46 +75,52 @@ export type JobEnd = {
 
 /** A change of a stored row. The changes of one event are written together or not at all. */
 export type RowChange =
-  /** A new job. `isRefused`: it has ended already and nobody will run it, so its payload is not kept [JB8]. */
+  /** Write a new job. `isRefused`: it ended at its commit and no worker will run it, so its payload is not kept [JB8]. */
   | { type: "insert"; job: JobFacts; isRefused: boolean }
-  /** This live job has changed. */
+  /** Write this live job, which has changed. */
   | { type: "save"; jobId: string }
   | ({ type: "ended" } & JobEnd)
-  /** What is remembered of a key has changed. */
+  /** Write what is remembered of a key. */
   | { type: "record"; key: string; record: KeyRecord }
   | { type: "save_payment"; payment: Payment }
-  /** Delete this payment's row: the same payment may come again. */
+  /** Delete the row of this payment, so that the same payment can come again. */
   | { type: "drop_payment"; key: string };
 
-/** What a socket is sent, in this order, after the rows are durable. */
+/** A frame for a socket, or its close. Everything is sent in order, after the rows are durable. */
 export type Send =
-  /** `job_assign` */
+  /** Send `job_assign`. */
   | { type: "assign"; conn: string; jobId: string; attempt: number; deadline: number }
   | { type: "cancel_attempt"; conn: string; jobId: string; attempt: number; reason: string }
   | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | { status: "rejected"; error: CompletionRefusal } }
   | { type: "drained"; conn: string }
-  /** Its key is parked for this many ms; the socket is closed next [WS4]. */
+  /** Tell a worker that its key is parked for this many ms. Its socket is closed next [WS4]. */
   | { type: "parked"; conn: string; ms: number }
   | { type: "close"; conn: string; code: number; reason: string };
 
-/** What the shell has to do about an event: write `rows`, then send `sends`, then have the payments of `settles` settled; each answer to that is a `settled`. */
+/**
+ * What the shell does after an event: it writes `rows`, then sends `sends`, then asks the facilitator to settle the payments with the keys `settles`. Each
+ * outcome of that comes back as a `settled` event.
+ */
 export type Changes = { rows: RowChange[]; sends: Send[]; settles: string[] };
 
-/** What a submit comes to. `known`: its payment pays for this job already, so this is the same commit again. */
+/** The answer to a submit. `known`: its payment pays for this job already, so it is the same commit again. */
 export type Submission = Result<{ kind: "accepted" } | { kind: "known"; jobId: string }, SubmitRefusal>;
 /** Why a submit is refused. */
 export type SubmitRefusal = "queue_full" | "reservation_lost" | "too_many_held_payments" | "no_trusted_worker";
-/** What a completion comes to. `judged`: its acknowledgement is among the sends. `not_live`: the job may have ended, so the shell looks at the record and answers. */
+/**
+ * The answer to a completion. `judged`: its acknowledgement is among the sends. `not_live`: the core does not know the job, so the shell looks for it among
+ * the ended jobs and sends the acknowledgement.
+ */
 export type CompletionAnswer = "judged" | "not_live";
 
-/** The answer to who caused an event; null where nobody waits for one, and for an event of a socket that was replaced. */
+/** The answer to the caller of an event; null for events without an answer, and for an event of a replaced socket. */
 export type Answer = Submission | Reservation | CompletionAnswer | null;
 
-/** What `reduce` gives. */
+/** The result of `reduce`. */
 export type Reduced<A extends Answer = Answer> = Changes & { answer: A };
 
-/** What the core is told with every event: the time, and when a socket was last heard (both ms since the epoch). */
+/** The input of every event: the time, and when a socket last sent something (both ms since the epoch). */
 export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
 
-/** One event's input and the changes that it has made so far. */
+/** The input of one event and the changes that it has made so far. */
 export type ReduceContext = ReduceInput & Changes;

@@ -1,4 +1,4 @@
-// A job is given to a worker: the lease, its timers and the save. On a job's way: assign.
+// Leases a job to a worker, sets its timers and saves it. On a job's way: assign.
 import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
@@ -15,7 +15,7 @@ export function executionTime(job: LiveJob): number {
   return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
 }
 
-/** Leases a job to the worker that was chosen for it, and has it assigned. */
+/** Leases a job to the worker that was chosen for it, and sends the assignment. */
 export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
   job.attempts++;
   const held = { key: worker.key, attempt: job.attempts, acked: false };
@@ -28,7 +28,7 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: 
   turn.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
 }
 
-/** When a live job needs attention next, ms since the epoch. */
+/** When the next deadline of a live job is, ms since the epoch. */
 function dueOf(job: LiveJob): number {
   switch (job.phase.kind) {
     case "waiting":
@@ -49,7 +49,7 @@ export function setTimer(state: DispatchState, job: LiveJob): void {
   state.timers.add(job.id, dueOf(job), job.seq);
 }
 
-/** Arms the 2 s tick while something needs it, and the sweep while there are workers. */
+/** Sets the next 2 s tick while jobs wait or workers rest, and the next sweep while workers are connected. */
 export function armTicks(state: DispatchState, now: number): void {
   if (state.queued === 0 && state.resting.size === 0) state.tickDue = null;
   else state.tickDue ??= now + TIMING.retryTick;
@@ -57,9 +57,9 @@ export function armTicks(state: DispatchState, now: number): void {
   else state.sweepDue ??= now + TIMING.sweep;
 }
 
-/** When `time` has to be told next, ms since the epoch; null when nothing waits for a time. */
+/** When the next `time` event is due, ms since the epoch; null if nothing waits for a time. */
 export function nextDue(state: DispatchState): number | null {
-  // Where nothing waits, nobody has to wake up for a worker that has arrived.
+  // If no job waits, the hub need not wake up for a worker that has arrived.
   const arrival = state.queued > 0 ? state.arriving.first()?.order : undefined;
   const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, arrival, state.tickDue, state.sweepDue].filter(
     (due) => typeof due === "number",

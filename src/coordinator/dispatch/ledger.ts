@@ -1,25 +1,26 @@
+// The payments that are not done yet, with their indexes. On a job's way: pay, and until the end of the job.
 import type { OrderedPool } from "./ordered-pool.ts";
 
-/** One real payment, as the router read it: what is signed cannot change. Amounts in atomic units, times in ms since the epoch [PY6]. */
+/** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
 export type PaymentFacts = {
   key: string;
   /** SHA-256 of the whole payload. */
   digest: string;
-  /** SHA-256 of endpoint and validated fields. */
+  /** SHA-256 of endpoint and validated fields: what the payment was sent for. */
   binding: string;
-  /** Null until the facilitator has said who pays. */
+  /** Who pays; null until the facilitator has named the payer. */
   payer: string | null;
-  /** What is paid in: CAIP-2 network and token, `eip155:10143/0x534b…`. Money of one asset is no money of another. */
+  /** The token that is paid: CAIP-2 network and token, `eip155:10143/0x534b…`. A payment in one asset never pays for a price in another. */
   asset: string;
   amount: string;
-  /** When the authorization dies. */
+  /** When the authorization expires. */
   expiresAt: number;
 };
 
 /**
- * Where a payment is. Money moves between `settling` and `settled` and nowhere else.
- * `reserved → held → settling → settled → spent`, with the ways out `void` (nothing moved), `unknown` (nobody knows yet) and `credit`
- * (moved, but its job failed: it buys another).
+ * The phase of a payment. Money moves between `settling` and `settled` and nowhere else.
+ * `reserved → held → settling → settled → spent`, with three other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved)
+ * and `credit` (money moved, but the job failed: the payment pays for another job).
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
@@ -31,61 +32,61 @@ export type PaymentPhase =
   | { kind: "spent"; transaction: string }
   | { kind: "void"; reason: "unused" | "refused" | "paid_by_credit" };
 
-/** A row of the ledger. */
+/** A row of the ledger: a payment and its phase. */
 export type Payment = PaymentFacts & {
-  /** The job that it pays for, or paid for last. */
+  /** The job that the payment pays for, or paid for last. */
   jobId: string;
-  /** The job that its own request started last, where a fresh payment has spent it as a credit since; `jobId` when left out [PY6, PY9]. */
+  /** The job that the request with this payment started last, if another payment has spent it as a credit since; otherwise left out [PY6, PY9]. */
   ownJobId?: string;
-  /** Settle calls that ended without an answer: from the first on, "already used" means that it was us [PY8]. */
+  /** Number of settle calls without a clear outcome. After the first, "already used" means that one of our calls used the payment [PY8]. */
   doubts: number;
   phase: PaymentPhase;
 };
 
-/** What the ledger says to a payment before anyone is asked about it [PY5, PY6, PY9]. */
+/** The ledger's answer to a payment that nobody has verified yet [PY5, PY6, PY9]. */
 export type Reservation =
   | { state: "reserved" }
   | { state: "credit" }
   | { state: "known"; jobId: string }
-  /** Another request with the same payment is being looked at: wait for it, then ask again. */
+  /** Another request with the same payment is being handled: wait for it, then ask again. */
   | { state: "busy" }
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
 
-/** The ledger as dispatch knows it: payments that are not done, with their indexes. */
+/** The payments that are not done, with their indexes. */
 export type Ledger = {
   readonly payments: Map<string, Payment>;
-  /** Settle calls that are under way. */
+  /** Keys of the payments whose settle calls are under way. */
   readonly inFlight: Set<string>;
-  /** Payments whose settle call waits for one of those to end, first come first. */
+  /** Payments whose settle call waits until one of those ends, in the order of their arrival. */
   readonly settleQueue: Set<string>;
-  /** Payments that may still take a payer's money: held, settling or unknown. */
+  /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
   readonly creditsByPayer: Map<string, Set<string>>;
-  /** When a reservation ends or an unknown outcome is asked for again. */
+  /** When a reservation ends, or the facilitator is asked again about an unknown outcome. */
   readonly timers: OrderedPool;
 };
 
-/** What became of a settle call [PY8]. */
+/** The outcome of a settle call [PY8]. */
 export type Settlement = { kind: "settled"; transaction: string } | { kind: "refused"; alreadyUsed: boolean } | { kind: "unknown" };
 
-/** Whether nothing can happen to a payment any more. */
+/** True if a payment cannot change any more. */
 function isDone(phase: PaymentPhase): boolean {
   return phase.kind === "spent" || phase.kind === "void";
 }
 
-/** Whether a payment may still be settled while its authorization is good. */
+/** True if a payment may still be settled before its authorization expires. */
 function isUnsettled({ phase, expiresAt }: Payment): boolean {
-  // What is still asked for after its authorization has expired can hold nothing up, for a whole day.
+  // After the authorization has expired, the outcome is asked for during a whole day. Such a payment must not count against its payer.
   if (phase.kind === "unknown") return phase.retryDue <= expiresAt;
   return phase.kind === "held" || phase.kind === "settling";
 }
 
-/** The job that a request is answered with when it comes again. */
+/** The job that answers a request with this payment that comes again. */
 export function jobOf({ jobId, ownJobId }: Payment): string {
   return ownJobId ?? jobId;
 }
 
-/** Brings the ledger's indexes up to date with this payment; call after every change of it. */
+/** Updates the ledger's indexes for this payment; call it after every change of the payment. */
 export function indexPayment(ledger: Ledger, payment: Payment): void {
   const { key, payer, phase } = payment;
   if (isDone(phase)) ledger.payments.delete(key);
@@ -100,13 +101,13 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
   if (phase.kind !== "held" && phase.kind !== "unknown") ledger.settleQueue.delete(key);
 }
 
-/** Takes a payment out of the ledger as if it had never come. */
+/** Removes a payment from the ledger as if it had never come. */
 export function dropPayment(ledger: Ledger, payment: Payment): void {
   ledger.payments.delete(payment.key);
   ledger.timers.remove(payment.key);
 }
 
-/** The payer's credit that covers `amount` of `asset` and is the smallest that does; undefined when there is none [PY9]. */
+/** The payer's smallest credit that covers `amount` of `asset`; undefined if the payer has none [PY9]. */
 export function creditFor(ledger: Ledger, payer: string, { asset, amount }: Pick<PaymentFacts, "asset" | "amount">): Payment | undefined {
   let best: Payment | undefined;
   for (const key of ledger.creditsByPayer.get(payer) ?? []) {
@@ -117,7 +118,7 @@ export function creditFor(ledger: Ledger, payer: string, { asset, amount }: Pick
   return best;
 }
 
-/** How many of a payer's payments are held: verified, and waiting for a worker or for an answer [PY9]. One that a worker is kept for is on its way. */
+/** The number of a payer's payments that are verified and wait for a worker or for a clear outcome [PY9]. One that is being settled for the first time does not count. */
 export function heldOf(ledger: Ledger, payer: string): number {
   let held = 0;
   for (const key of ledger.unsettledByPayer.get(payer) ?? []) {
