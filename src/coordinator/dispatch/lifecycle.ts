@@ -1,4 +1,4 @@
-// How a job waits, loses its worker and ends, and what becomes of the worker. On a job's way: everything after a claim but the result itself.
+// How a job waits, loses its worker and ends, and what its worker does then. On a job's way: everything after a claim, except the result itself.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
@@ -9,10 +9,10 @@ import { closeAccount, owedPayment } from "./holds.ts";
 import { save, setTimer } from "./lease.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
-/** Causes for which a worker that ends job after job has to rest. */
+/** Causes of an end that count as a failure of the worker. A worker with too many failures in a row has to rest. */
 const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
-/** Lets the worker go that a settling job keeps; the job goes on settling without it. */
+/** Releases the worker that a settling job keeps; the job goes on settling without it. */
 export function unhold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return;
   const { key, conn } = job.phase.hold;
@@ -26,19 +26,19 @@ export function unhold(state: DispatchState, job: LiveJob, turn: ReduceContext):
   offerWorker(state, worker, turn);
 }
 
-/** A worker has been kept for long enough: the job goes on without it [PY7]. */
+/** Ends the time for which a worker is kept: the job goes on without it [PY7]. */
 export function endHold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   const payment = owedPayment(state, job);
   unhold(state, job, turn);
   if (payment === undefined) return;
-  // Not even begun: nothing is known to have moved, so it waits like any other.
+  // The settlement has not begun, so no money has moved and the job waits like any other.
   state.ledger.settleQueue.delete(payment.key);
-  // Claimed again and again it would wait on past its window.
+  // Without this check a job that is claimed again and again would wait on past its window.
   if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
   wait(state, job, job.windowDue, turn);
 }
 
-/** Takes a new or restored job into the state. */
+/** Adds a new or restored job to the state. */
 export function addJob(state: DispatchState, job: LiveJob): void {
   state.jobs.set(job.id, job);
   if (job.privacyClass === "PUBLIC") return;
@@ -57,14 +57,14 @@ export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn:
   offerJob(state, job, turn);
 }
 
-/** How a job fails, and what its last worker said about it, if anything. */
+/** The outcome of a failed job, with what its last worker said about it, if it said something. */
 export function failure(cause: FailureCause, message?: string | null): Extract<Outcome, { status: "failed" }> {
   return { status: "failed", cause, ...(typeof message === "string" && { message }) };
 }
 
 /**
- * Ends the lease without a result: the job waits again, or fails when its attempts are used up [JB4, JB5].
- * The worker, when still connected, is told to stop if `cancelReason` is given, and then free. `message` is what it said.
+ * Ends the lease without a result: the job waits again, or fails if its attempts are used up [JB4, JB5]. If the worker is still connected it is told to
+ * stop, if `cancelReason` is given, and becomes free. `message` is what it said.
  */
 export function requeue(
   state: DispatchState,
@@ -74,31 +74,31 @@ export function requeue(
   turn: ReduceContext,
   message: string | null = null,
 ): void {
-  // Never assigned, so nothing was lost with the worker.
+  // The job was never assigned, so nothing was lost with the worker.
   if (job.phase.kind === "settling") return endHold(state, job, turn);
   const worker = release(state, job, cancelReason, turn);
   job.cause = cause;
-  // With that of an earlier attempt the cause and the words would be of two workers.
+  // A message of an earlier attempt would belong to another worker than the cause.
   job.message = message;
   if (job.attempts >= LIMITS.attempts) end(state, job, failure(cause, message), turn);
   else wait(state, job, turn.now + TIMING.claimWindow, turn);
   if (worker !== undefined) afterFailure(state, worker, turn);
 }
 
-/** Takes back a job that its worker never started: no attempt is used, and the claim window goes on [WS9]. */
+/** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. */
 export function takeBack(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   const worker = release(state, job, null, turn);
-  // Its lease stays in the history: should a result come from it after all, it counts [WS12, JB6].
+  // The lease stays in the history: if a result comes from this worker after all, it counts [WS12, JB6].
   job.attempts--;
-  // Never longer, not even until the next tick: whoever rejects at every tick would keep the job up to its total deadline.
+  // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
   wait(state, job, Math.max(job.windowDue, turn.now), turn);
   if (worker !== undefined) afterFailure(state, worker, turn);
 }
 
 /**
- * The worker says that the job does not fit its context: only a larger one may try again, and where none is announced the job ends [JB5].
- * `message` is what it said; `started` is false for a job that it gave back unstarted, which uses no attempt [WS9].
+ * Handles a job that does not fit its worker's context: only a worker with a larger context may try again, and if no such worker is connected the job
+ * ends [JB5]. `message` is what the worker said; `started` is false if it gave the job back unstarted, which uses no attempt [WS9].
  */
 export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, turn: ReduceContext): void {
   job.outgrown = Math.max(job.outgrown ?? 0, worker.context);
@@ -112,13 +112,13 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   finish(state, job, failure("context_length_exceeded", message), null, turn);
 }
 
-/** Ends a job for good; whoever holds it is told to stop if `cancelReason` is given. */
+/** Ends a job for good. The worker that holds it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: ReduceContext): void {
   const worker = release(state, job, cancelReason, turn, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, turn);
   if (worker === undefined) return;
-  // A failure that is not tried elsewhere counts all the same, or one broken worker ends a whole queue.
+  // This counts as a failure of the worker too. Otherwise one broken worker could end a whole queue.
   if (outcome.status === "failed" && BLAMED.includes(outcome.cause)) afterFailure(state, worker, turn);
   else offerWorker(state, worker, turn);
 }
@@ -134,21 +134,21 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: ReduceC
   turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef, rev: job.rev + 1, attempts: job.attempts, holders, endedAt: turn.now });
 }
 
-/** Ends a PRIVATE job at its commit: no worker of its user is connected [JB8]. It is stored, so that its user can ask for it. */
+/** Ends a PRIVATE job at its commit, because no worker of its user is connected [JB8]. The job is stored, so that its user can poll it. */
 export function refuse(job: JobFacts, turn: ReduceContext): void {
   const outcome = failure("no_trusted_worker");
   turn.rows.push({ type: "insert", job, isRefused: true });
   turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: turn.now });
 }
 
-/** Ends jobs whose rows could not be read: nothing is known of them but their ids, so their end counts more than any revision that D1 may have. */
+/** Ends jobs whose rows could not be read. Only their ids are known, so their end gets a revision above every one that D1 may have. */
 export function endDamaged(jobIds: readonly string[], turn: ReduceContext): void {
   const outcome = failure("worker_lost");
   const rev = Number.MAX_SAFE_INTEGER;
   for (const jobId of jobIds) turn.rows.push({ type: "ended", jobId, outcome, paymentRef: null, rev, attempts: 0, holders: [], endedAt: turn.now });
 }
 
-/** Ends the lease on both sides. Returns the worker if it stays; it is idle then, but not offered anything yet. */
+/** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been offered a job yet. */
 function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
@@ -169,7 +169,7 @@ function release(state: DispatchState, job: LiveJob, cancelReason: string | null
   return worker.draining ? undefined : worker;
 }
 
-/** A worker that fails job after job rests until the next tick, so that it cannot burn a whole queue at once. */
+/** Counts a failure of a worker. After too many in a row the worker rests until the next tick, so that it cannot fail a whole queue at once. */
 function afterFailure(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   worker.failuresInARow++;
   if (worker.failuresInARow >= LIMITS.failuresInARow) {
@@ -180,20 +180,20 @@ function afterFailure(state: DispatchState, worker: Worker, turn: ReduceContext)
   offerWorker(state, worker, turn);
 }
 
-/** Lets a draining worker go once it holds nothing [WS11]. */
+/** Closes the socket of a draining worker as soon as it holds no job [WS11]. */
 export function leaveIfDrained(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
   turn.sends.push({ type: "drained", conn: worker.conn });
   closeWorker(state, worker, CLOSE.normal, "drained", turn);
 }
 
-/** Forgets a worker's socket and has it closed. Its lease is the caller's business. */
+/** Forgets a worker and closes its socket. The caller handles its lease. */
 export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: ReduceContext): void {
   removeWorker(state, worker);
   turn.sends.push({ type: "close", conn: worker.conn, code, reason });
 }
 
-/** The socket is gone: the lease lives on for the grace time, in case the worker comes back [JB4]. */
+/** Handles the loss of a socket: the lease stays for the grace time, because the worker may come back [JB4]. */
 export function orphan(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   const job = state.jobs.get(worker.jobId ?? "");
   if (job?.phase.kind === "settling") return endHold(state, job, turn);
@@ -201,6 +201,6 @@ export function orphan(state: DispatchState, worker: Worker, turn: ReduceContext
   const { lease, executeDue } = job.phase;
   job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };
   setTimer(state, job);
-  // Saved for the grace time's sake: the hub may sleep before it is over.
+  // The end of the grace time is saved, because the hub may lose its memory before.
   save(job, turn);
 }

@@ -1,8 +1,9 @@
+// An ordered set of ids with quick access to the first: queues of jobs, idle workers and timers are such pools. On a job's way: claim.
 type Entry = { id: string; order: number; seq: number };
 
 /**
- * Ids in ascending order of a number, first come first among equals: an indexed binary heap.
- * Every operation costs O(log n) at most, so that a claim does not grow with what waits.
+ * Ids in ascending order of a number; among equals the lower `seq` comes first. An indexed binary heap: every operation costs O(log n) at most, so the
+ * cost of a claim hardly grows with the queue.
  */
 export class OrderedPool {
   readonly #heap: Entry[] = [];
@@ -41,7 +42,7 @@ export class OrderedPool {
     this.#down(this.#at.get(last.id) ?? at);
   }
 
-  /** The first entry, in order, that `accept` takes; entries before it stay where they are. Costs O(log n) for each one passed over. */
+  /** The first entry, in order, that `accept` accepts; the entries before it stay. Costs O(log n) for each entry that it skips. */
   firstWhere(accept: (id: string, order: number) => boolean): Readonly<Entry> | undefined {
     const passed: Entry[] = [];
     let found: Entry | undefined;

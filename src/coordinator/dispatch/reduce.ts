@@ -1,4 +1,4 @@
-// The state machine of dispatch: takes every event and passes it to the file that knows what follows. On a job's way: from the commit to its end.
+// The state machine of dispatch: takes every event and passes it to the file that handles it. On a job's way: from the commit to the end.
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
@@ -15,9 +15,9 @@ import { closeOrphaned } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /**
- * The state machine of dispatch: one event in, the answer to it and what the shell has to do out.
- * Changes `state` in place, never throws on anything a worker or seeker sent, and leaves no waiting job
- * beside an idle worker that may take it and has not tried it.
+ * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
+ * It never throws because of something that a worker or seeker sent. After each event no job waits while an idle worker is there that may take it and has
+ * not tried it.
  */
 export function reduce(state: DispatchState, event: EventOf<"submit">, input: ReduceInput): Reduced<Submission>;
 export function reduce(state: DispatchState, event: EventOf<"reserve">, input: ReduceInput): Reduced<Reservation>;
@@ -30,7 +30,7 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   // An event of a socket that was replaced changes nothing.
   if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return { answer: null, rows, sends, settles };
   const turn: ReduceContext = { ...input, rows, sends, settles };
-  // Before a new job looks for a worker, and before a late alarm ends one for want of a worker that is there by now.
+  // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, turn);
   const answer = take(state, event, turn);
   admitArrived(state, turn);
@@ -118,7 +118,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     }
     case "oversized": {
       const job = held(state, worker, event.jobId, undefined);
-      // Before it is free again: its socket is about to be closed.
+      // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker);
       if (job === undefined) return orphan(state, worker, turn);
       turn.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
@@ -175,7 +175,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
   return ACCEPTED;
 }
 
-/** Ends the jobs whose payment's row could not be read before a worker was given them: nobody works unpaid [PY7]. */
+/** Ends the jobs whose payment's row could not be read, unless a worker has had the job already: no worker works unpaid [PY7]. */
 function failUnpayable(state: DispatchState, turn: ReduceContext): void {
   for (const job of [...state.jobs.values()]) {
     if (job.payment === null || state.ledger.payments.has(job.payment) || job.holders.length > 0) continue;
@@ -183,7 +183,7 @@ function failUnpayable(state: DispatchState, turn: ReduceContext): void {
   }
 }
 
-/** A user paired with one more worker: the user's live PRIVATE jobs may go to it too. */
+/** Handles a new pairing: the user's live PRIVATE jobs may go to this worker too. */
 function paired(state: DispatchState, userId: string, key: string, turn: ReduceContext): void {
   for (const id of state.privateJobs.get(userId) ?? []) {
     const job = state.jobs.get(id);
@@ -194,12 +194,12 @@ function paired(state: DispatchState, userId: string, key: string, turn: ReduceC
     if (waits) enqueue(state, job);
     save(job, turn);
   }
-  // Only this worker is new to them, and it takes the first in order.
+  // Only this worker is new for these jobs, and it takes the first one in order.
   const worker = state.workers.get(key);
   if (worker !== undefined) offerWorker(state, worker, turn);
 }
 
-/** Any frame is a sign of life [WS6]. */
+/** Handles any frame of a worker: it is not silent any more [WS6]. */
 function heard(state: DispatchState, worker: Worker, turn: ReduceContext): void {
   if (!worker.silent) return;
   worker.silent = false;
@@ -207,14 +207,14 @@ function heard(state: DispatchState, worker: Worker, turn: ReduceContext): void 
   offerWorker(state, worker, turn);
 }
 
-/** The job that this worker holds by this id and attempt, its socket being the one that was given it. */
+/** The job with this id and attempt, if this worker holds it on the socket that got it. */
 function held(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
   const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
   if (job === undefined || job.phase.kind !== "leased") return undefined;
   return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
 }
 
-/** `job_ack` and `job_progress`: the job runs, and its time begins anew [WS9, JB4]. */
+/** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
 function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: ReduceContext): void {
   const job = held(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
@@ -225,7 +225,7 @@ function started(state: DispatchState, worker: Worker, jobId: string, attempt: n
   job.phase.executeDue = turn.now + executionTime(job);
   setTimer(state, job);
   if (job.phase.lease.acked && job.phase.executeDue - job.savedExecuteDue < TIMING.renewalSaved) return;
-  // A hub that sleeps forgets what is not saved, and an attempt that makes progress must not be timed out for that.
+  // A hub that sleeps forgets what is not saved. An attempt that makes progress must not time out because of that.
   job.phase.lease.acked = true;
   save(job, turn);
 }
@@ -235,7 +235,7 @@ function cancel(state: DispatchState, jobId: string, turn: ReduceContext): void 
   if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", turn);
 }
 
-/** Everything whose time has come: job timers, the tick, the sweep. */
+/** Handles everything that is due: job timers, payments, the tick, the sweep. */
 function passTime(state: DispatchState, turn: ReduceContext): void {
   for (let first = state.timers.first(); first !== undefined && first.order <= turn.now; first = state.timers.first()) {
     const job = state.jobs.get(first.id);
@@ -271,7 +271,7 @@ function expire(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   }
 }
 
-/** The backstop of SPEC's "retries every 2 seconds": whatever an event did not match is looked at again. */
+/** Runs every 2 seconds while jobs wait: ends the rest of workers and offers again what no event has matched [JB2]. */
 function tick(state: DispatchState, turn: ReduceContext): void {
   for (const key of [...state.resting]) {
     const worker = state.workers.get(key);
@@ -285,7 +285,7 @@ function tick(state: DispatchState, turn: ReduceContext): void {
   for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) offerAgain(state, job, turn);
 }
 
-/** Closes what has been silent for too long and takes its job back at once: it had longer than the grace time [WS6]. */
+/** Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. */
 function sweep(state: DispatchState, turn: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {
     if (turn.now - turn.lastSeen(worker.conn) < TIMING.silentClosed) continue;

@@ -1,4 +1,4 @@
-// A worker registers, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives a lease its worker back.
+// Registers a worker, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives the worker its lease back.
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
@@ -10,7 +10,7 @@ import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 type Registration = EventOf<"register">;
 
-/** A worker registered on a new socket: an older socket of its key is replaced, its job rebound or given away [WS7, WS10]. */
+/** Registers a worker on a new socket. An older socket of its key is replaced, and its job goes to the new socket or waits again [WS7, WS10]. */
 export function register(state: DispatchState, event: Registration, turn: ReduceContext): void {
   const older = state.workers.get(event.key);
   if (older !== undefined) {
@@ -29,7 +29,7 @@ export function register(state: DispatchState, event: Registration, turn: Reduce
     seq: state.nextSeq++,
     jobId: null,
     draining: event.draining ?? false,
-    // A clock that was put back since must not make it wait for longer.
+    // If the clock was set back since, the worker must not wait longer.
     arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? turn.now, turn.now) + TIMING.arrival,
     resting: false,
     silent: false,
@@ -44,14 +44,14 @@ export function register(state: DispatchState, event: Registration, turn: Reduce
 }
 
 /**
- * Settles what the worker says it still has against what it holds. Without a list its lease is rebound; with one, the lease is
- * rebound only if it is listed. All else on the list is cancelled before anything new is assigned.
+ * Compares the jobs that the worker lists with its lease. Without a list its lease moves to the new socket; with a list only if the lease is on it. All
+ * other jobs on the list are cancelled before a new job is assigned.
  */
 function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], turn: ReduceContext): void {
   const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
-    // Listed twice: the attempt that was just rebound must not be cancelled.
+    // The list names a job twice: the attempt that has just moved must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
     if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, turn);
     else turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
@@ -61,7 +61,7 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
   else requeue(state, leased, "worker_lost", null, turn);
 }
 
-/** An orphaned lease of this attempt, or a job that waits again since this worker, its last holder, was given up on. */
+/** True if this worker may have the job back: its lease of this attempt is orphaned, or the job waits again and this worker was its last holder. */
 function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJob | undefined): boolean {
   switch (job.phase.kind) {
     case "orphaned":
@@ -84,9 +84,9 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);
   if (lease === undefined) return;
   if (waited) dequeue(state, job);
-  // A deadline that passed while the socket was gone leaves a moment for a finished result to arrive.
+  // If the deadline passed while the socket was gone, a finished result still has a moment to arrive.
   const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, turn.now + TIMING.ack) : turn.now + executionTime(job);
-  // What the worker lists it has; what it does not may never have reached it.
+  // A job on the list has reached the worker; without a list the assignment may have been lost.
   const started = listed && !lease.acked;
   if (started) lease.acked = true;
   const ackDue = worker.acks && !lease.acked ? turn.now + TIMING.ack : null;

@@ -1,4 +1,4 @@
-// Takes a payment into the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
+// Reserves a payment in the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { hasIdleWorker } from "./claim.ts";
 import type { Result } from "../../protocol/text.ts";
@@ -9,14 +9,14 @@ import { refuse } from "./lifecycle.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker, isFull } from "./workers.ts";
 
-/** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done, if there is one. */
+/** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done; null if there is none. */
 export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: ReduceContext): Reservation {
   const known = state.ledger.payments.get(facts.key) ?? stored;
   if (known !== null) {
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
     if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
-    // Its own job: the answer to the submit was lost.
+    // A settled payment of this very job: the answer to its submit was lost.
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
@@ -31,10 +31,10 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   return { state: "reserved" };
 }
 
-/** What a verified payment buys: a new job, paid for by the payment with the key `payment`; or nothing new, because it pays for `jobId` already. */
+/** What a verified payment pays for: a new job, paid by the payment with the key `payment`; or `jobId`, which it pays for already. */
 type Purchase = { kind: "new"; payment: string } | { kind: "known"; jobId: string };
 
-/** Spends a verified payment on a job: a credit if the payer has one that covers it, else the payment itself [PY9]. */
+/** Spends a verified payment on a job: if the payer has a credit that covers the price, the credit, otherwise the payment itself [PY9]. */
 export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: ReduceContext): Result<Purchase, SubmitRefusal> {
   const payment = state.ledger.payments.get(key);
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
@@ -43,7 +43,7 @@ export function purchase(state: DispatchState, key: string, payer: string | null
     spendCredit(state, payment, job, turn);
     return bought(payment);
   }
-  // Of what another request did with this payment, only `reserve` can say whether it was for the same thing.
+  // Another request uses this payment. Only `reserve` can tell whether it is for the same job.
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind !== "reserved") return { ok: true, value: { kind: "known", jobId: job.id } };
   if (payer !== null) payment.payer = payer;
@@ -66,10 +66,10 @@ function bought({ key }: Payment): Result<Purchase, never> {
   return { ok: true, value: { kind: "new", payment: key } };
 }
 
-/** Drops a reservation: the payment was refused, or nobody could be asked. */
+/** Drops a reservation: the facilitator refused the payment, or could not be asked. */
 export function release(state: DispatchState, key: string, jobId: string, turn: ReduceContext): void {
   const payment = state.ledger.payments.get(key);
-  // Another request's reservation is not this one's to drop.
+  // A request drops only its own reservation.
   if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forgetPayment(state, payment, turn);
 }
 
@@ -80,8 +80,8 @@ function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn:
 }
 
 /**
- * Whether a payer has too much on the way for one more. Many authorizations on one balance all verify, and only the first settles: each of the others
- * would keep a worker, or a place in the queue, for nothing.
+ * True if a payer has too many unsettled payments for one more. Many authorizations on one balance all verify, but only the first settles: each of the
+ * others would keep a worker, or a place in the queue, for nothing.
  */
 function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, turn: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
@@ -90,7 +90,7 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
   return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, turn);
 }
 
-/** Takes the saved rows of the ledger back. A settle call that was under way when memory was lost has an unknown outcome. */
+/** Rebuilds the ledger from its saved rows. A settle call that was under way when the memory was lost has an unknown outcome. */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
   for (const row of saved) {
     const payment: Payment = { ...row };
@@ -98,7 +98,7 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
       payment.phase = { kind: "unknown", retryDue: now };
       payment.doubts++;
     } else if (payment.phase.kind === "unknown") {
-      // Set by a clock that has been put back since, the next try could be hours away.
+      // If the clock was set back since, the next try could be hours away.
       payment.phase = { kind: "unknown", retryDue: Math.min(payment.phase.retryDue, now + TIMING.settleRetryMax) };
     }
     indexPayment(state.ledger, payment);

@@ -1,4 +1,4 @@
-// What follows from the answer to a settle call. On a job's way: settle → assign.
+// Handles the outcome of a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { isEligible, isSilent } from "./workers.ts";
@@ -9,11 +9,11 @@ import type { Payment, Settlement } from "./ledger.ts";
 import { forgetPayment, movePayment, startSettling } from "./holds.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
-/** A settle call has ended; everything is looked at anew, because much can have happened meanwhile [PY7, PY8]. */
+/** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */
 export function settled(state: DispatchState, key: string, settlement: Settlement, turn: ReduceContext): void {
   state.ledger.inFlight.delete(key);
   const payment = state.ledger.payments.get(key);
-  // An answer that outlived the memory that asked for it: that money moved is true whenever it comes.
+  // The hub may have lost its memory since the call. That money moved is true even so.
   const isNews = payment?.phase.kind === "settling" || (payment?.phase.kind === "unknown" && settlement.kind === "settled");
   if (payment !== undefined && isNews) conclude(state, payment, settlement, turn);
   for (const next of state.ledger.settleQueue) {
@@ -30,9 +30,9 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
     case "settled":
       return paid(state, payment, job, settlement.transaction, turn);
     case "refused":
-      // Used already, and by nobody but an earlier call of ours whose answer was lost.
+      // An earlier call of ours, whose answer was lost, has used the payment.
       if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", turn);
-      // Of two calls under way at once one fails without saying why: after a doubt the job ends, but the money may have moved.
+      // If two calls run at once, one fails and does not say why. So after a doubt the job ends, but the money may have moved.
       if (payment.doubts > 0) doubt(state, payment, turn);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, turn);
       if (job !== undefined) fail(state, job, turn);
@@ -58,13 +58,13 @@ function fail(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
   finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
 }
 
-/** While nobody knows whether a job is paid its total time does not run: the end of the authorization ends it [PY8]. */
+/** Extends the total time of a job to the end of the authorization, because it is not known whether the job is paid [PY8]. */
 export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Payment): void {
   job.totalDue = Math.max(job.totalDue, payment.expiresAt);
   setTimer(state, job);
 }
 
-/** Why a job fails that reaches its total deadline. */
+/** The cause of failure of a job that reaches its total deadline. */
 export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
   const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
   return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
@@ -75,10 +75,10 @@ function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, 
   movePayment(state, payment, { kind: "settled", transaction }, turn);
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);
-  // It may have changed, lost its tier or fallen silent meanwhile.
+  // The worker may have changed, lost its tier or become silent meanwhile.
   if (worker !== undefined && job.totalDue > turn.now && isEligible(state, job, worker) && !isSilent(worker, turn)) return lease(state, job, worker, turn);
   unhold(state, job, turn);
-  // What was unknown for a while begins anew.
+  // After an unknown outcome the total time starts again.
   if (payment.doubts > 0) job.totalDue = turn.now + TIMING.total;
   wait(state, job, turn.now + TIMING.claimWindow, turn);
 }
@@ -90,7 +90,7 @@ function holding(state: DispatchState, job: LiveJob): Worker | undefined {
   return worker?.conn === job.phase.hold.conn && worker.jobId === job.id ? worker : undefined;
 }
 
-/** Reservations that nobody came back for, and outcomes that are still unknown. */
+/** Handles the payments that are due: drops old reservations, and asks again about unknown outcomes. */
 export function passPaymentTime(state: DispatchState, turn: ReduceContext): void {
   const { timers, payments } = state.ledger;
   for (let first = timers.first(); first !== undefined && first.order <= turn.now; first = timers.first()) {
@@ -105,7 +105,7 @@ function askAgain(state: DispatchState, payment: Payment, turn: ReduceContext): 
   const job = state.jobs.get(payment.jobId);
   if (payment.expiresAt <= turn.now) {
     if (job !== undefined) fail(state, job, turn);
-    // For as long as it may still turn out to have been settled; then it has not.
+    // For this long it may still turn out that the payment was settled. Then it counts as not settled.
     if (payment.expiresAt + TIMING.unknownSettlement <= turn.now) return movePayment(state, payment, { kind: "void", reason: "unused" }, turn);
   }
   startSettling(state, payment, turn);
@@ -114,9 +114,9 @@ function askAgain(state: DispatchState, payment: Payment, turn: ReduceContext): 
 function nextTry(payment: Payment, now: number): number {
   const pause = now < payment.expiresAt ? Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax) : TIMING.settleRetryMax;
   const next = now + pause;
-  // Facilitators say "expired" a few seconds early, and then never again whether it was used.
+  // Facilitators say "expired" a few seconds early, and from then on do not tell whether the payment was used.
   const lastChance = payment.expiresAt - TIMING.settleLastChance;
   if (now < lastChance) return Math.min(next, lastChance);
-  // The end of the authorization is looked at when it comes: it ends the job.
+  // The end of the authorization ends the job, so a try is due then.
   return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;
 }

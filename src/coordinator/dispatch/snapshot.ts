@@ -1,3 +1,4 @@
+// The saved form of a live job, and how jobs are rebuilt from it. Beside a job's way: it lets a job survive the loss of the hub's memory.
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
@@ -10,20 +11,20 @@ import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 
 const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
 
-/** What of a live job is written with every save; its facts are written once. */
+/** The part of a live job that every save writes; its facts are written once. */
 export const Snapshot = z.object({
   attempts: z.int().min(0),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
   struck: z.array(z.string()),
-  // A cause of a newer hub than this one says at least that an attempt failed.
+  // A cause that only a newer hub knows still means that an attempt failed.
   cause: FailureCause.nullable().catch("worker_error"),
   message: z.string().nullable(),
   outgrown: z.number().nullable(),
   payment: z.string().nullable(),
   trustedKeys: z.array(z.string()),
   totalDue: z.number(),
-  /** Waiting until then, or leased to the last holder; `graceDue` while its socket is gone. */
+  /** Waiting until `claimDue`, or leased to the last holder; `graceDue` is set while its socket is gone. */
   phase: z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("waiting"), claimDue: z.number() }),
     z.object({ kind: z.literal("settling"), claimDue: z.number() }),
@@ -33,8 +34,8 @@ export const Snapshot = z.object({
 export type Snapshot = z.infer<typeof Snapshot>;
 
 /**
- * The changing half of a live job, as it is saved. A lease keeps its deadlines, because an idle hub loses its memory every 10 s: begun
- * anew at each wake-up, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
+ * The changing part of a live job, as it is saved. A lease keeps its deadlines: an idle hub loses its memory every 10 s, and if deadlines started again
+ * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
   const { attempts, holders, tried, struck, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
@@ -72,10 +73,10 @@ function savedPhase({ phase, windowDue }: LiveJob): Snapshot["phase"] {
 export type SavedJob = { facts: JobFacts; rev: number; snapshot: Snapshot };
 
 /**
- * Rebuilds jobs after the hub's memory was lost, before the live sockets register again with `resume` left out.
- * A lease starts as orphaned: the sockets that are still there take theirs back at once, the others have the grace time.
+ * Rebuilds jobs after the hub lost its memory, before the open sockets register again with `resume` left out.
+ * A lease starts as orphaned: sockets that are still open take theirs back at once, the others have the grace time.
  * A lease that contradicts another row is dropped, and its job waits again: no job that was answered 201 may be lost.
- * No saved time lasts longer than one that began now would: the clock that set it may have been put back since.
+ * No saved time lasts longer than one that began now would, because the clock that set it may have been set back since.
  */
 export function restore(state: DispatchState, saved: readonly SavedJob[], now: number): void {
   for (const { facts, rev, snapshot } of saved) {
@@ -83,7 +84,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
     const { attempts, holders, payment, cause, message, outgrown, trustedKeys } = snapshot;
-    // That of a payment whose outcome is unknown may be later: it is bound to the authorization.
+    // The end of a job with a payment may be later: while the outcome is unknown it is the end of the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
@@ -98,12 +99,12 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     addJob(state, job);
     if (lease !== undefined && snapshot.phase.kind === "leased") {
       const executeDue = Math.min(snapshot.phase.executeDue, now + executionTime(job));
-      // Without a saved time each wake-up would grant the grace time again: past the execution time there is only a moment left.
+      // Without this bound each wake-up would grant the grace time again: after the execution time only a moment is left.
       const graceDue = Math.min(now + TIMING.grace, snapshot.phase.graceDue ?? Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
     } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
-      // The worker that it kept is free again; what became of the money is being asked.
+      // The worker that was kept is free again, and the facilitator is asked what became of the payment.
       job.phase = { kind: "settling", hold: null, holdDue: now };
       const payment = state.ledger.payments.get(job.payment ?? "");
       if (payment !== undefined) keepUntilKnown(state, job, payment);
@@ -113,7 +114,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
   armTicks(state, now);
 }
 
-/** Where the claim window of a job ends that is leased now: only a job that its worker takes no part in goes on with it. */
+/** When the claim window of a leased job ends: it begins at the commit, and again after a failed attempt. */
 function windowOf(facts: JobFacts, { cause }: Snapshot, now: number): number {
   return (cause === null ? facts.createdAt : now) + TIMING.claimWindow;
 }

@@ -1,28 +1,29 @@
+// The state of dispatch: jobs, workers, payments and the indexes over them. On a job's way: where a job is while it lives.
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { OrderedPool } from "./ordered-pool.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** What the operator chose that changes dispatch. */
+/** The settings of the operator that change dispatch. */
 export type Rules = {
-  /** Whether the stake tier table is enforced at claim [ST1]. */
+  /** True if the stake tier table is enforced at claim [ST1]. */
   stake: boolean;
-  /** What becomes of a result without a valid receipt [RC4]. */
+  /** What happens to a result without a valid receipt: `strict` rejects it, `record` stores it as not verified [RC4]. */
   receiptPolicy: "strict" | "record";
 };
 
-/** What a job comes with. Times in ms since the epoch. */
+/** The facts of a job, which its commit sets. Times in ms since the epoch. */
 export type JobFacts = {
   id: string;
   jobType: JobType;
-  /** Of a TASK: what its output is measured by, and nothing to dispatch [RC6]. */
+  /** The type of a TASK. Only the check of its output needs it, dispatch does not [RC6]. */
   taskType?: TaskType;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;
   /** The user's paired workers, for a PRIVATE job; empty for a PUBLIC one. Grows when the user pairs with one more. */
   trustedKeys: readonly string[];
-  /** UTF-8 bytes of the payload, which itself never enters the core. */
+  /** UTF-8 bytes of the payload. The payload itself never enters the core. */
   payloadBytes: number;
   createdAt: number;
 };
@@ -30,44 +31,44 @@ export type JobFacts = {
 /** A worker's hold on a job. `attempt` is 1, 2 or 3. */
 export type Lease = { key: string; attempt: number; acked: boolean };
 
-/** Where a live job is. A job that has ended is not in the core any more. */
+/** The phase of a live job. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
-  /** A worker was claimed and its payment is being settled; without a worker once that takes too long. Not claimable, public `pending` [PY7, PY8]. */
+  /** A worker was claimed, and the payment is being settled; if that takes too long, `hold` becomes null. Not claimable, and `pending` to its user [PY7, PY8]. */
   | { kind: "settling"; hold: { key: string; conn: string } | null; holdDue: number }
   | { kind: "leased"; lease: Lease; conn: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
 
 /** A job that has not ended. */
 export type LiveJob = JobFacts & {
-  /** Order of arrival at this hub, to break ties. */
+  /** Order of arrival at this hub, which decides between equals. */
   seq: number;
-  /** Grows with every saved change; a store takes a row only if its `rev` is higher. */
+  /** Grows with every saved change. A store accepts a row only if its `rev` is higher. */
   rev: number;
   /** Attempts used so far. */
   attempts: number;
-  /** Who held a lease: the only ones whose result counts [WS12]. */
+  /** All leases so far. Only the result of a worker that held one counts [WS12]. */
   holders: Lease[];
-  /** Workers that lost, failed or rejected it [JB4]. */
+  /** Workers that lost, failed or rejected the job [JB4]. */
   tried: Set<string>;
-  /** Keys whose results for it have been a strike already [RC4]. */
+  /** Keys that have a strike for this job already [RC4]. */
   struck: Set<string>;
-  /** Key of the payment that pays for it; null for a free one. */
+  /** Key of the payment that pays for the job; null for a free one. */
   payment: string | null;
-  /** Why the last attempt ended, and what its worker said about it; null before one has. */
+  /** Why the last attempt ended, and what its worker said about it; null before an attempt has ended. */
   cause: FailureCause | null;
   message: string | null;
-  /** The largest context of a worker that said that the job does not fit; null while nobody has. Only a larger one may take it [JB5]. */
+  /** The largest context that the job did not fit, as a worker said; otherwise null. Only a worker with a larger context may take the job [JB5]. */
   outgrown: number | null;
   totalDue: number;
   /** When the present claim window ends; a rejected lease does not stop it. */
   windowDue: number;
   phase: Phase;
-  /** The end of the execution time as it was last saved, ms; renewals in between are not. */
+  /** The end of the execution time that was saved last, ms since the epoch. Not every renewal is saved. */
   savedExecuteDue: number;
 };
 
-/** What is remembered of a key beyond its sockets. */
+/** What is remembered of a key when its socket is closed. */
 export type KeyRecord = { strikes: number; parks: number; parkedUntil: number };
 
 /** A registered worker with a live socket. */
@@ -76,56 +77,56 @@ export type Worker = {
   conn: string;
   capabilities: ReadonlySet<JobType>;
   tier: Tier;
-  /** Whether it announced `ack` and so must acknowledge in time [WS9]. */
+  /** True if it announced `ack`, so it must acknowledge jobs in time [WS9]. */
   acks: boolean;
-  /** Tokens that prompt and answer may have together; 0 when it did not say, which counts as not larger than any other. */
+  /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
   context: number;
   record: KeyRecord;
-  /** When it was last given a job, ms since the epoch; 0 for never. */
+  /** When it last got a job, ms since the epoch; 0 for never. */
   lastUsedAt: number;
   seq: number;
   jobId: string | null;
   draining: boolean;
-  /** Until when it is given no job because it has only just registered, ms since the epoch; null once it has arrived [JB2]. */
+  /** Until when it gets no job because it has only just registered, ms since the epoch; null after that [JB2]. */
   arrivesAt: number | null;
-  /** After too many failures in a row: no job until the next tick. */
+  /** True after too many failures in a row: it gets no job until the next tick. */
   resting: boolean;
-  /** Found silent at a claim: no job until it is heard again. */
+  /** True if a claim found it silent: it gets no job until it sends something. */
   silent: boolean;
   failuresInARow: number;
 };
 
-/** A group of workers or jobs that can be matched without looking further: a job type, and `+` where Verified is needed. */
+/** The name of a group of workers and jobs that match: a job type, and `+` if the worker must be Verified. */
 export type PoolName = `${JobType}${"" | "+"}`;
 export const POOL_NAMES = ["LLM_INFER", "LLM_INFER+", "TASK", "TASK+"] as const satisfies readonly PoolName[];
 
 /**
- * Everything dispatch knows. Owned by one hub; `reduce` changes it in place, because a copy per event would cost more than the event.
- * Maps are the truth, pools are indexes over them.
+ * Everything that dispatch knows. One hub owns it; `reduce` changes it in place, because a copy per event would cost more than the event.
+ * The maps hold the facts, the pools are indexes over them.
  */
 export type DispatchState = {
   readonly rules: Rules;
   readonly jobs: Map<string, LiveJob>;
   readonly workers: Map<string, Worker>;
   readonly keyByConn: Map<string, string>;
-  /** The job that a key holds a lease of, its socket alive or not. */
+  /** The job that a key has a lease of, with or without an open socket. */
   readonly leases: Map<string, string>;
   readonly idle: Record<PoolName, OrderedPool>;
-  /** Connected workers that could take such a job, busy or not; without those found silent. */
+  /** Connected workers that could take such a job, busy or idle, except those found silent. */
   readonly connected: Record<PoolName, Set<string>>;
   /** Waiting PUBLIC jobs. */
   readonly waiting: Record<PoolName, OrderedPool>;
-  /** Waiting PUBLIC jobs that did not fit a context, by that context: what a worker cannot run never stands in its way. */
+  /** Waiting PUBLIC jobs that did not fit a context, by that context, so that a worker never searches through jobs that it cannot run. */
   readonly waitingLarger: Record<PoolName, Map<number, OrderedPool>>;
-  /** Waiting PRIVATE jobs, by pool and key that may take them: what a worker cannot run never stands in its way. */
+  /** Waiting PRIVATE jobs, by pool and key that may take them, so that a worker never searches through jobs that it cannot run. */
   readonly waitingFor: Map<string, OrderedPool>;
-  /** Waiting jobs that someone has tried already: the tick looks at them. */
+  /** Waiting jobs that a worker has tried already. The tick offers them again. */
   readonly retrying: Set<string>;
-  /** Workers that have only just registered, by the time from which they may be given jobs [JB2]. */
+  /** Workers that have only just registered, by the time from which they may get jobs [JB2]. */
   readonly arriving: OrderedPool;
   readonly resting: Set<string>;
   readonly silent: Set<string>;
-  /** When each live job needs attention next. */
+  /** The next deadline of each live job. */
   readonly timers: OrderedPool;
   readonly queuedByUser: Map<string, number>;
   /** Live PRIVATE jobs, by user. */

@@ -1,16 +1,16 @@
-// Who may take which job, and the indexes over workers and waiting jobs. On a job's way: claim asks it.
+// Which worker may take which job, and the indexes over workers and waiting jobs. On a job's way: the claim uses it.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
 import { OrderedPool } from "./ordered-pool.ts";
 
-/** Whether a tier may take FAST jobs [SPEC "Stake tiers"]. */
+/** True if a tier may take FAST jobs [ST1]. */
 function isVerified(tier: Tier): boolean {
   return tier !== "Open";
 }
 
-/** The pool that a job belongs to: FAST needs a Verified worker where stake counts [ST1]. */
+/** The pool that a job belongs to: FAST needs a Verified worker if stake counts [ST1]. */
 export function poolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): PoolName {
   return rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
@@ -21,27 +21,27 @@ export function poolsOf(worker: Pick<Worker, "capabilities" | "tier">): PoolName
   return isVerified(worker.tier) ? names.flatMap((name): PoolName[] => [name, `${name}+`]) : names;
 }
 
-/** What eligibility depends on: a job's facts, and once it has been tried, the context that it outgrew. */
+/** What decides who may take a job: its facts, and the context that it did not fit, if a worker has said so. */
 export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown">>;
 
-/** Whether a worker could ever be given this job: capability, tier, context, and pairing for a PRIVATE one. */
+/** True if a worker may take this job, busy or idle: by capability, tier and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
   if (worker.draining || !poolsOf(worker).includes(poolOf(job, state.rules)) || !hasRoom(job, worker)) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
 }
 
-/** Whether a worker's context is larger than every one that this job did not fit. */
+/** True if a worker's context is larger than every context that this job did not fit. */
 function hasRoom({ outgrown }: Wanted, worker: Worker): boolean {
   return typeof outgrown !== "number" || worker.context > outgrown;
 }
 
-/** Whether some connected worker, busy or not, may take this job. Looks at every worker: not for the path of each claim. */
+/** True if a connected worker, busy or idle, may take this job. It checks every worker, so it is too slow for each claim. */
 export function hasEligibleWorker(state: DispatchState, job: LiveJob): boolean {
   for (const worker of state.workers.values()) if (isEligible(state, job, worker)) return true;
   return false;
 }
 
-/** Whether some connected worker that is paired with the user could take this PRIVATE job, busy or not [JB8]. */
+/** True if a connected worker that is paired with the user may take this PRIVATE job, busy or idle [JB8]. */
 export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
   return job.trustedKeys.some((key) => {
     const worker = state.workers.get(key);
@@ -49,7 +49,7 @@ export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
   });
 }
 
-/** Whether an eligible worker is connected, not found silent, that has not tried this job: then those that have must stand back [JB4]. */
+/** True if a connected worker, not found silent, may take this job and has not tried it. Then workers that have tried it must wait [JB4]. */
 export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
   if (job.privacyClass === "PRIVATE") {
     return job.trustedKeys.some((key) => {
@@ -70,22 +70,22 @@ export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
   return connected.size > tried;
 }
 
-/** Whether nothing but its arrival keeps a worker from being given a job now. */
+/** True if a worker can get a job now, or as soon as it has arrived. */
 export function isFree(worker: Worker): boolean {
   return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
 }
 
-/** Whether a worker can be given a job now. */
+/** True if a worker can get a job now. */
 export function isIdle(worker: Worker): boolean {
   return isFree(worker) && worker.arrivesAt === null;
 }
 
-/** Whether a worker has been silent for too long to be claimed [WS6]. */
+/** True if a worker has been silent for so long that it gets no job [WS6]. */
 export function isSilent(worker: Worker, turn: ReduceContext): boolean {
   return turn.now - turn.lastSeen(worker.conn) > TIMING.silentUnclaimable;
 }
 
-/** Brings the indexes over workers up to date with this one; call after every change of it. */
+/** Updates the indexes for this worker; call it after every change of the worker. */
 export function indexWorker(state: DispatchState, worker: Worker): void {
   const names = poolsOf(worker);
   const idle = isIdle(worker);
@@ -104,7 +104,7 @@ export function indexWorker(state: DispatchState, worker: Worker): void {
   else state.silent.delete(worker.key);
 }
 
-/** Takes a worker out of the state and its indexes. */
+/** Removes a worker from the state and its indexes. */
 export function removeWorker(state: DispatchState, worker: Worker): void {
   for (const name of POOL_NAMES) {
     state.idle[name].remove(worker.key);
@@ -117,12 +117,12 @@ export function removeWorker(state: DispatchState, worker: Worker): void {
   state.keyByConn.delete(worker.conn);
 }
 
-/** A job's place in the queue, smallest first: CHEAP stands behind FAST by a fixed time, so it never starves [JB3]. */
+/** A job's place in the queue, smallest first. CHEAP comes a fixed time after FAST, so it always gets its turn [JB3]. */
 export function orderOf(job: LiveJob): number {
   return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
 }
 
-/** Whether so much waits that this job would be too much [LM1]. */
+/** True if the queue has no room for this job [LM1]. */
 export function isFull(state: DispatchState, job: JobFacts): boolean {
   return (
     state.queued >= LIMITS.queuedJobs ||
@@ -131,7 +131,7 @@ export function isFull(state: DispatchState, job: JobFacts): boolean {
   );
 }
 
-/** Adds a waiting PUBLIC job to its pool, or takes it out: that of all workers, or that of the workers with a larger context. */
+/** Adds a waiting PUBLIC job to its pool, or removes it: the pool for all workers, or the one for workers with a larger context. */
 function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   const name = poolOf(job, state.rules);
   const { outgrown } = job;
@@ -144,7 +144,7 @@ function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   else larger.delete(outgrown);
 }
 
-/** Puts a waiting job into the indexes. */
+/** Adds a waiting job to the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, true);
   else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.rules))).add(job.id, orderOf(job), job.seq);
@@ -154,7 +154,7 @@ export function enqueue(state: DispatchState, job: LiveJob): void {
   state.queuedByUser.set(job.userId, (state.queuedByUser.get(job.userId) ?? 0) + 1);
 }
 
-/** Takes a job that waited out of the indexes. */
+/** Removes a job that waited from the indexes. */
 export function dequeue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, false);
   else {
@@ -173,7 +173,7 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
   else state.queuedByUser.set(job.userId, left);
 }
 
-/** Name of the pool of PRIVATE jobs that wait for this key and match this pool. */
+/** The name of the pool of PRIVATE jobs that wait for this key and match this pool. */
 export function ownPool(key: string, name: PoolName): string {
   return `${name} ${key}`;
 }

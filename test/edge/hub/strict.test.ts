@@ -181,7 +181,7 @@ describe("RECEIPT_POLICY=strict", () => {
       { summary: "s", word_count: 1 },
       "shape: expected an object with a string sentiment and a number confidence from 0 to 1",
     ],
-    ["as any object, where the task type is lost", "UPDATE jobs SET task_type = NULL", ["s"], "shape: expected an object"],
+    ["as any object, where the task type is lost", "UPDATE jobs SET task_type = NULL", "s", "shape: expected an object"],
   ])("[RC6] after the hub lost its memory the shape is checked %s", async (_, damage, wrong, message) => {
     const hub = new TestHub();
     const worker = await hub.worker();
