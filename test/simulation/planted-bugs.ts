@@ -35,8 +35,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "ST1",
     "a 422 does not look at the tier",
     "workers.ts",
-    "    return worker !== undefined && isEligible(state, job, worker);\n  });\n}\n\n/** Whether an eligible",
-    '    return worker !== undefined && isEligible(state, job, { ...worker, tier: "Sentinel" });\n  });\n}\n\n/** Whether an eligible',
+    "    return worker !== undefined && isEligible(state, job, worker);\n  });\n}\n\n/** True if a connected worker, not found",
+    '    return worker !== undefined && isEligible(state, job, { ...worker, tier: "Sentinel" });\n  });\n}\n\n/** True if a connected worker, not found',
   ),
   one(
     "ST2",

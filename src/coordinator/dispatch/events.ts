@@ -1,4 +1,4 @@
-// The contract between the dispatch core and the hub around it: the events that go in, and the answers and changes that come out. On a job's way: every step.
+// The contract between the core and the hub around it: events go in, answers and changes come out. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";

@@ -118,7 +118,10 @@ export function creditFor(ledger: Ledger, payer: string, { asset, amount }: Pick
   return best;
 }
 
-/** The number of a payer's payments that are verified and wait for a worker or for a clear outcome [PY9]. One that is being settled for the first time does not count. */
+/**
+ * The number of a payer's payments that are verified and wait for a worker or for a clear outcome [PY9]. A payment that is being settled for the first time
+ * does not count.
+ */
 export function heldOf(ledger: Ledger, payer: string): number {
   let held = 0;
   for (const key of ledger.unsettledByPayer.get(payer) ?? []) {
