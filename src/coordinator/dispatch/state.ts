@@ -34,7 +34,7 @@ export type Lease = { key: string; attempt: number; acked: boolean };
 /** The phase of a live job. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
-  /** A worker was claimed, and the payment is being settled; if that takes too long, `hold` becomes null. Not claimable, and `pending` to its user [PY7, PY8]. */
+  /** A worker was claimed, and the payment is being settled; `hold` is null if that takes too long. Its public status is `pending` [PY7, PY8]. */
   | { kind: "settling"; hold: { key: string; conn: string } | null; holdDue: number }
   | { kind: "leased"; lease: Lease; conn: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };

@@ -1,3 +1,4 @@
+// Runs the dispatch core: each event at once in memory, then one transaction and the frames at the end of the turn. On a job's way: every step in the hub.
 import { TIMING } from "../../protocol/limits.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
@@ -27,20 +28,20 @@ import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
 
-/** What the dispatcher tells the hub. */
+/** What the dispatcher reports to the hub. */
 export type DispatcherEvents = {
-  /** Rows of these jobs are durable and newer than D1's; of `ended` ones the end. `paid`: rows of the ledger too. */
+  /** The rows of these jobs are durable and newer than in D1; `ended` are the ends among them. `paid`: true if rows of the ledger changed too. */
   committed(written: { changed: ReadonlySet<string>; ended: readonly JobEnd[]; paid: boolean }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
-  /** Not even the journal can be read: only a new object can go on. */
+  /** The journal cannot be read: only a new object can go on. */
   broken(): void;
 };
 
 /**
- * Runs the dispatch core on durable ground: reduce at once, in memory; then, once per turn of the event loop, write everything that
- * changed in one transaction and only after that send what was to be sent. Commits, claims and completions that arrive in one turn
- * share one commit to disk. If the write fails, memory is thrown away and rebuilt from what is durable; nobody was told anything else.
+ * Runs the dispatch core and makes its changes durable. Each event is reduced at once, in memory. Once per turn of the event loop everything that changed
+ * is written in one transaction, and only then the frames are sent. Commits, claims and completions that arrive in one turn share one transaction. If the
+ * write fails, the memory is discarded and rebuilt from the journal; nothing of it was sent.
  */
 export class Dispatcher {
   readonly #journal: Journal;
@@ -51,7 +52,7 @@ export class Dispatcher {
   readonly #clock: () => number;
   #state: DispatchState;
   #batch: Batch | null = null;
-  /** How long a batch gathers, ms. */
+  /** How long a batch collects changes, ms. */
   #pause = 0;
 
   constructor(parts: { journal: Journal; ledger: LedgerStore; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
@@ -64,17 +65,17 @@ export class Dispatcher {
     this.#state = createState(this.#rules);
   }
 
-  /** What dispatch knows. Read only. */
+  /** The state of dispatch. Read only. */
   get state(): DispatchState {
     return this.#state;
   }
 
-  /** When `time` has to be told next, ms since the epoch; null for never. */
+  /** When the next `time` event is due, ms since the epoch; null if none is. */
   get due(): number | null {
     return nextDue(this.#state);
   }
 
-  /** Builds the state from the journal and the sockets that are alive. Never throws on what a row says. */
+  /** Builds the state from the journal and the open sockets. A damaged row does not make it throw. */
   load(): void {
     const now = this.#clock();
     this.#batch = null;
@@ -104,15 +105,15 @@ export class Dispatcher {
         registeredAt,
       });
     }
-    // Their grace time has to outlive this memory too.
+    // The end of their grace time must survive the next loss of memory too.
     for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#openBatch().saves.add(job.id);
-    // The sweep that woke this object is due now: only the memory of its time was lost.
+    // A sweep may have woken this object. When it was due is forgotten, so it is due now.
     if (this.#state.workers.size > 0) this.#state.sweepDue = now;
   }
 
   /**
-   * Tells the core what happened. What follows is written and sent at the end of this turn; see {@link committed}.
-   * @returns The core's answer. It holds only once what follows from it is durable.
+   * Applies an event to the core. Its changes are written and sent at the end of this turn; see {@link committed}.
+   * @returns The core's answer. It must not leave the hub before the changes are durable.
    */
   apply(event: EventOf<"submit">, side: SideData): Submission;
   apply(event: EventOf<"reserve">, side: SideData): Reservation;
@@ -126,18 +127,18 @@ export class Dispatcher {
     return answer;
   }
 
-  /** Sends a frame after everything that was to be sent before it. */
+  /** Sends a frame at the end of this turn, after all messages before it. */
   send(conn: string, frame: CoordinatorFrame): void {
     this.#openBatch().outgoing.push({ type: "frame", conn, frame });
   }
 
-  /** Closes a socket after everything that was to be sent before. */
+  /** Closes a socket at the end of this turn, after all messages before it. */
   close(conn: string, code: number, reason: string): void {
     this.#sockets.leave(conn);
     this.#openBatch().outgoing.push({ type: "close", conn, code, reason });
   }
 
-  /** Keeps an idempotency key together with the job that it stands for. */
+  /** Stores an idempotency key with the job that it stands for. */
   keepIdempotent(entry: Idempotent): void {
     this.#openBatch().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
   }
@@ -147,24 +148,24 @@ export class Dispatcher {
     return this.#batch?.idempotent.get(idempotencyId(userId, key));
   }
 
-  /** What is remembered of a key, newer than the journal where that is about to be written. */
+  /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
     const record = this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
-    // Set by a clock that has been put back since, it must not last longer than the longest.
+    // If the clock was set back since, the park must not last longer than the longest one.
     return { ...record, parkedUntil: Math.min(record.parkedUntil, this.#clock() + TIMING.parkMax) };
   }
 
-  /** Whether something about this job is not durable yet. */
+  /** True if a change of this job is not durable yet. */
   isDirty(jobId: string): boolean {
     return this.#batch?.touches(jobId) ?? false;
   }
 
-  /** Resolves when everything so far is durable and sent; rejects when it could not be written and was undone. */
+  /** Resolves when everything so far is durable and sent; rejects if it could not be written and was undone. */
   committed(): Promise<void> {
     return this.#batch?.done.promise ?? Promise.resolve();
   }
 
-  /** Writes and sends what has gathered. Never throws. */
+  /** Writes and sends what was collected. Never throws. */
   flush(): void {
     const batch = this.#batch;
     if (batch === null) return;
@@ -175,20 +176,20 @@ export class Dispatcher {
       logError("journal_failed", errorFacts(error));
       this.#pause = TUNING.journalPause;
       batch.done.reject(error);
-      // Who was to be told that it is registered was not: without the answer it would work on what is given away.
-      for (const post of batch.outgoing)
-        if (post.type === "frame" && post.frame.type === "register_ack") this.#sockets.close(post.conn, CLOSE.restart, "try again");
+      // A worker that gets no answer to its registration would go on with a job that another worker may get. So it must reconnect.
+      for (const message of batch.outgoing)
+        if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.conn, CLOSE.restart, "try again");
       this.#recover();
       return;
     }
     this.#pause = 0;
-    const lost = batch.outgoing.filter((post) => !this.#isDelivered(post, batch)).map((post) => post.conn);
+    const lost = batch.outgoing.filter((message) => !this.#isDelivered(message, batch)).map((message) => message.conn);
     try {
       const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
       const ended = [...batch.ends.values()].map(({ end }) => end);
       this.#events.committed({ changed, ended, paid: batch.payments.size > 0 });
     } catch (error) {
-      // It is written all the same, and those who wait must be told.
+      // The changes are written, so the waiting requests must be answered.
       logError("committed_failed", errorFacts(error));
     }
     batch.done.resolve();
@@ -201,7 +202,7 @@ export class Dispatcher {
     for (const conn of lost) this.apply({ type: "disconnect", conn });
   }
 
-  /** The open rows of the ledger, without reservations: whoever had them verified asks in vain, and the same payment may come again at once. */
+  /** The open rows of the ledger, without reservations: their requests have failed, and the same payments can come again at once. */
   #payments(): Payment[] {
     const { payments, damaged } = this.#ledger.open();
     for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
@@ -209,7 +210,7 @@ export class Dispatcher {
     return payments.filter(({ phase }) => phase.kind !== "reserved");
   }
 
-  /** Throws memory away and builds it anew from what is durable. */
+  /** Discards the memory and rebuilds it from what is durable. */
   rebuild(): void {
     this.flush();
     this.#recover();
@@ -252,54 +253,57 @@ export class Dispatcher {
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
   }
 
-  /** Sends one thing, and never throws: everyone else in the batch still has to hear. A socket that was to get what cannot be read comes back for it. */
-  #isDelivered(post: OutgoingMessage, batch: Batch): boolean {
+  /**
+   * Sends one message; false if its socket is gone. Never throws, because the other messages of the batch must still be sent. If the message cannot be
+   * built, its socket is closed, so that its worker reconnects.
+   */
+  #isDelivered(message: OutgoingMessage, batch: Batch): boolean {
     try {
-      return this.#deliver(post, batch);
+      return this.#deliver(message, batch);
     } catch (error) {
       logError("delivery_failed", errorFacts(error));
-      this.#sockets.close(post.conn, CLOSE.restart, "try again");
+      this.#sockets.close(message.conn, CLOSE.restart, "try again");
       return false;
     }
   }
 
-  /** Sends one thing; false when its socket turned out to be gone. */
-  #deliver(post: OutgoingMessage, batch: Batch): boolean {
-    switch (post.type) {
+  /** Sends one message; false if its socket is gone. */
+  #deliver(message: OutgoingMessage, batch: Batch): boolean {
+    switch (message.type) {
       case "frame":
-        this.#sockets.send(post.conn, post.frame);
+        this.#sockets.send(message.conn, message.frame);
         return true;
       case "assign":
-        return this.#assign(post, batch.fresh.get(post.jobId)?.payload);
+        return this.#assign(message, batch.fresh.get(message.jobId)?.payload);
       case "cancel_attempt":
-        this.#sockets.send(post.conn, { type: "job_cancel", job_id: post.jobId, attempt: post.attempt, reason: post.reason });
+        this.#sockets.send(message.conn, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
         return true;
       case "completion_ack":
-        this.#sockets.send(post.conn, { type: "job_complete_ack", job_id: post.jobId, ...post.answer });
+        this.#sockets.send(message.conn, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
         return true;
       case "drained":
-        this.#sockets.send(post.conn, { type: "drained" });
+        this.#sockets.send(message.conn, { type: "drained" });
         return true;
       case "parked":
-        this.#sockets.send(post.conn, parkedFrame(post.ms));
+        this.#sockets.send(message.conn, parkedFrame(message.ms));
         return true;
       case "close":
-        this.#sockets.close(post.conn, post.code, post.reason);
+        this.#sockets.close(message.conn, message.code, message.reason);
         return true;
       default:
-        return post satisfies never;
+        return message satisfies never;
     }
   }
 
-  #assign(post: Extract<OutgoingMessage, { type: "assign" }>, fresh: string | undefined): boolean {
-    const job = this.#state.jobs.get(post.jobId);
-    const payload = fresh ?? this.#journal.payload(post.jobId);
+  #assign(message: Extract<OutgoingMessage, { type: "assign" }>, fresh: string | undefined): boolean {
+    const job = this.#state.jobs.get(message.jobId);
+    const payload = fresh ?? this.#journal.payload(message.jobId);
     if (job === undefined || payload === null) return true;
     const { policy, privacyClass } = job;
     const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });
-    const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: post.attempt, deadline: isoTime(post.deadline) });
-    this.#sockets.used(post.conn, this.#clock());
-    // The payload is spliced in as the text that was stored: as the client sent it [WS8].
-    return this.#sockets.send(post.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
+    const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: message.attempt, deadline: isoTime(message.deadline) });
+    this.#sockets.used(message.conn, this.#clock());
+    // The payload is inserted as the stored text, so it stays as the client sent it [WS8].
+    return this.#sockets.send(message.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
 }

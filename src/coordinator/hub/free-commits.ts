@@ -1,3 +1,4 @@
+// Free commits: looks up repeated ones, stores new jobs and claims workers in one turn. On a job's way: commit → store → claim.
 import { utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
@@ -13,15 +14,15 @@ type Parts = {
   clock: () => number;
   db: () => D1Database;
   idempotencySince: () => number;
-  /** Whether D1 is too far behind to take more. */
+  /** True if D1 is so far behind that the hub accepts no more jobs. */
   isBehind: () => boolean;
   job: (id: string, wait: number) => Promise<string | null>;
 };
 
-/** What is known of a commit that comes again. */
+/** What is known of a commit that came before. */
 type Known = { jobId: string } | "no_trusted_worker" | "idempotency_key_reused";
 
-/** Commits that nobody pays for: stored and claimed in one turn, and the same ones again [PY5, API5]. */
+/** Handles commits without a payment: stores and claims in one turn, and gives repeated commits the same answer [PY5, API5]. */
 export class FreeCommits {
   readonly #parts: Parts;
 
@@ -37,10 +38,10 @@ export class FreeCommits {
       try {
         known = await this.#recorded(input.id);
       } catch {
-        // Run again, a job that has ended would have two results.
+        // The job may have ended. If it ran again it would have two results.
         return { ok: false, reason: "overloaded" };
       }
-      // The first delivery may have come after all while D1 was asked.
+      // The first delivery may have arrived while D1 was asked.
       known ??= this.#known(input);
     }
     if (known === "idempotency_key_reused") return { ok: false, reason: known };
@@ -57,14 +58,14 @@ export class FreeCommits {
     return this.#accepted(id, input.wait);
   }
 
-  /** Whether this very commit was refused for want of a trusted worker [JB8]. @throws {StoreUnavailable} */
+  /** True if this same commit was refused before, because no trusted worker was connected [JB8]. @throws {StoreUnavailable} */
   async wasRefused(input: CommitInput): Promise<boolean> {
     if (input.again !== true) return false;
     const known = this.#known({ ...input, idempotency: null }) ?? (await this.#recorded(input.id));
     return known === "no_trusted_worker";
   }
 
-  /** A commit whose answer was lost may come again: it is the same job. */
+  /** Finds the job of a commit that came before: if its answer was lost, it comes again and is the same job. */
   #known({ id, userId, idempotency }: CommitInput): Known | null {
     const { dispatcher, journal, recent, idempotencySince } = this.#parts;
     if (idempotency !== null) {
@@ -89,14 +90,14 @@ export class FreeCommits {
     try {
       await this.#parts.dispatcher.committed();
     } catch {
-      // What could not be written was undone, and logged.
+      // The changes could not be written. They were undone, and this was logged.
       return { ok: false, reason: "overloaded" };
     }
     return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
   }
 }
 
-/** What dispatch is told of a commit. */
+/** The facts of a commit that dispatch needs. */
 export function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload } = input;
   return { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };

@@ -1,3 +1,4 @@
+// Answers about jobs: to polls, and to workers whose result came too late. On a job's way: poll, and after the end.
 import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
@@ -16,10 +17,10 @@ export function endedJob(row: JournalRow): string {
   return jobJson({ id: row.id, status: row.status, result: row.result, receipt, createdAt: row.created_at, completedAt: row.completed_at });
 }
 
-/** A rejection with the words that its worker's owner needs [WS10]. */
+/** A rejection with a message for the owner of the worker [WS10]. */
 export type ExplainedRefusal = { status: "rejected"; error: CompletionRefusal; message: string };
 
-/** Why a result is rejected for another reason than what is in it. */
+/** The messages of rejections that do not name a fault of the result. */
 const REASONS: Record<CompletionRefusal, string> = {
   not_assigned: "this key never held the job",
   unknown_job: "no job has this id",
@@ -28,13 +29,13 @@ const REASONS: Record<CompletionRefusal, string> = {
   output_too_large: `the output is too large: at most ${LIMITS.outputBytes} bytes as JSON text are taken`,
 };
 
-/** A rejection with its message: the check that failed where one did. */
+/** Adds the message to a rejection: the check that failed, if there is one. */
 export function explained({ error }: { status: "rejected"; error: CompletionRefusal }, fault: string | null): ExplainedRefusal {
   const isOfContent = error === "invalid_receipt" || error === "output_too_large";
   return { status: "rejected", error, message: (isOfContent ? fault : null) ?? REASONS[error] };
 }
 
-/** What a worker is told before its socket is closed because its key is parked [WS4]. */
+/** The frame that tells a worker that its key is parked, before its socket is closed [WS4]. */
 export function parkedFrame(ms: number): CoordinatorFrame {
   const seconds = Math.ceil(ms / 1_000);
   return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
@@ -43,8 +44,9 @@ export function parkedFrame(ms: number): CoordinatorFrame {
 type LateAnswer = { status: "duplicate" } | ExplainedRefusal;
 
 /**
- * Answers a completion of a job that is not live: the same receipt again is a duplicate, another of one who held it comes too late [WS10].
- * @throws {StoreUnavailable} when D1 does not answer; then nothing is known.
+ * Answers a completion of a job that is not live. The same receipt again is a duplicate; any other result of a worker that held the job comes too late
+ * [WS10].
+ * @throws {StoreUnavailable} if D1 does not answer; then nothing is known
  */
 export async function answerEndedCompletion(journal: Journal, db: D1Database, jobId: string, key: string, completion: CheckedCompletion): Promise<LateAnswer> {
   const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
@@ -54,7 +56,7 @@ export async function answerEndedCompletion(journal: Journal, db: D1Database, jo
     ended.status === "completed" &&
     ended.provider_pubkey === key &&
     ended.signature === (completion.receipt?.signature ?? null) &&
-    // Without a receipt the result itself has to be the same.
+    // Without a receipt the result itself must be the same.
     (ended.signature !== null || ended.result === completion.result);
   return same ? { status: "duplicate" } : explained({ status: "rejected", error: "already_terminal" }, null);
 }
@@ -69,10 +71,10 @@ export function liveJob(job: LiveJob): string {
   return jobJson({ id: job.id, status: statusOf(job), result: null, receipt: null, createdAt: job.createdAt, completedAt: null });
 }
 
-/** A job that has ended, as pollers are told of it, and whether it was refused at commit [JB8]. */
+/** The JSON text of a Job that has ended, and whether the job was refused at commit [JB8]. */
 type RecentJob = { json: string; refused: boolean };
 
-/** Jobs that ended lately: pollers ask for them next, and then D1 need not be read. Bounded; the oldest leave first. */
+/** Jobs that ended recently, in memory, because clients poll them next and D1 need not be read then. Bounded; the oldest are dropped first. */
 export class RecentJobs {
   readonly #jobs = new Map<string, RecentJob>();
   #chars = 0;
@@ -81,13 +83,13 @@ export class RecentJobs {
     return this.#jobs.get(id);
   }
 
-  /** Forgets all: what retention has emptied must not be told any more [LM3]. */
+  /** Forgets all jobs: a job that retention has emptied must not be told any more [LM3]. */
   clear(): void {
     this.#jobs.clear();
     this.#chars = 0;
   }
 
-  /** Keeps the answer of a job by its row, which has an end. */
+  /** Keeps the answer of a job that has ended, built from its row. */
   put(row: JournalRow): void {
     const json = endedJob(row);
     this.#jobs.set(row.id, { json, refused: wasRefused(row) });
@@ -101,16 +103,16 @@ export class RecentJobs {
 }
 
 /**
- * Questions to D1 that frames of workers cause: a few at once, so many waiting, and few of them of one socket, so that nobody who sends results of
- * made-up jobs keeps D1 from the rest. What is too much is not asked and not answered: an honest worker sends its result again.
+ * The lookups in D1 for results of jobs that are not live. Only a few run at once, and the number that wait is limited, in all and per socket: a worker
+ * that sends results of invented jobs must not use up D1. A result above the limit gets no answer; an honest worker sends it again.
  */
 export class LateResults {
   readonly #waiting: { conn: string; run: () => Promise<void> }[] = [];
-  /** Per socket how many of its questions wait or are being asked. */
+  /** Number of lookups per socket that wait or run. */
   readonly #perConn = new Map<string, number>();
   #running = 0;
 
-  /** Has this asked in its turn; `run` must not reject. False when it is one too many. */
+  /** Adds a lookup, which runs when it is its turn; `run` must not reject. False if there are too many already. */
   add(conn: string, run: () => Promise<void>): boolean {
     const own = this.#perConn.get(conn) ?? 0;
     if (own >= LIMITS.lookupsPerSocket || this.#waiting.length >= LIMITS.lookupsWaiting) return false;

@@ -1,3 +1,4 @@
+// The jobs in the hub's own SQLite, until D1 has their end; idempotency keys and worker keys too. On a job's way: store, and every change until D1 has it.
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import * as z from "zod";
@@ -7,7 +8,7 @@ import type { CheckedCompletion } from "./completion-check.ts";
 import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 
-/** What is known of a key: its record, and when it last authenticated (null: never) [WS5]. */
+/** What is known of a worker key: its record, and when it last authenticated (null for never) [WS5]. Times in ms since the epoch. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
 /** The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. */
@@ -51,20 +52,20 @@ DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
   "ALTER TABLE jobs ADD COLUMN task_type TEXT",
 ];
 
-/** Ends that could neither be told nor brought to D1. */
+/** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
 const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
   OR typeof(created_at) <> 'integer' OR typeof(ended_at) <> 'integer' OR typeof(rev) <> 'integer')`;
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
 /**
- * The hub's own SQLite: the commit journal of every job that D1 does not have the end of yet.
- * Prepared text instead of drizzle: building a statement would cost more than running it (facts: 12 µs each).
+ * The journal in the hub's SQLite: every job whose end D1 does not have yet.
+ * The statements are fixed text and not built by drizzle, because building a statement costs more than running it (12 µs).
  */
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  /** When keys were last given a job that neither signed nor did wrong. In memory, bounded: anyone can make up as many as they like. */
+  /** When keys that never signed and have no strikes last got a job. In memory and bounded, because anyone can create any number of keys. */
   readonly #unproven = new Map<string, number>();
 
   constructor(storage: DurableObjectStorage) {
@@ -73,7 +74,7 @@ export class Journal {
     this.#storage.transactionSync(() => this.#migrate());
   }
 
-  /** Runs `write` as one transaction: all of it is durable or none. */
+  /** Runs `write` as one transaction: all of its changes become durable, or none. */
   transaction(write: () => void): void {
     this.#storage.transactionSync(write);
   }
@@ -82,7 +83,7 @@ export class Journal {
     this.#insertRow(job, payload, statusOf(job), JSON.stringify(snapshotOf(job)));
   }
 
-  /** Writes a job that has ended before its first write, as one that is refused at commit does [JB8]. */
+  /** Writes a job that ended before its first write, for example because it was refused at commit [JB8]. */
   insertEnded(facts: JobFacts, payload: string, end: JobEnd, completion: CheckedCompletion | undefined): void {
     this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, payload, end.outcome.status, null);
     this.end(end, completion);
@@ -101,7 +102,7 @@ export class Journal {
     );
   }
 
-  /** Writes the end of a job; of a completed one with what its worker delivered. */
+  /** Writes the end of a job, for a completed one with its worker's result and receipt. */
   end({ jobId, outcome, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): void {
     const isCompleted = outcome.status === "completed";
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
@@ -126,7 +127,7 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
-  /** Status and result of a job that is here; null for one that is not. */
+  /** Status and result of a job; null if the journal does not have it. */
   result(id: string): StoredResult | null {
     return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
@@ -135,7 +136,7 @@ export class Journal {
     return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
   }
 
-  /** Jobs that have not ended, and the ids of rows that cannot be read, of jobs that have ended too. */
+  /** The jobs that have not ended, and the ids of all rows that cannot be read. */
   live(): { saved: SavedJob[]; damaged: string[] } {
     const saved: SavedJob[] = [];
     const damaged = this.#sql
@@ -150,7 +151,7 @@ export class Journal {
     return { saved, damaged };
   }
 
-  /** Ids of rows that D1 does not have the newest revision of. */
+  /** Ids of the jobs whose newest revision D1 does not have. */
   unsynced(): string[] {
     return this.#sql
       .exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev")
@@ -158,7 +159,7 @@ export class Journal {
       .map((row) => row.id);
   }
 
-  /** D1 has this revision: an ended job leaves, unless it changed meanwhile. */
+  /** Notes that D1 has this revision. A job that has ended is deleted, unless it changed meanwhile. */
   synced(id: string, rev: number): void {
     this.#sql.exec("DELETE FROM jobs WHERE id = ? AND rev = ? AND ended_at IS NOT NULL", id, rev);
     this.#sql.exec("UPDATE jobs SET synced_rev = ? WHERE id = ? AND synced_rev < ?", rev, id, rev);
@@ -187,7 +188,7 @@ export class Journal {
     );
   }
 
-  /** Forgets an idempotency key that stands for this job. */
+  /** Deletes an idempotency key, if it stands for this job. */
   dropIdempotent(userId: string, key: string, jobId: string): void {
     this.#sql.exec("DELETE FROM idempotency WHERE user_id = ? AND key = ? AND job_id = ?", userId, key, jobId);
   }
@@ -202,7 +203,7 @@ export class Journal {
     return { record: { strikes, parks, parkedUntil }, authenticatedAt, lastUsedAt };
   }
 
-  /** A worker's key came or went. Kept on disk only once it has signed, or has a record. */
+  /** Notes that a worker with this key connected or left. A key is stored only if it has signed or has a record. */
   keySeen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
     if (authenticated) {
       this.#sql.exec(
@@ -234,7 +235,7 @@ export class Journal {
     );
   }
 
-  /** Forgets idempotency keys and worker keys of before these times, but no key that is connected; a bounded number at a time [API5, WS5, LM3]. */
+  /** Deletes idempotency keys and worker keys older than these times, except keys that are connected; a bounded number at a time [API5, WS5, LM3]. */
   purge(idempotencyBefore: number, keysBefore: number, isConnected: (key: string) => boolean): void {
     this.#sql.exec(
       "DELETE FROM idempotency WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
@@ -252,14 +253,14 @@ export class Journal {
   #migrate(): void {
     this.#sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
     const done = this.#sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
-    // A hub that was rolled back leaves a newer one's version alone: that one will not take its steps twice.
+    // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not take its steps twice.
     if (Number.isInteger(done) && done >= STEPS.length) return;
     for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) this.#take(step);
     this.#sql.exec("DELETE FROM version");
     this.#sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
   }
 
-  /** Takes a step, one statement at a time: what was taken before stays, if the version is what was lost. A hub that does not start would lose all. */
+  /** Takes a step, one statement at a time. If the version was lost, a step may come twice: that must not keep the hub from starting. */
   #take(step: string): void {
     for (const statement of step.split(";").filter((text) => text.trim() !== "")) {
       try {
@@ -293,7 +294,7 @@ export class Journal {
   }
 }
 
-/** The receipt that is stored: as the worker signed it, with the settlement that paid for the job, which the worker does not know [PY10]. */
+/** The receipt as it is stored: what the worker signed, with the settlement that paid for the job, which the worker does not know [PY10]. */
 function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string | null): StoredReceipt | null {
   if (completion === undefined || completion.receipt === null) return null;
   return { ...completion.receipt, payment_ref: paymentRef ?? completion.receipt.payment_ref };
@@ -301,7 +302,7 @@ function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string
 
 const count = z.number().catch(0);
 
-/** A worker's key as it is stored. What cannot be read counts for nothing, but one that may have authenticated has to do so again [WS5]. */
+/** The row of a worker key. A damaged number counts as 0; a key whose authentication is damaged must authenticate [WS5]. */
 const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
 
 function readSaved(row: JournalRow): SavedJob | null {
@@ -314,7 +315,7 @@ function readSaved(row: JournalRow): SavedJob | null {
       createdAt: row.created_at,
     });
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
-    // A TASK that has lost its type goes on: any object counts as its output.
+    // A TASK whose type is lost goes on: any object counts as its output.
     const taskType = TaskType.safeParse(row.task_type).data;
     return {
       facts: { ...facts, ...(taskType !== undefined && { taskType }), id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },

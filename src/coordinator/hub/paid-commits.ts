@@ -1,3 +1,4 @@
+// Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { TIMING } from "../../protocol/limits.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
@@ -20,18 +21,18 @@ type Parts = {
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
 
-/** Commits that are paid: reserve, then (verified by the router) submit, and settle when dispatch has claimed a worker [PY5–PY9]. */
+/** Handles paid commits: `reserve`, then `submit` after the router had the payment verified, then `settle` when a worker is claimed [PY5–PY9]. */
 export class PaidCommits {
   readonly #parts: Parts;
-  readonly #turnstile = new KeyedMutex();
-  /** Settle calls under way, with whoever waits for them. */
+  readonly #mutex = new KeyedMutex();
+  /** Settle calls under way, with the requests that wait for them. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  /** The answer that an idempotency key has already; null when it has none [API5]. */
+  /** The stored answer of an idempotency key; null if it has none [API5]. */
   async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
     const { journal, dispatcher, idempotencySince } = this.#parts;
     if (input.idempotency === null) return null;
@@ -46,7 +47,7 @@ export class PaidCommits {
     for (;;) {
       const idempotent = await this.#enter(input, payment.key);
       if (idempotent !== null) return idempotent;
-      // The ledger's done rows are read from the journal, so what is about to be written has to be there.
+      // Done payments are read from the ledger's table, so everything must be written first.
       dispatcher.flush();
       const { payload, requirements, ...facts } = payment;
       const event = {
@@ -57,7 +58,7 @@ export class PaidCommits {
       } as const;
       const reservation = dispatcher.apply(event, { payment: { key: payment.key, payload, requirements } });
       if (!(await this.#isWritten())) {
-        this.#turnstile.release(input.id);
+        this.#mutex.release(input.id);
         return { state: "refused", reason: "queue_full" };
       }
       switch (reservation.state) {
@@ -65,16 +66,16 @@ export class PaidCommits {
         case "credit":
           return { state: reservation.state };
         case "known":
-          this.#turnstile.release(input.id);
+          this.#mutex.release(input.id);
           return this.#known(reservation.jobId, input.wait);
         case "refused":
-          this.#turnstile.release(input.id);
+          this.#mutex.release(input.id);
           return reservation.reason === "no_trusted_worker"
             ? { state: "refused", reason: reservation.reason, jobId: input.id }
             : { state: "refused", reason: reservation.reason };
         case "busy":
-          // A reservation of a request that died with the memory of this hub: it ends by itself.
-          this.#turnstile.release(input.id);
+          // The reservation of another request, which may have died. It ends by itself.
+          this.#mutex.release(input.id);
           await scheduler.wait(TUNING.busyPause);
           continue;
         default:
@@ -87,24 +88,24 @@ export class PaidCommits {
     try {
       return await this.#submit(input, key, payer);
     } finally {
-      this.#turnstile.release(input.id);
+      this.#mutex.release(input.id);
     }
   }
 
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
-    this.#turnstile.release(jobId);
+    this.#mutex.release(jobId);
     await this.#isWritten();
   }
 
-  /** Asks the facilitator to settle, and tells dispatch what came of it. Called when the row is durable. Never rejects. */
+  /** Asks the facilitator to settle, and gives the outcome to dispatch. Called when the row is durable. Never rejects. */
   async settle(key: string): Promise<void> {
     const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
     const outcome = await this.#outcomeOf(key);
     if (outcome.kind !== "settled") {
-      // Every one of them is somebody's money: the operator should see how many there are.
+      // Each of these concerns a payment of a user, so the operator should see them.
       const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
       logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: safeReason(outcome.reason) });
     }
@@ -123,7 +124,7 @@ export class PaidCommits {
       const held = ledger.held(key);
       return held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
     } catch (error) {
-      // Without an end it would keep one of the few places for settlements for ever.
+      // Without an outcome the call would use one of the few places for settlements for ever.
       logError("settlement_failed", errorFacts(error));
       return { kind: "unknown", reason: "failed" };
     }
@@ -131,7 +132,7 @@ export class PaidCommits {
 
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal } = this.#parts;
-    // A submit whose answer was lost may come again when its job has run or ended: it is the same commit.
+    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit.
     const row = ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = journal.result(input.id);
@@ -145,12 +146,12 @@ export class PaidCommits {
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
     if (submitted.value.kind === "known") return this.#bought(input, submitted.value.jobId);
-    // With the job, not after its settlement: a hub that dies in between must not sell the same commit twice [API5].
+    // The key is stored with the job, not after the settlement: a hub that dies in between must not sell the same commit twice [API5].
     this.#keepKey(input, input.id);
     return this.#answered(input, key);
   }
 
-  /** The answer to a submit that was accepted, once it is known whether its payment could be settled. */
+  /** The answer to an accepted submit, after its settle call has ended or the wait for it is over. */
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher, ledger } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
@@ -158,7 +159,7 @@ export class PaidCommits {
     await this.#whileSettling(paidBy);
     const refusal = ledger.refusalOf(paidBy, input.id);
     if (refusal !== null) {
-      // Only 201s are stored.
+      // Only an answer of 201 is stored.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
       return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
     }
@@ -168,7 +169,7 @@ export class PaidCommits {
   async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
     const { ledger, job } = this.#parts;
     this.#keepKey(input, jobId);
-    // The job itself is durable, so this is a 201 whatever becomes of the key.
+    // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#isWritten();
     return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
   }
@@ -177,7 +178,7 @@ export class PaidCommits {
     if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
   }
 
-  /** Whether everything so far is durable. What could not be written was undone, reservations with it, and logged. */
+  /** True if everything so far is durable. If it could not be written it was undone, with its reservations, and logged. */
   #isWritten(): Promise<boolean> {
     return this.#parts.dispatcher.committed().then(
       () => true,
@@ -190,7 +191,7 @@ export class PaidCommits {
     return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait) : null, settlement: ledger.settlementOf(jobId) };
   }
 
-  /** Waits for the settle call of a payment, if there is one, for as long as a request may. */
+  /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */
   async #whileSettling(key: string): Promise<void> {
     if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
@@ -198,30 +199,30 @@ export class PaidCommits {
     await atMost(TIMING.settleWait, waiting.promise);
   }
 
-  /** Enters for payment and idempotency key alike; an answer when the idempotency key has one already. */
+  /** Locks the idempotency key and the payment for a request. Gives the stored answer of the idempotency key instead, if it has one. */
   async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
     const { clock } = this.#parts;
     for (const name of names(input, key)) {
       for (
-        let other = this.#turnstile.acquire(name, input.id, clock(), TIMING.reservation);
+        let other = this.#mutex.acquire(name, input.id, clock(), TIMING.reservation);
         other !== null;
-        other = this.#turnstile.acquire(name, input.id, clock(), TIMING.reservation)
+        other = this.#mutex.acquire(name, input.id, clock(), TIMING.reservation)
       ) {
         await atMost(TIMING.reservation, other);
       }
     }
     const stored = await this.stored(input);
-    if (stored !== null) this.#turnstile.release(input.id);
+    if (stored !== null) this.#mutex.release(input.id);
     return stored;
   }
 }
 
-/** What a request has to itself while it is looked at; always in this order, so that no two wait for each other. */
+/** The names that a request locks, always in this order, so that no two requests wait for each other. */
 function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
   return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
 }
 
-/** Waits for `event`, but no longer than this. The timer goes with the wait: left behind, each would keep the hub awake, and 10,000 of them end it. */
+/** Waits for `event`, but no longer than `ms`. The timer is cleared: a timer keeps the hub awake, and 10,000 timers kill it. */
 async function atMost(ms: number, event: Promise<void>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
@@ -234,7 +235,7 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
   }
 }
 
-/** One spelling for one payer, whoever names it: EVM addresses are case-insensitive, Solana's are not. */
+/** One spelling for one payer: EVM addresses go to lower case, Solana's are case-sensitive and stay. */
 function normalizeAddress(payer: string): string {
   return payer.startsWith("0x") ? payer.toLowerCase() : payer;
 }
@@ -252,50 +253,50 @@ function settlementOf(outcome: SettleOutcome): Settlement {
   }
 }
 
-/** Lets one request at a time through per key; the others wait for it and then look again [API5, PY6]. */
+/** A lock per key: one request at a time has a key; the others wait until it is released and then try again [API5, PY6]. */
 export class KeyedMutex {
-  /** In the order in which they entered, so that those who never left come first. */
-  readonly #inside = new Map<string, { holder: string; until: number; gone: PromiseWithResolvers<void> }>();
+  /** The keys that are held, oldest first, so that those that were never released come first. */
+  readonly #held = new Map<string, { holder: string; until: number; left: PromiseWithResolvers<void> }>();
   readonly #keysOf = new Map<string, Set<string>>();
 
   /** How many keys are held now. */
   get size(): number {
-    return this.#inside.size;
+    return this.#held.size;
   }
 
-  /** Enters with `holder`'s name, for at most `ms`; resolves to null when inside, else to what to wait for before trying again. */
+  /** Takes the key for `holder`, for at most `ms`. Gives null if it has the key now, otherwise what to wait for before it tries again. */
   acquire(key: string, holder: string, now: number, ms: number): Promise<void> | null {
     this.#dropLate(now, ms);
-    const there = this.#inside.get(key);
-    if (there !== undefined && there.holder !== holder) return there.gone.promise;
-    this.#inside.delete(key);
-    this.#inside.set(key, { holder, until: now + ms, gone: there?.gone ?? Promise.withResolvers<void>() });
+    const entry = this.#held.get(key);
+    if (entry !== undefined && entry.holder !== holder) return entry.left.promise;
+    this.#held.delete(key);
+    this.#held.set(key, { holder, until: now + ms, left: entry?.left ?? Promise.withResolvers<void>() });
     const keys = this.#keysOf.get(holder) ?? new Set();
     this.#keysOf.set(holder, keys.add(key));
     return null;
   }
 
-  /** `holder` leaves all that it entered; whoever waits goes on. */
+  /** Releases every key of `holder`; the requests that wait for them go on. */
   release(holder: string): void {
     for (const key of this.#keysOf.get(holder) ?? []) this.#drop(key);
   }
 
-  /** A client that hangs up ends its request wherever it was: it never leaves, and would be kept for ever. */
+  /** Releases the keys of requests that ended without a release, as when a client hangs up. */
   #dropLate(now: number, ms: number): void {
-    for (const [key, { until }] of this.#inside) {
-      // What is further away than the longest stay was entered before the clock was put back.
+    for (const [key, { until }] of this.#held) {
+      // An end further away than the longest time was set before the clock was set back.
       if (until > now && until <= now + ms) return;
       this.#drop(key);
     }
   }
 
   #drop(key: string): void {
-    const there = this.#inside.get(key);
-    if (there === undefined) return;
-    this.#inside.delete(key);
-    const keys = this.#keysOf.get(there.holder);
+    const entry = this.#held.get(key);
+    if (entry === undefined) return;
+    this.#held.delete(key);
+    const keys = this.#keysOf.get(entry.holder);
     keys?.delete(key);
-    if (keys?.size === 0) this.#keysOf.delete(there.holder);
-    there.gone.resolve();
+    if (keys?.size === 0) this.#keysOf.delete(entry.holder);
+    entry.left.resolve();
   }
 }

@@ -1,3 +1,4 @@
+// The Durable Object: each door takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
@@ -30,30 +31,30 @@ import { EventStreams } from "./streams.ts";
 import { TUNING } from "../tuning.ts";
 
 /**
- * The one Durable Object of an instance: it holds the worker sockets and is the single writer of a job's life.
- * Its doors (upgrade, commit, message, close, error, alarm) each turn input into one event for the dispatch core.
+ * The one Durable Object of an instance. It holds the worker sockets, and it alone writes what happens to a job.
+ * Each of its doors (upgrade, commit, message, close, error, alarm) turns input into events for the dispatch core.
  */
 export class WorkerHub extends DurableObject<Env> implements HubRpc {
-  /** D1, behind a field so that tests can put a failing one in its place. */
+  /** D1. A field, so that a test can replace it with one that fails. */
   db: D1Database;
   readonly #settings: Settings;
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
-  readonly #commits: FreeCommits;
-  readonly #purchases: PaidCommits;
+  readonly #freeCommits: FreeCommits;
+  readonly #paidCommits: PaidCommits;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
-  readonly #admission: Registration;
+  readonly #registration: Registration;
   readonly #outbox: Outbox;
-  readonly #lookups = new LateResults();
+  readonly #lateResults = new LateResults();
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
   readonly #recent = new RecentJobs();
-  readonly #claims: PairingClaims;
-  readonly #doorkeeper: SocketGate;
+  readonly #pairingClaims: PairingClaims;
+  readonly #gate: SocketGate;
   readonly #tiers: Tiers;
-  readonly #clock = new HubClock(() => this.#beginAnew());
+  readonly #clock = new HubClock(() => this.#startAgain());
   #booted = false;
   #alarmAt: number | null = null;
 
@@ -63,7 +64,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#settings = settingsOf(env);
     this.#journal = new Journal(ctx.storage);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
-    this.#claims = new PairingClaims(ctx.storage.sql);
+    this.#pairingClaims = new PairingClaims(ctx.storage.sql);
     this.#sockets = new Sockets(ctx);
     this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
     const clock = () => this.#clock.now();
@@ -76,13 +77,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         committed: (facts) => this.#committed(facts),
-        settle: (key) => void this.#purchases.settle(key),
+        settle: (key) => void this.#paidCommits.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
-    this.#doorkeeper = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
-    this.#admission = new Registration({
+    this.#gate = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
+    this.#registration = new Registration({
       ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
     });
     const commits = {
@@ -90,8 +91,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number) => this.job(id, wait),
     };
-    this.#commits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
-    this.#purchases = new PaidCommits({
+    this.#freeCommits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
+    this.#paidCommits = new PaidCommits({
       ...commits,
       ledger: this.#ledger,
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
@@ -100,7 +101,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
-    // The alarm that woke this object must not be set anew before it has run; one that is long overdue cannot be trusted to run at all.
+    // The alarm that woke this object must not be replaced before it has run. One that is long overdue may never run.
     void ctx.blockConcurrencyWhile(async () => {
       const alarm = await ctx.storage.getAlarm();
       this.#alarmAt = alarm !== null && alarm > this.#clock.now() - TUNING.alarmLost ? alarm : null;
@@ -112,30 +113,30 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   // ── Doors for the router ──────────────────────────────────────────────────────────────────────
 
   async commit(input: CommitInput): Promise<CommitAnswer> {
-    return this.#commits.commit(input);
+    return this.#freeCommits.commit(input);
   }
 
   async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
-    return this.#purchases.stored(input);
+    return this.#paidCommits.stored(input);
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
     if (this.#outbox.size >= LIMITS.jobsBehind) return { state: "refused", reason: "queue_full" };
     try {
-      if (await this.#commits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
+      if (await this.#freeCommits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
     } catch {
-      // D1 does not say what became of the first delivery.
+      // D1 does not answer, so the outcome of the first delivery is not known.
       return { state: "refused", reason: "queue_full" };
     }
-    return this.#purchases.reserve(input, payment);
+    return this.#paidCommits.reserve(input, payment);
   }
 
   async submit(input: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer> {
-    return this.#purchases.submit(input, paymentKey, payer);
+    return this.#paidCommits.submit(input, paymentKey, payer);
   }
 
   async release(paymentKey: string, jobId: string): Promise<void> {
-    await this.#purchases.release(paymentKey, jobId);
+    await this.#paidCommits.release(paymentKey, jobId);
   }
 
   async settlement(jobId: string): Promise<string | null> {
@@ -149,7 +150,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);
     if (recent !== undefined) return recent.json;
-    // Ended in this very moment: not durable yet, so not to be told yet.
+    // The job has just ended. Its end may be told only once it is durable.
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
     const row = this.#journal.row(id);
     return row === null ? null : endedJob(row);
@@ -170,11 +171,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async mayClaimCode(client: string, id: string): Promise<boolean> {
     const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
-    return this.#claims.begin(id, client, { perClient, failed }, this.#clock.now());
+    return this.#pairingClaims.begin(id, client, { perClient, failed }, this.#clock.now());
   }
 
   async codeClaimed(id: string): Promise<void> {
-    this.#claims.won(id);
+    this.#pairingClaims.won(id);
   }
 
   async wake(): Promise<void> {
@@ -182,7 +183,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#recent.clear();
     this.#streams.clear();
     try {
-      this.#claims.purge(now);
+      this.#pairingClaims.purge(now);
       this.#ledger.purge(now - this.#settings.retention.job);
       this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
     } finally {
@@ -194,7 +195,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
-    const response = this.#doorkeeper.accept(request);
+    const response = this.#gate.accept(request);
     this.#arm();
     return response;
   }
@@ -205,7 +206,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     try {
       await this.#read(conn, data);
     } catch (error) {
-      // The worker must not wait for an answer that never comes.
+      // Without this the worker would wait for an answer that never comes.
       logError("message_failed", errorFacts(error));
       this.#drop(conn, CLOSE.restart, "try again");
     }
@@ -218,18 +219,18 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   override async webSocketError(ws: WebSocket): Promise<void> {
     this.#gone(ws);
-    // A frame over the platform's own limit ends here, and the other side is not told by anyone else.
+    // A frame over the limit of the platform ends here. Nothing else tells the other side.
     hangUp(ws, CLOSE.tooBig, "socket error");
   }
 
-  /** One alarm for everything that waits for a time. It may not throw: after six throws it would be gone for ever. */
+  /** The one alarm for everything that is due. It must not throw: after six failures the platform drops an alarm for ever. */
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     try {
       this.#dispatcher.apply({ type: "time" });
-      this.#doorkeeper.closeUnregistered();
+      this.#gate.closeUnregistered();
       this.#dispatcher.flush();
-      // Not awaited: the next alarm waits for this one to return, and a slow D1 must not hold up the 2 s retry.
+      // Not awaited: the next alarm waits until this one returns, and a slow D1 must not delay the 2 s tick.
       void this.#tiers.refresh();
       void this.#outbox.drain();
     } catch (error) {
@@ -245,21 +246,21 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const id = conn.attachment.conn;
     this.#sockets.heard(conn, this.#clock.now());
     this.#dispatcher.apply({ type: "heard", conn: id });
-    if (!this.#doorkeeper.mayRead(conn, data)) return;
+    if (!this.#gate.mayRead(conn, data)) return;
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (utf8Length(data) > LIMITS.frameBytes) return this.#oversized(conn, data);
-    const reading = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegistration(reading)) {
-      if (!reading.ok && reading.reason === "not_json") return this.#bad(conn, "bad_message", reading.message);
+    const parsed = parseWorkerFrame(data);
+    if (conn.attachment.worker === null && !isRegistration(parsed)) {
+      if (!parsed.ok && parsed.reason === "not_json") return this.#bad(conn, "bad_message", parsed.message);
       return this.#bad(conn, "not_registered", "register first");
     }
-    if (!reading.ok) {
-      if (reading.reason === "not_json" || reading.reason === "bad_message") return this.#bad(conn, "bad_message", reading.message);
-      return this.#admission.refuse(conn, reading.reason);
+    if (!parsed.ok) {
+      if (parsed.reason === "not_json" || parsed.reason === "bad_message") return this.#bad(conn, "bad_message", parsed.message);
+      return this.#registration.refuse(conn, parsed.reason);
     }
     conn.badFrames = 0;
-    if (reading.frame.type === "register") return this.#admission.register(conn, reading.frame);
-    this.#take(conn, reading.frame);
+    if (parsed.frame.type === "register") return this.#registration.register(conn, parsed.frame);
+    this.#take(conn, parsed.frame);
   }
 
   #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
@@ -291,7 +292,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
           { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict, ...said },
           { completion },
         );
-        if (answer === "not_live") this.#lookups.add(id, () => this.#answerLate(id, key, frame.job_id, completion));
+        if (answer === "not_live") this.#lateResults.add(id, () => this.#answerLate(id, key, frame.job_id, completion));
         return;
       }
       default:
@@ -299,7 +300,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  /** What the output of a job has to look like: looked at under `strict` only, and not of a job that is not live [RC6]. */
+  /** The expected shape of a job's output; null under `record`, and for a job that is not live [RC6]. */
   #expectedOf(jobId: string): ExpectedOutput | null {
     return this.#settings.receiptPolicy === "strict" ? (this.#dispatcher.state.jobs.get(jobId) ?? null) : null;
   }
@@ -316,7 +317,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  /** Tells the streams of a job how it ended, and keeps it at hand for the next poll. */
+  /** Tells the streams of a job how it ended, and keeps its end in memory for the next poll. */
   #tellEnd(id: string, status: JobStatus): void {
     try {
       const row = this.#journal.row(id);
@@ -324,7 +325,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       this.#streams.ended(row);
       this.#recent.put(row);
     } catch (error) {
-      // A convenience only: who wants to know asks the journal again.
+      // The end is durable, and a poll reads it from the journal.
       logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
       this.#streams.lost(id);
     }
@@ -336,7 +337,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       const answer = await answerEndedCompletion(this.#journal, this.db, jobId, key, completion);
       this.#dispatcher.send(conn, { type: "job_complete_ack", job_id: jobId, ...answer });
     } catch {
-      // D1 did not answer, so nobody knows: the worker keeps its result and asks again.
+      // D1 did not answer. The worker gets no answer either, keeps its result and sends it again.
     }
   }
 
@@ -346,7 +347,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (++conn.badFrames >= LIMITS.badFramesInARow) this.#drop(conn, CLOSE.badMessage, "too many bad messages");
   }
 
-  /** A frame that is not even parsed. Where it names the job that its worker holds it was to be the result, which no resending would make smaller [LM1]. */
+  /** Handles a frame that is too large to be parsed. If it names the job of its worker it is the result, and sending it again would not help [LM1]. */
   #oversized(conn: Conn, data: string): void {
     const id = conn.attachment.conn;
     const jobId = this.#dispatcher.state.workers.get(conn.attachment.worker?.key ?? "")?.jobId;
@@ -354,7 +355,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#drop(conn, CLOSE.tooBig, "frame too large");
   }
 
-  /** Closes a socket for what it sent; its worker, if it has one, is disconnected. */
+  /** Closes a socket because of what it sent; its worker, if it has one, is disconnected. */
   #drop(conn: Conn, code: number, reason: string): void {
     this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
     this.#dispatcher.close(conn.attachment.conn, code, reason);
@@ -370,11 +371,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }
 
-  /** Sets the alarm to the earliest time that anything waits for. An alarm that is early already stays: setting one is a write. */
+  /** Sets the alarm to the earliest time at which something is due. An earlier alarm stays, because setting one is a write. */
   #arm(): void {
     if (!this.#booted) return;
     const now = this.#clock.now();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#doorkeeper.due].filter((due) => typeof due === "number");
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;
@@ -382,8 +383,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     void this.ctx.storage.setAlarm(due);
   }
 
-  /** The clock was put back: no time that is remembered may last longer than one that begins now. */
-  #beginAnew(): void {
+  /** Handles a clock that was set back: no remembered time may last longer than one that begins now. */
+  #startAgain(): void {
     this.#dispatcher.rebuild();
     this.#deadlines.passAll();
     this.#alarmAt = null;
