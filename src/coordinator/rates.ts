@@ -1,21 +1,21 @@
-// How often somebody may do something: sliding windows per client, a token bucket per socket, and what an address is counted under. On a job's way: before the commit.
+// Counts for rate limits: a sliding window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
 import { TIMING } from "../protocol/limits.ts";
 
-/** What a rate says: go on, or come again in `retryAfter` ms. */
+/** The answer of a rate: allowed, or too many, and in how many ms there is room again. */
 export type RateResult = { ok: true } | { ok: false; retryAfter: number };
 
-/** Slices of a period. More are more exact and take more memory. */
+/** Number of slices of a period. More slices are more exact and need more memory. */
 const SLICES = 10;
 
 /**
- * Counts per key what happened in the last `period` ms: never more than the limit in any stretch of that length, wherever it begins.
- * Time is cut into slices and the oldest one counts in full, so room comes back up to a tenth of the period late.
- * Holds at most `mostKeys` keys of 12 numbers each; the one not asked about for longest is forgotten first.
+ * Counts per key what happened in the last `period` ms, and allows never more than the limit in any span of that length.
+ * Time is divided into slices, and the oldest slice counts in full, so there is room again up to a tenth of the period late.
+ * Holds at most `mostKeys` keys of 12 numbers each; the key that was not used for the longest time is forgotten first.
  */
 export class SlidingWindow {
   readonly #width: number;
   readonly #mostKeys: number;
-  /** Per key the number of its newest slice, then the counts of that slice and the ten before, by slice number modulo eleven. */
+  /** Per key: the number of its newest slice, then the counts of that slice and the ten before it, by slice number modulo eleven. */
   readonly #counts = new Map<string, Float64Array>();
 
   constructor(period: number, mostKeys: number) {
@@ -23,12 +23,12 @@ export class SlidingWindow {
     this.#mostKeys = mostKeys;
   }
 
-  /** How many keys are counted now. */
+  /** The number of keys. */
   get size(): number {
     return this.#counts.size;
   }
 
-  /** Counts one more for `key` at `now` (ms), unless that would be more than `limit`. What is refused is not counted. */
+  /** Counts one more for `key` at `now` (ms), unless that would be more than `limit`. A refused one is not counted. */
   take(key: string, limit: number, now: number): RateResult {
     const counts = this.#countsOf(key);
     const slice = advance(counts, Math.floor(now / this.#width));
@@ -38,7 +38,7 @@ export class SlidingWindow {
       counts[place(slice)] = (counts[place(slice)] ?? 0) + 1;
       return { ok: true };
     }
-    // The slices leave oldest first; room is there when enough have.
+    // The oldest slices leave first. There is room when enough of them have left.
     let leaving = slice - SLICES;
     for (; leaving <= slice && sum >= limit; leaving++) sum -= counts[place(leaving)] ?? 0;
     return { ok: false, retryAfter: (leaving + SLICES) * this.#width - now };
@@ -47,7 +47,7 @@ export class SlidingWindow {
   #countsOf(key: string): Float64Array {
     const known = this.#counts.get(key);
     const counts = known ?? new Float64Array(SLICES + 2);
-    // Put back at the end: a map remembers the order of insertion.
+    // Moved to the end: a map remembers the order of insertion.
     if (known !== undefined) this.#counts.delete(key);
     else if (this.#counts.size >= this.#mostKeys) {
       const [oldest] = this.#counts.keys();
@@ -58,12 +58,12 @@ export class SlidingWindow {
   }
 }
 
-/** Where the count of a slice is kept. */
+/** The index of the count of a slice. */
 function place(slice: number): number {
   return 1 + (slice % (SLICES + 1));
 }
 
-/** Empties the slices that have come since; gives the newest. A clock that went back counts on in the newest slice there was. */
+/** Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. */
 function advance(counts: Float64Array, slice: number): number {
   const newest = counts[0] ?? 0;
   if (slice <= newest) return newest;
@@ -76,8 +76,8 @@ function advance(counts: Float64Array, slice: number): number {
 export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
 
 /**
- * What one socket has sent lately: `burst` frames at once and `perSecond` in the long run pass [LM2]. A socket that goes on sending too much for
- * {@link TIMING.flood}, without having kept its rate for {@link TIMING.floodOver} in between, floods. Times in ms.
+ * Limits the frames of one socket: `burst` frames at once and `perSecond` in the long run pass [LM2]. A socket floods if it sends too much for
+ * {@link TIMING.flood} without a pause of {@link TIMING.floodOver} in which it kept the rate. Times in ms.
  */
 export class TokenBucket {
   readonly #perSecond: number;
@@ -88,7 +88,7 @@ export class TokenBucket {
   #refusedAt = Number.NEGATIVE_INFINITY;
   #refused = 0;
 
-  /** A full bucket. */
+  /** Makes a full bucket. */
   constructor(perSecond: number, burst: number, now: number) {
     this.#perSecond = perSecond;
     this.#burst = burst;
@@ -97,7 +97,7 @@ export class TokenBucket {
     this.#floodSince = now;
   }
 
-  /** Takes one frame. */
+  /** Takes one frame at `now`, and says what happens to it. */
   take(now: number): TakeResult {
     const at = Math.max(now, this.#filledAt);
     this.#tokens = Math.min(this.#burst, this.#tokens + ((at - this.#filledAt) * this.#perSecond) / 1_000);
@@ -121,8 +121,8 @@ const MAPPED = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i;
 const LONGEST = 64;
 
 /**
- * What an address is counted under: an IPv4 address itself, of an IPv6 one its /64, since whoever has one address there has them all [LM2].
- * A port, brackets and a zone are left out. What is no address is a name like any other, cut at 64 characters.
+ * The name that an address is counted under: an IPv4 address itself, and of an IPv6 address its /64, because one client usually has a whole /64 [LM2].
+ * A port, brackets and a zone are left out. Text that is not an address stays as it is, cut at 64 characters.
  */
 export function networkOf(address: string): string {
   const text = address.trim();
@@ -134,7 +134,7 @@ export function networkOf(address: string): string {
   return v6Network(bare) ?? text.slice(0, LONGEST);
 }
 
-/** The first four of the eight groups, without leading zeros; null when it is no IPv6 address. */
+/** The first four of the eight groups, without leading zeros; null if it is not an IPv6 address. */
 function v6Network(text: string): string | null {
   const halves = text.toLowerCase().split("::");
   if (halves.length > 2 || !text.includes(":")) return null;

@@ -1,11 +1,11 @@
 // Claims: matches waiting jobs with idle workers, in order. On a job's way: after commit and store, before its payment is settled or it is leased.
 import { TIMING } from "../../protocol/limits.ts";
-import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";
+import { hold, owedPayment } from "./holds.ts";
 import { lease } from "./lease.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
-import { hold, owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
+import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 
 /** After a check of the silent workers, claims do not check them again for this many milliseconds. */
 const SILENT_RECHECKED = 1_000;

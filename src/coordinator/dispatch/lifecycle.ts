@@ -3,11 +3,11 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
-import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "./workers.ts";
 import type { Outcome, ReduceContext } from "./events.ts";
 import { closeAccount, owedPayment } from "./holds.ts";
 import { save, setTimer } from "./lease.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end that count as a failure of the worker. A worker with too many failures in a row has to rest. */
 const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];

@@ -3,16 +3,16 @@ import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
-import { dequeue, enqueue, hasTrustedWorker, indexWorker, isFull, orderOf, removeWorker } from "./workers.ts";
 import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
+import { closeOrphaned } from "./holds.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
-import { addJob, closeWorker, endDamaged, endHold, failure, finish, leaveIfDrained, orphan, outgrow, refuse, requeue, takeBack, wait } from "./lifecycle.ts";
 import type { Reservation } from "./ledger.ts";
-import { lateCause, passPaymentTime, settled } from "./settlement.ts";
+import { addJob, closeWorker, endDamaged, endHold, failure, finish, leaveIfDrained, orphan, outgrow, refuse, requeue, takeBack, wait } from "./lifecycle.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
-import { closeOrphaned } from "./holds.ts";
+import { lateCause, passPaymentTime, settled } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import { dequeue, enqueue, hasTrustedWorker, indexWorker, isFull, orderOf, removeWorker } from "./workers.ts";
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.

@@ -2,11 +2,11 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
-import { dequeue, indexWorker } from "./workers.ts";
 import type { EventOf, ReduceContext } from "./events.ts";
 import { executionTime, save, setTimer } from "./lease.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { dequeue, indexWorker } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 

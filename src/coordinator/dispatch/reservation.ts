@@ -1,7 +1,7 @@
 // Reserves a payment in the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { hasIdleWorker } from "./claim.ts";
 import type { Result } from "../../protocol/text.ts";
+import { hasIdleWorker } from "./claim.ts";
 import type { ReduceContext, SubmitRefusal } from "./events.ts";
 import { forgetPayment, movePayment } from "./holds.ts";
 import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation } from "./ledger.ts";

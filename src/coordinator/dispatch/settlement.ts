@@ -1,13 +1,13 @@
 // Handles the outcome of a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { isEligible, isSilent } from "./workers.ts";
 import type { ReduceContext } from "./events.ts";
-import { lease, setTimer } from "./lease.ts";
-import { finish, unhold, wait } from "./lifecycle.ts";
-import type { Payment, Settlement } from "./ledger.ts";
 import { forgetPayment, movePayment, startSettling } from "./holds.ts";
+import { lease, setTimer } from "./lease.ts";
+import type { Payment, Settlement } from "./ledger.ts";
+import { finish, unhold, wait } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { isEligible, isSilent } from "./workers.ts";
 
 /** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */
 export function settled(state: DispatchState, key: string, settlement: Settlement, turn: ReduceContext): void {

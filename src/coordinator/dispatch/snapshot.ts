@@ -2,12 +2,12 @@
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
+import { owedPayment } from "./holds.ts";
 import { armTicks, executionTime, setTimer } from "./lease.ts";
 import { addJob } from "./lifecycle.ts";
 import { keepUntilKnown } from "./settlement.ts";
-import { enqueue } from "./workers.ts";
-import { owedPayment } from "./holds.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
+import { enqueue } from "./workers.ts";
 
 const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
 

@@ -1,8 +1,8 @@
 // The state of dispatch: jobs, workers, payments and the indexes over them. On a job's way: where a job is while it lives.
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
-import { OrderedPool } from "./ordered-pool.ts";
 import type { Ledger } from "./ledger.ts";
+import { OrderedPool } from "./ordered-pool.ts";
 
 /** The settings of the operator that change dispatch. */
 export type Rules = {

@@ -2,8 +2,8 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
-import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
 function isVerified(tier: Tier): boolean {

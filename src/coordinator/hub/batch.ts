@@ -1,13 +1,13 @@
-// Everything that happened since the last commit to disk: what to write, then what to send. On a job's way: between every decision of dispatch and its rows.
+// Collects the changes of one turn until they are written and sent together. On a job's way: between each decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, Payment, RowChange, Send } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import { explained, type ExplainedRefusal } from "./job-answers.ts";
 import type { PaymentCargo } from "./ledger-store.ts";
 
-/** What travels with an event but never enters the core. */
+/** The data of an event that never enters the core. */
 export type SideData = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
-/** What is to be sent or closed. */
+/** A message for a socket, or its close. */
 export type OutgoingMessage =
   | Exclude<Send, { type: "completion_ack" }>
   | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
@@ -19,28 +19,28 @@ export type Idempotent = { userId: string; key: string; fingerprint: string; job
 export class Batch {
   readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
   readonly saves = new Set<string>();
-  /** Ends of jobs; of a completed one with what its worker delivered. */
+  /** Ends of jobs, for a completed one with its worker's result and receipt. */
   readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
   readonly records = new Map<string, KeyRecord>();
   readonly idempotent = new Map<string, Idempotent>();
-  /** Newest rows of the ledger, null for one to delete, with what they carry. */
+  /** Newest rows of the ledger with their texts; null for a row to delete. */
   readonly payments = new Map<string, { payment: Payment; cargo: PaymentCargo } | null>();
-  /** Payments to ask the facilitator to settle, once all this is durable. */
+  /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
   readonly outgoing: OutgoingMessage[] = [];
   readonly done = Promise.withResolvers<void>();
 
   constructor() {
-    // Not everyone who caused a batch waits for it.
+    // Often nobody waits for a batch; then a rejection must not count as unhandled.
     this.done.promise.catch(() => {});
   }
 
-  /** Whether something about this job is in here. */
+  /** True if a change of this job is in the batch. */
   touches(jobId: string): boolean {
     return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
   }
 
-  /** Adds what one event changed, with what came along with the event. */
+  /** Adds the changes of one event, with its side data. */
   add({ rows, sends, settles }: Changes, side: SideData): void {
     for (const row of rows) this.#addRow(row, side);
     for (const send of sends) this.outgoing.push(messageOf(send, side.completion));
@@ -64,7 +64,7 @@ export class Batch {
         return;
       case "save_payment": {
         const { payment } = row;
-        // One event can move several payments; what it carries belongs to one.
+        // One event can change several payments; the side data belongs to one of them.
         const cargo = carried?.key === payment.key ? carried : {};
         this.payments.set(payment.key, { payment, cargo: { ...this.payments.get(payment.key)?.cargo, ...cargo } });
         return;
@@ -84,7 +84,7 @@ function messageOf(send: Send, completion: CheckedCompletion | undefined): Outgo
   return { ...send, answer: answer.status === "rejected" ? explained(answer, completion?.fault ?? null) : answer };
 }
 
-/** An idempotency key is one user's. */
+/** The map key of an idempotency key: each user has idempotency keys of their own. */
 export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
 }

@@ -1,34 +1,35 @@
-import { LIMITS } from "../../protocol/limits.ts";
+// Checks a worker's result before dispatch decides about it: size, receipt, shape. On a job's way: complete → verify.
 import type { Receipt } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, utf8Length } from "../../protocol/text.ts";
 import type { JobComplete } from "../../protocol/worker-messages.ts";
 import type { Verdict } from "../dispatch/index.ts";
 import { type ExpectedOutput, shapeFault } from "./output-shape.ts";
 import { checkReceipt } from "./receipt-check.ts";
 
-/** A completion as the hub read it: what it is worth and what would be stored. */
+/** A completion that was read and checked: the verdict, and what is stored if it is accepted. */
 export type CheckedCompletion = {
   verdict: Verdict;
   /** JSON text of the object that REST will return as `result` [JB7]. */
   result: string;
-  /** The receipt as sent, its signature in base64; null where none is readable [RC4]. */
+  /** The receipt as sent, its signature in base64; null if none can be read [RC4]. */
   receipt: (Receipt & { verified: boolean }) | null;
-  /** What the worker said instead of a result, fit to be shown. */
+  /** What the worker said instead of a result, in a form that is safe to show. */
   message?: string;
-  /** Which check failed, and what was expected [WS10]; null where none did. */
+  /** Which check failed, and what was expected [WS10]; null if none failed. */
   fault: string | null;
 };
 
 /**
  * Checks a completion by the rules for receipts, sizes and shapes [RC2, RC3, RC6, LM1, JB5]. `key` is the key that registered on the socket,
- * `job` what its output has to look like; null where any shape is taken.
+ * `job` says what shape of output is expected; null if every shape is allowed.
  */
 export function checkCompletion(frame: JobComplete, key: string, now: number, job: ExpectedOutput | null): CheckedCompletion {
   const text = JSON.stringify(frame.output);
   const result = typeof frame.output === "string" ? `{"output":${text}}` : text;
   const bytes = utf8Length(text);
   if (bytes > LIMITS.outputBytes) {
-    const fault = `the output has ${bytes} bytes as JSON text, ${LIMITS.outputBytes} are taken`;
+    const fault = `the output has ${bytes} bytes as JSON text, at most ${LIMITS.outputBytes} are allowed`;
     return { verdict: "output_too_large", result, receipt: null, fault };
   }
   const { receipt, fault: receiptFault } = checkReceipt(frame, text, key, now);
@@ -40,12 +41,12 @@ export function checkCompletion(frame: JobComplete, key: string, now: number, jo
   return { verdict: fault === null ? "valid" : "invalid_receipt", ...read };
 }
 
-/** Characters without a picture that could rewrite the line they stand in: controls, and those that turn the direction of text. */
+/** Invisible characters that could change the line they are in: control characters, and those that change the direction of text. */
 const UNSEEN = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
-/** What a worker said about a failure, as `result.message` shows it to the seeker: bounded, one line, and nothing that a terminal obeys [JB5]. */
+/** What a worker said about a failure, for `result.message`: bounded, one line, and without control characters that a terminal would follow [JB5]. */
 export function workerMessage(text: string | null | undefined): { message?: string } {
-  // Four times the bound, so that what is removed does not count.
+  // Four times the bound, so that removed characters do not count.
   const line = (text ?? "")
     .slice(0, 4 * LIMITS.messageChars)
     .toWellFormed()
@@ -55,7 +56,7 @@ export function workerMessage(text: string | null | undefined): { message?: stri
   return line === "" ? {} : { message: [...line].slice(0, LIMITS.messageChars).join("") };
 }
 
-/** An object whose only member is a string `error` is a worker's way to say that it could not [JB5]. */
+/** The error text, if the output is an object whose only member is a string `error`: so a worker says that it failed [JB5]. */
 function errorOf(output: unknown): string | null {
   return isJsonObject(output) && Object.keys(output).length === 1 && typeof output.error === "string" ? output.error : null;
 }

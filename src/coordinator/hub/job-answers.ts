@@ -1,12 +1,12 @@
 // Answers about jobs: to polls, and to workers whose result came too late. On a job's way: poll, and after the end.
-import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
-import type { CheckedCompletion } from "./completion-check.ts";
-import { type JournalRow, storedReceipt } from "../store/record.ts";
-import type { Journal } from "./journal.ts";
-import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
+import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
+import { type JournalRow, storedReceipt } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
+import type { Journal } from "./journal.ts";
 
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {
@@ -26,7 +26,7 @@ const REASONS: Record<CompletionRefusal, string> = {
   unknown_job: "no job has this id",
   already_terminal: "the job has ended",
   invalid_receipt: "the receipt is not valid",
-  output_too_large: `the output is too large: at most ${LIMITS.outputBytes} bytes as JSON text are taken`,
+  output_too_large: `the output is too large: at most ${LIMITS.outputBytes} bytes as JSON text are allowed`,
 };
 
 /** Adds the message to a rejection: the check that failed, if there is one. */

@@ -1,12 +1,12 @@
 // The jobs in the hub's own SQLite, until D1 has their end; idempotency keys and worker keys too. On a job's way: store, and every change until D1 has it.
+import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import * as z from "zod";
+import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
-import type { CheckedCompletion } from "./completion-check.ts";
-import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
 
 /** What is known of a worker key: its record, and when it last authenticated (null for never) [WS5]. Times in ms since the epoch. */
 export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };

@@ -1,10 +1,11 @@
+// The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
 import { readJson } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 
-/** What a row of the ledger carries for the facilitator, and what the facilitator said; none of it enters the core. */
+/** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
 export type PaymentCargo = { payload?: string; requirements?: string; response?: string };
 
 const Phase = z.discriminatedUnion("kind", [
@@ -34,10 +35,10 @@ type Row = {
   updated_at: number;
 };
 
-/** Phases in which a payload may still have to be shown to the facilitator; in all others it is erased [PY9]. */
+/** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
 const NEEDED = ["reserved", "held", "settling", "unknown"];
 
-/** The ledger in the hub's SQLite: one row per real payment, changed only together with its job [PY6]. */
+/** The ledger in the hub's SQLite: one row per real payment, written in one transaction with its job [PY6]. */
 export class LedgerStore {
   readonly #sql: SqlStorage;
   readonly #network: string;
@@ -70,11 +71,11 @@ export class LedgerStore {
   find(key: string): Payment | null {
     const row = this.#sql.exec<Row>("SELECT * FROM payments WHERE key = ?", key).toArray()[0];
     if (row === undefined) return null;
-    // One that cannot be read is like no payment that may come, and so is never taken for a new one.
+    // A damaged row matches no payment that can come, so its payment is never accepted as a new one.
     return read(row) ?? { ...UNREADABLE, key, jobId: row.job_id };
   }
 
-  /** Payments that are not done, and the job ids of rows that cannot be read: those stay as they are, for the operator. */
+  /** The payments that are not done, and the job ids of the rows that cannot be read. These rows stay as they are, for the operator. */
   open(): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
     const damaged: string[] = [];
@@ -86,7 +87,7 @@ export class LedgerStore {
     return { payments, damaged };
   }
 
-  /** What the facilitator needs to settle a payment; null once it is erased. */
+  /** The texts that the facilitator needs to settle a payment; null if they are erased. */
   held(key: string): { payload: string; requirements: string } | null {
     const query = "SELECT payload, requirements FROM payments WHERE key = ?";
     const row = this.#sql.exec<{ payload: string | null; requirements: string | null }>(query, key).toArray()[0];
@@ -94,28 +95,28 @@ export class LedgerStore {
     return { payload: row.payload, requirements: row.requirements };
   }
 
-  /** What the facilitator said when the payment of a job was settled; null while it is not. */
+  /** JSON text of the SettleResponse for the payment of a job; null while it is not settled. */
   settlementOf(jobId: string): string | null {
     const query = "SELECT response, payer FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
     const row = this.#sql.exec<{ response: string | null; payer: string | null }>(query, jobId).toArray()[0];
     if (row === undefined) return null;
     const said = row.response === null ? null : readJson(row.response);
     if (row.response !== null && said?.ok && Said.safeParse(said.value).success) return row.response;
-    // Found out by "already used": it is settled, but nobody said by which transaction.
+    // "Already used" showed that it is settled, but not by which transaction.
     return JSON.stringify({ success: true, transaction: "", network: this.#network, ...(row.payer !== null && { payer: row.payer }) });
   }
 
-  /** What the facilitator said when it refused the payment of a job; null when it did not. */
+  /** JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. */
   refusalOf(key: string, jobId: string): string | null {
     const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND kind = 'void' AND phase ->> '$.reason' = 'refused'";
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 
-  /** Payments that D1 does not have the newest revision of, oldest first. A reservation is none of its business: nobody has said yet that it is good. */
+  /** The payments whose newest revision D1 does not have, oldest first. Reservations are not copied, because they are not verified yet. */
   uncopied(most: number): PaymentCopy[] {
     const query = "SELECT * FROM payments WHERE copied_rev < rev AND kind <> 'reserved' ORDER BY updated_at";
     const copies: PaymentCopy[] = [];
-    // Without a limit: those that cannot be read are passed over, and must not stand in the way of others for ever.
+    // The query has no limit: damaged rows are skipped, and they must not block the others for ever.
     for (const row of this.#sql.exec<Row>(query)) {
       const payment = read(row);
       if (payment !== null) copies.push({ ...payment, rev: row.rev, updatedAt: row.updated_at });
@@ -124,12 +125,12 @@ export class LedgerStore {
     return copies;
   }
 
-  /** D1 has these revisions. */
+  /** Notes that D1 has these revisions. */
   copied(rows: readonly Pick<PaymentCopy, "key" | "rev">[]): void {
     for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
   }
 
-  /** Forgets payments that have been done since before this time, a bounded number at a time [LM3]. */
+  /** Deletes payments that were done before this time, a bounded number at a time [LM3]. */
   purge(before: number): void {
     const done = "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
     this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
@@ -141,7 +142,7 @@ const UNREADABLE = {
   phase: { kind: "void", reason: "refused" },
 } as const;
 
-/** A row as a payment; null when it cannot be read. */
+/** The payment of a row; null if the row cannot be read. */
 function read(row: Row): Payment | null {
   const json = readJson(row.phase);
   const phase = json.ok ? Phase.safeParse(json.value).data : undefined;

@@ -1,26 +1,27 @@
+// Copies changed jobs and payments from the hub to D1, in the background. On a job's way: D1, after the result is stored in the hub.
 import { errorFacts, logError } from "../log.ts";
-import { copyStatement, type JournalRow, RecordBatch, recordStatements } from "../store/record.ts";
 import { writeD1 } from "../store/database.ts";
+import { copyStatement, type JournalRow, RecordBatch, recordStatements } from "../store/record.ts";
+import { TUNING } from "../tuning.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import { TUNING } from "../tuning.ts";
 
 /**
- * Brings changed jobs and payments to D1 behind the hub's back: one row each in its newest state, many rows per statement.
- * Nothing here may throw: a row that D1 refuses waits, and the others pass it.
+ * Copies changed jobs and payments to D1, later than the hub's own write: each row in its newest state, many rows per statement.
+ * Nothing here throws: a row that D1 refuses waits, and the others go before it.
  */
 export class Outbox {
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
   readonly #db: () => D1Database;
-  /** Whether D1 may lack the newest row of some payment. */
+  /** True if D1 may not have the newest row of some payment. */
   #paymentsBehind: boolean;
-  /** Ids that D1 is behind on, and how often each has failed alone. */
+  /** The ids of the jobs whose newest row D1 does not have, and how often each has failed alone. */
   readonly #behind = new Map<string, number>();
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
-  /** Of their own, so that neither slows the other down nor hides that the other fails. */
+  /** Jobs and payments have separate pauses, so that neither delays the other or hides its failures. */
   readonly #jobs = new Backoff();
   readonly #payments = new Backoff();
 
@@ -36,33 +37,33 @@ export class Outbox {
     return this.#behind.size;
   }
 
-  /** A job's row has changed. */
+  /** Notes that the row of a job has changed. */
   add(id: string): void {
     if (!this.#behind.has(id)) this.#behind.set(id, 0);
   }
 
-  /** A row of the ledger has changed. */
+  /** Notes that a row of the ledger has changed. */
   addPayments(): void {
     this.#paymentsBehind = true;
   }
 
-  /** When the alarm has to look, in case the timer died with the object; null when D1 has everything. */
+  /** When the alarm must drain, in case the timer was lost with the object, ms since the epoch; null if D1 has everything. */
   due(now: number): number | null {
     return this.#isDone() ? null : Math.max(this.#restsUntil(now), now + 2 * TUNING.outboxBackoff);
   }
 
-  /** Drains soon, so that what changes together travels together. */
+  /** Drains after a short delay, so that changes at nearly the same time share a write. */
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
     const at = Math.max(now + TUNING.outboxLinger, this.#restsUntil(now));
-    // What rests must not hold up what does not.
+    // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
     this.#timer = { at, handle: setTimeout(() => void this.drain(), at - now) };
   }
 
-  /** Writes until D1 has everything or refuses. Never rejects. */
+  /** Writes until D1 has everything, or refuses. Never rejects. */
   drain(): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
@@ -77,7 +78,7 @@ export class Outbox {
     return this.#behind.size === 0 && !this.#paymentsBehind;
   }
 
-  /** When D1 may be asked again about something. */
+  /** When the next write to D1 may start. */
   #restsUntil(now: number): number {
     return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsBehind ? this.#payments.until(now) : Infinity);
   }
@@ -106,7 +107,7 @@ export class Outbox {
   }
 
   async #copyJobs(): Promise<void> {
-    // Rows that arrive meanwhile linger for the next run, so that they travel together too.
+    // Rows that arrive meanwhile wait for the next run, so that they share a write too.
     for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobs.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
@@ -124,11 +125,11 @@ export class Outbox {
   }
 
   #nextBatch(): JournalRow[] {
-    // Those that failed alone come last, so that one bad row cannot hold up the rest.
+    // Rows that failed alone come last, so that one bad row cannot delay the others.
     const ids = [...this.#behind].toSorted(([, a], [, b]) => a - b);
     const batch = new RecordBatch(this.#most);
     for (const [id, failures] of ids) {
-      // One that failed before goes alone, if nothing else is left.
+      // A row that failed before goes alone, when no other is left.
       if (failures > 0 && !batch.isEmpty) break;
       const row = this.#journal.row(id);
       if (row === null || row.synced_rev >= row.rev) this.#behind.delete(id);
@@ -143,7 +144,7 @@ export class Outbox {
     this.#journal.transaction(() => {
       for (const row of batch) this.#journal.synced(row.id, row.rev);
     });
-    // What changed while D1 was writing is behind again.
+    // A row that changed during the write must be copied again.
     for (const row of batch) {
       const now = this.#journal.row(row.id);
       if (now === null || now.rev <= row.rev) this.#behind.delete(row.id);
@@ -162,12 +163,12 @@ export class Outbox {
   }
 }
 
-/** When D1 may be asked again about one kind of row: after each refusal in a row twice as late, up to a longest pause. Times in ms. */
+/** The pause before D1 is asked again about one kind of row. It doubles with each refusal in a row, up to a longest pause. Times in ms. */
 class Backoff {
   #failures = 0;
   #notBefore = 0;
 
-  /** When it may be asked, never further away than the longest pause: a clock that is put back must not make it so. */
+  /** When D1 may be asked again. Never later than the longest pause from now, even if the clock was set back. */
   until(now: number): number {
     return (this.#notBefore = Math.min(this.#notBefore, now + TUNING.outboxBackoffMax));
   }
@@ -176,7 +177,7 @@ class Backoff {
     this.#failures = 0;
   }
 
-  /** It refused; how often in a row that was. */
+  /** Notes a refusal. Returns how many there were in a row. */
   failed(now: number): number {
     this.#failures++;
     this.#notBefore = now + Math.min(TUNING.outboxBackoffMax, TUNING.outboxBackoff * 2 ** Math.min(this.#failures - 1, 10));

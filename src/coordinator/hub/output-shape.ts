@@ -1,13 +1,13 @@
 import type { JobType, TaskType } from "../../protocol/job.ts";
 import { isJsonObject } from "../../protocol/text.ts";
 
-/** What an output has to look like: by its job's type, and for a TASK by what was to be done; without that any object will do. */
+/** What decides the expected shape of an output: the job's type, and for a TASK its task type. Without a task type any object is accepted. */
 export type ExpectedOutput = { jobType: JobType; taskType?: TaskType };
 
 /**
- * Whether an output has the fields of SPEC.md with their types [RC6]; more members are allowed. An LLM's text may be called `text` where there
- * is no `output`: the SDK reads it so.
- * @returns Null, or `shape:` and what was expected.
+ * Checks that an output has the documented fields with their types [RC6]; other members are allowed. The text of an LLM may be in `text` if there is no
+ * `output`: the SDK reads it so.
+ * @returns null, or `shape:` and what was expected
  */
 export function shapeFault(output: unknown, { jobType, taskType }: ExpectedOutput): string | null {
   if (jobType === "LLM_INFER") return isLlmOutput(output) ? null : "shape: expected a string, or an object with a string output";

@@ -4,12 +4,12 @@ import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
+import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { factsOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
-import { TUNING } from "../tuning.ts";
 
 type Parts = {
   journal: Journal;

@@ -1,13 +1,12 @@
+// Reads and checks the receipt of a completion, one rule after the other. On a job's way: verify receipt.
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import * as z from "zod";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { type Receipt, ReceiptFields } from "../../protocol/job.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { isJsonObject, isoTime, isWellFormedJson, parseIsoTime } from "../../protocol/text.ts";
 import type { JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
 import { receiptText, sameHash } from "../../receipt/receipt.ts";
-
-// The receipt of a completion: read, and checked one rule after the other, so that its worker can be told which one it breaks [WS10].
 
 // SubjectPublicKeyInfo header of an Ed25519 key (RFC 8410), before the 32 key bytes.
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
@@ -24,8 +23,8 @@ function keyObject(publicKey: string): KeyObject {
 }
 
 /**
- * Whether `signature` is `publicKey`'s over the UTF-8 of `text`. The key must have passed `isPublicKey` (no small order) when it registered;
- * BoringSSL refuses S ≥ L. Synchronous on purpose: nothing can change between the check and what it decides.
+ * True if `signature` is the signature of `publicKey` over the UTF-8 of `text`. The key must have passed `isPublicKey` (no small order) when it registered;
+ * BoringSSL refuses S ≥ L. It is synchronous on purpose: nothing can change between the check and the decision.
  */
 export function verifySync(text: string, signature: Uint8Array, publicKey: string): boolean {
   return verify(null, Buffer.from(text, "utf8"), keyObject(publicKey), signature);
@@ -39,15 +38,15 @@ const SentReceipt = ReceiptFields.extend({
   signature: z.string().nullish(),
 });
 
-/** Characters of what a worker is told about its receipt: an expected text of a receipt fits. */
+/** The most characters of a message about a receipt. The expected text of a receipt fits. */
 const FAULT_CHARS = 600;
 
 /**
- * Reads and checks the receipt of a completion [RC1–RC3].
+ * Reads and checks the receipt of a completion [RC1–RC3]. The rules are checked one after the other, so that the worker is told which one failed [WS10].
  * @param outputText The output as `JSON.stringify` writes it.
  * @param key The key that registered on the socket.
- * @returns The receipt as sent, its signature in base64, null where none is readable; and which check failed: its word, a colon, and what was
- *   expected. The values that the worker sent are not repeated.
+ * @returns The receipt as sent, with its signature in base64, or null if none can be read; and which check failed: its name, a colon, and what was
+ *   expected, or null if none failed. The values that the worker sent are not repeated.
  */
 export function checkReceipt(frame: JobComplete, outputText: string, key: string, now: number): { receipt: Receipt | null; fault: string | null } {
   const unreadable = (fault: string) => ({ receipt: null, fault });
@@ -78,7 +77,7 @@ function faultOf(receipt: Receipt, signature: Uint8Array, frame: JobComplete, ou
   if (!isWellFormedJson(frame.output)) return "hash: expected an output of well-formed Unicode; a lone surrogate has no UTF-8";
   const hash = `sha256:${createHash("sha256").update(outputText, "utf8").digest("hex")}`;
   if (!sameHash(receipt.output_hash, hash)) return `hash: expected ${hash} of the output as JSON.stringify writes it`;
-  // Not ours to sign: what pays for a job is not known to its worker.
+  // The worker does not know the payment of its job, so it must not sign one.
   if (receipt.payment_ref !== null) return "signature: expected a receipt whose payment_ref is null";
   return verifySync(receiptText(receipt), signature, key) ? null : `signature: expected that of ${key} over the UTF-8 of ${receiptText(receipt)}`;
 }

@@ -1,3 +1,4 @@
+// Decides who may be a worker: keys, signatures, parking, tier. Beside a job's way: a worker registers before it gets jobs.
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { keptModels } from "../../protocol/models.ts";
@@ -12,7 +13,7 @@ import { verifySync } from "./receipt-check.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 
-/** Who may be a worker: keys, signatures, parking, tier; then the core is told [WS2–WS5, WS7]. */
+/** Registers workers: checks key, signature and parking, reads the tier, and then tells the core [WS2–WS5, WS7]. */
 export class Registration {
   readonly #settings: Settings;
   readonly #journal: Journal;
@@ -34,7 +35,7 @@ export class Registration {
   async register(conn: Conn, frame: Register): Promise<void> {
     const { worker } = conn.attachment;
     if (worker !== null) return this.#update(conn, worker, frame);
-    // Another register frame while the tier is being read changes nothing.
+    // While the tier is being read another register frame changes nothing.
     if (conn.registering) return;
     const key = frame.provider_pubkey;
     if (!isPublicKey(key)) return this.refuse(conn, "invalid_key");
@@ -50,7 +51,7 @@ export class Registration {
     conn.registering = true;
     const { tier, tierDue } = await this.#tiers.first(key);
     conn.registering = false;
-    // The tier may have taken a while: the socket may be gone, the key parked or authenticated elsewhere.
+    // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
     const registered: Registered = {
       key,
@@ -63,7 +64,7 @@ export class Registration {
       acks: frame.features?.includes("ack") ?? false,
       registeredAt: this.#clock(),
       context: contextOf(frame),
-      // Kept by key, or a worker that comes and goes would always be the least recently used.
+      // Stored by key. Otherwise a worker that reconnects often would always be the least recently used.
       lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
       draining: false,
       models: modelsOf(frame),
@@ -85,7 +86,7 @@ export class Registration {
     });
   }
 
-  /** Refuses a registration and closes the socket [WS4]; its worker, if it has one by an earlier register, is disconnected. */
+  /** Refuses a registration and closes the socket [WS4]. If it has a worker from an earlier register frame, that worker is disconnected. */
   refuse(conn: Conn, error: RegisterRefusal, retryAfter?: number): void {
     const id = conn.attachment.conn;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
@@ -93,7 +94,7 @@ export class Registration {
     this.#dispatcher.close(id, CLOSE_OF[error], error);
   }
 
-  /** Whether a key may register now; when not, it has been refused [WS5, WS7, RC4]. */
+  /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
     const proven = typeof this.#journal.key(key)?.authenticatedAt === "number";
     if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
@@ -141,8 +142,8 @@ const CLOSE_OF = {
 } as const satisfies Record<RegisterRefusal, number>;
 
 /**
- * The context of the model that answers a job that names none: the first of `models`, or the largest where that has none. 0 where nothing is
- * announced [WS3].
+ * The context of the model that runs a job: the first of `models`, or the largest context if that model has none. 0 if the worker announces
+ * none [WS3].
  */
 function contextOf({ context, models }: Register): number {
   if (typeof context === "number") return context;
@@ -151,12 +152,12 @@ function contextOf({ context, models }: Register): number {
   return first?.[1] ?? Math.max(0, ...told.map(([, tokens]) => tokens));
 }
 
-/** The names of its models as the attachment keeps them [JB10]. */
+/** The names of the models, in the form in which the attachment stores them [JB10]. */
 function modelsOf(frame: Register): string {
   return keptModels(frame.models ?? []).join("\n");
 }
 
-/** What a worker may be given: known capabilities only, and TASK alone for a mobile one [WS3]. */
+/** The job types that a worker may get: the known ones that it announced, and only TASK for a mobile worker [WS3]. */
 function capabilitiesOf(announced: readonly string[], mobile: boolean): JobType[] {
   if (mobile) return ["TASK"];
   return JobType.options.filter((type) => announced.includes(type));

@@ -1,9 +1,10 @@
+// The contract between router and hub: what the router asks by Durable Object RPC. On a job's way: commit → hub, and poll.
 import type { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 
-/** A validated commit, as the router hands it to the hub. */
+/** A validated commit, as the router sends it to the hub. */
 export type CommitInput = {
-  /** The job's id, chosen by the router: a second delivery of one commit has the same id and gets the same answer. */
+  /** The job's id, which the router chooses: a second delivery of the same commit has the same id and gets the same answer. */
   id: string;
   jobType: JobType;
   /** Of a TASK; left out for an LLM_INFER. */
@@ -11,25 +12,25 @@ export type CommitInput = {
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;
-  /** Public keys of the workers paired with the user, newest first, for a PRIVATE job; else empty. */
+  /** Public keys of the workers paired with the user, newest first, for a PRIVATE job; otherwise empty. */
   trustedKeys: string[];
   /** JSON text of the payload for the worker, `job_type` included [WS8]. */
   payload: string;
   /** `Idempotency-Key` and a fingerprint of the endpoint and the validated fields [API5]. */
   idempotency: { key: string; fingerprint: string } | null;
-  /** Seconds to hold the answer for the job's end, 0 for none [API6]. */
+  /** Seconds to wait for the job's end before the answer; 0 for none [API6]. */
   wait: number;
-  /** A second delivery: the first was lost on the way, and the job may have ended and left for D1 since. */
+  /** True for a second delivery, after the first or its answer was lost. The job may have ended since, and only D1 may have it. */
   again?: boolean;
 };
 
-/** The hub's answer to a commit. `job` is JSON text of the Job, there when a wait was asked for. */
+/** The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. */
 export type CommitAnswer =
   | { ok: true; jobId: string; job: string | null }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" };
 
-/** A payment as the router read it from the request: its terms are ours, checked, and nobody has been asked about it yet [PY3]. */
+/** A payment as the router read it from the request. The router has checked its terms; the facilitator has not been asked yet [PY3]. */
 export type PaymentInput = {
   /** One real payment: `network:asset:from:nonce` lower-cased on EVM, SHA-256 hex of the compiled transaction message on SVM [PY6]. */
   key: string;
@@ -37,73 +38,73 @@ export type PaymentInput = {
   digest: string;
   /** SHA-256 hex of endpoint and validated fields: what the payment was sent for [PY6]. */
   binding: string;
-  /** Who pays, as the payload says; null where only the facilitator can tell (SVM). */
+  /** Who pays, as the payload says; null if only the facilitator can tell (SVM). */
   payer: string | null;
   /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
   asset: string;
   /** Atomic units of the token. */
   amount: string;
-  /** When the authorization dies, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */
+  /** When the authorization expires, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */
   expiresAt: number;
-  /** JSON text of the v2 payment payload with our terms in it, for the facilitator. Held until settled or void, then erased [PY9]. */
+  /** JSON text of the v2 payment payload with our terms, for the facilitator. It is stored until the payment is settled or void, then erased [PY9]. */
   payload: string;
   /** JSON text of our payment requirements, for the facilitator. */
   requirements: string;
 };
 
-/** The hub's answer before anyone is asked about a payment. */
+/** The hub's answer to a payment, before the facilitator is asked about it. */
 export type ReserveAnswer =
-  /** Have it verified, then `submit`. Dropped after 60 s without [PY5]. */
+  /** Have it verified, then call `submit`. The reservation ends after 60 s [PY5]. */
   | { state: "reserved" }
-  /** This payment failed its job after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
+  /** The job of this payment failed after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
   | { state: "credit" }
-  /** The same payment or idempotency key for the same thing again: answer 201 with this job. */
+  /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
   | { state: "known"; jobId: string; job: string | null; settlement: string | null }
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
-/** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse, once there is one. */
+/** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
 export type SubmitAnswer =
   | { ok: true; jobId: string; job: string | null; settlement: string | null }
-  /** The settlement was refused while the request waited for it: answer 402 with this reason of the facilitator's [PY7]. */
+  /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
   | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
 
 /**
- * What the router may ask of the hub, by Durable Object RPC. Additive only: during a deploy an old router talks to a new hub.
+ * The methods that the router calls by Durable Object RPC. They are only added to, never changed: during a deploy an old router talks to a new hub.
  */
 export interface HubRpc {
-  /** Stores and claims in one turn; resolves when the job is durable. */
+  /** Stores a free job and claims a worker in one turn; resolves when the job is durable. */
   commit(input: CommitInput): Promise<CommitAnswer>;
-  /** The answer that an idempotency key has already, before any payment is looked at; null when it has none [API5]. */
+  /** The stored answer of an idempotency key, before any payment is read; null if it has none [API5]. */
   stored(job: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null>;
-  /** Takes a payment into the ledger before anyone is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. */
+  /** Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. */
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
-  /** The facilitator has verified the reserved payment as `payer`'s: stores the job, claims, settles, assigns [PY7]. */
+  /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. */
   submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
-  /** The facilitator refused or could not be asked: the reservation is dropped, the same payment may come again. */
+  /** Drops a reservation, because the facilitator refused the payment or could not be asked. The same payment can come again. */
   release(paymentKey: string, jobId: string): Promise<void>;
-  /** JSON text of the SettleResponse of a job's payment, once it is settled; null when there is none [PY7]. */
+  /** JSON text of the SettleResponse of a job's payment; null if it is not settled, or there is none [PY7]. */
   settlement(jobId: string): Promise<string | null>;
-  /** JSON text of the Job, held up to `wait` seconds for its end; null when the hub does not have it (then D1 has, or nobody). */
+  /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job (D1 may have it). */
   job(id: string, wait: number): Promise<string | null>;
-  /** Registered workers with a live socket. */
+  /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */
   models(): Promise<ModelList>;
-  /** A user paired with one more worker; PRIVATE jobs that wait may go to it. */
+  /** Tells the hub that a user has paired with a worker; waiting PRIVATE jobs may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts a claim of a pairing code as failed until it has won; the router chooses `id`. False: over the rate of this client, or of failed claims in all [TR3]. */
+  /** Counts a claim of a pairing code as failed until it has won. False if this client, or all failed claims together, are over their rate [TR3]. */
   mayClaimCode(client: string, id: string): Promise<boolean>;
-  /** The claim `id` has won: it is no failed one [TR3]. */
+  /** Notes that the claim `id` has won, so it does not count as failed [TR3]. */
   codeClaimed(id: string): Promise<void>;
-  /** Wakes a hub that may have slept through something; called by cron. */
+  /** Wakes the hub, in case an alarm was lost, and deletes old rows; called by cron. */
   wake(): Promise<void>;
 }
 
-/** The hub as the router sees it: its questions, and the door for sockets and event streams. */
+/** The hub as the router sees it: its methods, and `fetch` for sockets and event streams. */
 export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
 
-/** The header in which the router tells the hub who dials; what a client sends under this name is replaced. */
+/** The header with which the router names the client of a socket. A client's own header with this name is replaced. */
 export const CLIENT_HEADER = "x-router-client";

@@ -1,16 +1,17 @@
-import { CLIENT_HEADER } from "./rpc.ts";
+// Decides which sockets may connect, how long they may stay unregistered, and how much each may send. Beside a job's way: before a worker registers.
 import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
-import { SlidingWindow, TokenBucket } from "../rates.ts";
 import type { EventOf } from "../dispatch/index.ts";
+import { SlidingWindow, TokenBucket } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { CLIENT_HEADER } from "./rpc.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 
-/** What the gate has the dispatcher do. */
+/** The part of the dispatcher that the gate uses. */
 type GateDispatcher = Pick<Dispatcher, "send" | "close"> & { apply: (event: EventOf<"disconnect">) => void };
 
-/** Which sockets come in, how long they may stay without a name, and how much each may say [LM1, LM2, WS2]. */
+/** Accepts or refuses sockets, closes those that do not register in time, and limits what each may send [LM1, LM2, WS2]. */
 export class SocketGate {
   readonly #settings: Settings;
   readonly #sockets: Sockets;
@@ -25,7 +26,7 @@ export class SocketGate {
     this.#clock = parts.clock;
   }
 
-  /** Answers an upgrade: 101 with the socket challenged, 429 for a client that has too many, 503 when there is no room. The router makes answers of the latter. */
+  /** Answers an upgrade: 101 and a challenge, 429 for a client with too many sockets, 503 if there is no room. The router adds the bodies of 429 and 503. */
   accept(request: Request): Response {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
@@ -46,7 +47,7 @@ export class SocketGate {
     return new Response(null, { status: 101, webSocket: far });
   }
 
-  /** Whether a frame is to be read; one too many has been answered, and one of a flood has cost the socket [LM2]. */
+  /** True if a frame may be read. A frame over the rate gets an error, and a socket that floods is closed [LM2]. */
   mayRead(conn: Conn, data: string | ArrayBuffer): boolean {
     if (!this.#settings.rateLimits) return true;
     const { messagesPerSecond, messageBurst } = this.#settings.rates;
@@ -57,7 +58,7 @@ export class SocketGate {
       case "pass":
         return true;
       case "excess":
-        // Who sends that much may not be reading at all, and what waits to be sent is memory: after a burst of them the answers stop.
+        // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         if (taken.nth <= messageBurst && !isProgress(data)) {
           const message = `more than ${messagesPerSecond} messages a second; this one was not read`;
           this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
@@ -81,15 +82,15 @@ export class SocketGate {
     }
   }
 
-  /** When the first of them will have been open for too long, ms since the epoch; null while there are none. */
+  /** When the oldest unregistered socket must be closed, ms since the epoch; null if there is none. */
   get due(): number | null {
     const [oldest] = this.#sockets.unregistered();
     return oldest === undefined ? null : oldest.attachment.openedAt + TIMING.register;
   }
 
   /**
-   * Whether there is room for one more unregistered socket of this client. When there is none, the oldest of the client that has most makes room,
-   * so that nobody who dials and says nothing keeps honest workers out; among equals only if it had time to register.
+   * Whether there is room for one more unregistered socket of this client. If there is none, the oldest socket of the client with the most is closed, so
+   * that a client that only opens sockets cannot keep honest workers out. If both have as many, it is closed only if it had time to register.
    */
   #makeRoom(client: string, now: number): boolean {
     if (this.#sockets.unregisteredCount < LIMITS.unregisteredSockets) return true;

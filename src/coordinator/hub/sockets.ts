@@ -1,3 +1,4 @@
+// The worker sockets of the hub and their attachments, which survive the loss of memory. On a job's way: assign and complete go through them.
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
@@ -6,13 +7,13 @@ import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../pro
 import type { TokenBucket } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
-/** The identity of a socket: all that outlives the hub's memory, so nothing else may be needed to go on. Times in ms. */
+/** The identity of a socket. It survives the loss of the hub's memory, so it holds all that the socket needs to go on. Times in ms. */
 const Attachment = z.object({
   conn: z.string(),
-  /** What the challenge said; a registration is signed over both. */
+  /** Nonce and host of the challenge; a registration is signed over both. */
   nonce: z.string(),
   host: z.string(),
-  /** Who dialled, as far as the router can tell [LM2]. */
+  /** The client that opened the socket, as the router named it [LM2]. */
   client: z.string(),
   openedAt: z.number(),
   seenAt: z.number(),
@@ -24,48 +25,48 @@ const Attachment = z.object({
       mobile: z.boolean(),
       capabilities: z.array(JobType),
       tier: Tier,
-      /** When its stake is to be read again, ms since the epoch. */
+      /** When its stake must be read again, ms since the epoch. */
       tierDue: z.number(),
       acks: z.boolean(),
       registeredAt: z.number(),
       context: z.number(),
       lastUsedAt: z.number(),
       draining: z.boolean(),
-      /** Names of its models, one a line: the attachment is written at every claim, and one text costs no more the more names are in it [JB10]. */
+      /** The names of its models, one per line. The attachment is written at every claim, and one text is cheaper than a list [JB10]. */
       models: z.string(),
     })
     .nullable(),
 });
 export type Attachment = z.infer<typeof Attachment>;
-/** Who registered on a socket. */
+/** The worker that registered on a socket. */
 export type Registered = NonNullable<Attachment["worker"]>;
 
-/** One live worker socket. */
+/** One open worker socket. */
 export type Conn = {
   ws: WebSocket;
   attachment: Attachment;
   seenAt: number;
   badFrames: number;
-  /** How much it has sent lately; null before its first frame. */
+  /** Limits its frames; null before its first frame. */
   bucket: TokenBucket | null;
   registering: boolean;
-  /** Its close is about to be sent: what it still delivers counts for nothing. */
+  /** True if it is about to be closed: frames that still arrive change nothing. */
   leaving: boolean;
 };
 
-/** What the platform does for sockets. */
+/** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
-/** Closes a socket; one that is closed on both sides already says nothing. */
+/** Closes a socket. Does nothing if it is closed already. */
 export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   try {
     ws.close(code, reason);
   } catch {
-    // Nothing left to close.
+    // It is closed already.
   }
 }
 
-/** An attachment whose times are not in the future: a clock that has been put back since must not keep a silent socket, nor an old tier. */
+/** The attachment with no time in the future: if the clock was set back since, a silent socket or an old tier must not stay longer. */
 function asOf(now: number, attachment: Attachment): Attachment {
   const { openedAt, seenAt, worker } = attachment;
   const times = { openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) };
@@ -78,8 +79,8 @@ export class Sockets {
   readonly #ctx: Platform;
   readonly #conns = new Map<string, Conn>();
   /** Unregistered sockets, oldest first. */
-  readonly #strangers = new Map<string, Conn>();
-  /** How many sockets each client has. */
+  readonly #unregistered = new Map<string, Conn>();
+  /** The number of sockets of each client. */
   readonly #perClient = new Map<string, number>();
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
@@ -93,25 +94,25 @@ export class Sockets {
   }
 
   get unregisteredCount(): number {
-    return this.#strangers.size;
+    return this.#unregistered.size;
   }
 
-  /** How many sockets of this client there are. */
+  /** The number of sockets of this client. */
   countOf(client: string): number {
     return this.#perClient.get(client) ?? 0;
   }
 
-  /** Takes over a new socket. */
+  /** Accepts a new socket. */
   accept(ws: WebSocket, attachment: Attachment): Conn {
     this.#ctx.acceptWebSocket(ws);
     ws.serializeAttachment(attachment);
     return this.#keep(ws, attachment);
   }
 
-  /** Finds the sockets that outlived the hub's memory, in the order in which they were opened. */
+  /** Finds the sockets that survived the loss of the hub's memory, in the order in which they were opened. */
   reload(now: number): Conn[] {
     this.#conns.clear();
-    this.#strangers.clear();
+    this.#unregistered.clear();
     this.#perClient.clear();
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
@@ -129,7 +130,7 @@ export class Sockets {
     return conn !== undefined && this.isHere(conn) ? conn : undefined;
   }
 
-  /** Whether this socket is still one of the hub's and is to stay so. */
+  /** True if the hub still has this socket and will not close it in this turn. */
   isHere(conn: Conn): boolean {
     return this.#conns.get(conn.attachment.conn) === conn && !conn.leaving;
   }
@@ -138,12 +139,12 @@ export class Sockets {
     return this.#conns.get(id);
   }
 
-  /** The unregistered sockets, the one that has been open for longest first. */
+  /** The unregistered sockets, oldest first. */
   unregistered(): Iterable<Conn> {
-    return this.#strangers.values();
+    return this.#unregistered.values();
   }
 
-  /** The sockets that a worker has registered on, with their workers. */
+  /** The sockets with a registered worker, and these workers. */
   registered(): { conn: Conn; worker: Registered }[] {
     const found: { conn: Conn; worker: Registered }[] = [];
     for (const conn of this.#conns.values()) {
@@ -161,34 +162,34 @@ export class Sockets {
     }
   }
 
-  /** Keeps who registered on the socket. */
+  /** Stores the worker that registered on the socket. */
   identify(conn: Conn, worker: Registered): void {
     conn.attachment = { ...conn.attachment, worker };
     conn.ws.serializeAttachment(conn.attachment);
-    this.#strangers.delete(conn.attachment.conn);
+    this.#unregistered.delete(conn.attachment.conn);
   }
 
-  /** Notes a sign of life. */
+  /** Notes that the socket has sent something. */
   heard(conn: Conn, now: number): void {
     conn.seenAt = now;
-    // Written now and then, so that a hub that slept knows who was silent.
+    // Written from time to time, so that a hub that lost its memory knows which sockets were silent.
     if (now - conn.attachment.seenAt < TUNING.seenSaved) return;
     conn.attachment.seenAt = now;
     conn.ws.serializeAttachment(conn.attachment);
   }
 
-  /** Notes that its worker was given a job, for "least recently used" after a sleep. */
+  /** Notes that its worker got a job, for the order "least recently used" after a loss of memory. */
   used(id: string, now: number): void {
     const conn = this.#conns.get(id);
     if (conn?.attachment.worker) this.identify(conn, { ...conn.attachment.worker, lastUsedAt: now });
   }
 
-  /** Notes that its worker takes no more jobs, for after a sleep. */
+  /** Notes that its worker takes no more jobs, for after a loss of memory. */
   drain(conn: Conn): void {
     if (conn.attachment.worker) this.identify(conn, { ...conn.attachment.worker, draining: true });
   }
 
-  /** When a socket was last heard, heartbeats that the platform answered included. */
+  /** When a socket last sent something, including heartbeats that the platform answered; ms since the epoch. */
   lastSeen(id: string): number {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
@@ -196,13 +197,13 @@ export class Sockets {
     return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
-  /** Hears nothing more from a socket that is to be closed at the end of this turn. */
+  /** Ignores everything from a socket that will be closed at the end of this turn. */
   leave(id: string): void {
     const conn = this.#conns.get(id);
     if (conn !== undefined) conn.leaving = true;
   }
 
-  /** Sends a frame; false when the socket is not there any more. */
+  /** Sends a frame; false if the socket is gone. */
   send(id: string, frame: CoordinatorFrame | string): boolean {
     const conn = this.#conns.get(id);
     if (conn === undefined) return false;
@@ -214,7 +215,7 @@ export class Sockets {
     }
   }
 
-  /** Closes a socket and forgets it, so that whatever it still delivers changes nothing. */
+  /** Closes a socket and forgets it, so that frames that still arrive change nothing. */
   close(id: string, code: number, reason: string): void {
     const conn = this.#conns.get(id);
     if (conn === undefined) return;
@@ -224,7 +225,7 @@ export class Sockets {
 
   forget(conn: Conn): void {
     if (this.#conns.delete(conn.attachment.conn)) this.#count(conn.attachment.client, -1);
-    this.#strangers.delete(conn.attachment.conn);
+    this.#unregistered.delete(conn.attachment.conn);
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
@@ -232,7 +233,7 @@ export class Sockets {
     this.#conns.set(attachment.conn, conn);
     this.#count(attachment.client, 1);
     this.#bySocket.set(ws, conn);
-    if (attachment.worker === null) this.#strangers.set(attachment.conn, conn);
+    if (attachment.worker === null) this.#unregistered.set(attachment.conn, conn);
     return conn;
   }
 

@@ -1,22 +1,21 @@
+// The event streams of jobs: who reads which job, and what the readers get. On a job's way: beside poll, while the job runs.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
+import type { JournalRow } from "../store/record.ts";
 import { endedEvents, EventLog, type JobView } from "../stream/event-log.ts";
-
 import { eventStream, Reader, readLastEventId, STREAM_HEADERS } from "../stream/reader.ts";
-
-import type { Deadlines } from "./timers.ts";
+import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./job-answers.ts";
-import type { JournalRow } from "../store/record.ts";
 import type { Journal } from "./journal.ts";
-import { TUNING } from "../tuning.ts";
+import type { Deadlines } from "./timers.ts";
 
 /**
- * The event streams of one hub [API6]: logs of the jobs that somebody reads or whose worker sends text, and their readers. A job that is
- * neither costs nothing here. A log stays after the job's end for who comes back late, until others need the room. A fault in here is logged as
- * `stream_failed` and ends streams, nothing else: the job, its worker's socket and the streams of other readers go on.
+ * The event streams of one hub [API6]: the logs of the jobs that a client reads or whose worker sends text, and their readers. Other jobs cost nothing
+ * here. A log stays after the job's end for readers that come back late, until others need the memory. A fault in here is logged as `stream_failed` and
+ * ends only the streams of this job: the job, its worker's socket and all other streams go on.
  */
 export class EventStreams {
   readonly #dispatcher: Dispatcher;
@@ -26,7 +25,7 @@ export class EventStreams {
   readonly #live = new Map<string, EventLog>();
   readonly #ended = new Map<string, EventLog>();
   readonly #readers = new Map<string, Set<Reader>>();
-  /** Every open reader, and what takes its next comment back. */
+  /** Every open reader, with the function that cancels its next comment. */
   readonly #open = new Map<Reader, () => void>();
   #bytes = 0;
   #probedAt = 0;
@@ -38,10 +37,10 @@ export class EventStreams {
     this.#clock = parts.clock;
   }
 
-  /** `GET /v1/jobs/{id}/events`. 204: there is nothing more to tell. 404: not in the hub. 503: too many are open. */
+  /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open. */
   async answer(request: Request): Promise<Response> {
     const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
-    // What is not durable yet is not to be told yet.
+    // A change may be told only once it is durable.
     while (this.#dispatcher.isDirty(jobId)) await this.#dispatcher.committed();
     const lastId = readLastEventId(request.headers.get("Last-Event-ID"));
     const job = this.#dispatcher.state.jobs.get(jobId);
@@ -51,25 +50,25 @@ export class EventStreams {
     return row === null ? new Response(null, { status: 404 }) : eventStream(endedEvents({ ...row, json: endedJob(row) }, lastId));
   }
 
-  /** Text from a worker's socket; it counts when the job is the one that was given to this socket, in this attempt [WS9, WS12]. */
+  /** Adds text from a worker's socket. It counts if this socket has the job in this attempt [WS9, WS12]. */
   progress(conn: string, frame: JobProgress): void {
     const job = this.#dispatcher.state.jobs.get(frame.job_id);
     if (job?.phase.kind !== "leased" || job.phase.conn !== conn || job.phase.lease.attempt !== frame.attempt) return;
     this.#change(job.id, this.#logOf(job), (log) => {
-      // That it runs is the worker's own word: it may be told before it is written.
+      // That the job runs is what the worker says, so it may be told before it is durable.
       log.see(viewOf(job));
       log.delta(frame.seq, frame.delta);
     });
   }
 
-  /** The present state of this job is durable. */
+  /** Tells the readers of a job its present state, which is durable now. */
   changed(jobId: string): void {
     const log = this.#live.get(jobId);
     const job = this.#dispatcher.state.jobs.get(jobId);
     if (log !== undefined && job !== undefined) this.#change(jobId, log, () => log.see(viewOf(job)));
   }
 
-  /** The end of this job is durable. */
+  /** Tells the readers of a job its end, which is durable now. */
   ended(row: JournalRow): void {
     const log = this.#live.get(row.id);
     if (log === undefined) return;
@@ -78,13 +77,13 @@ export class EventStreams {
     this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
   }
 
-  /** The end of this job is durable but cannot be read: its readers come back and ask for it again. */
+  /** Closes the streams of a job whose end cannot be read: its readers reconnect and ask for it again. */
   lost(jobId: string): void {
     const log = this.#live.get(jobId) ?? this.#ended.get(jobId);
     if (log !== undefined) this.#forget(jobId, log);
   }
 
-  /** Forgets the jobs that have ended: what retention has emptied must not be told any more [LM3]. */
+  /** Forgets the jobs that have ended: a job that retention has emptied must not be told any more [LM3]. */
   clear(): void {
     for (const [jobId, log] of this.#ended) this.#forget(jobId, log);
   }
@@ -119,7 +118,7 @@ export class EventStreams {
     if (readers?.size === 0) this.#readers.delete(jobId);
   }
 
-  /** A comment every 15 s. A reader that took nothing from one to the next is cut off, for it has a place that others want. */
+  /** Sends a comment every 15 s. A reader that took nothing since the last one is dropped, because the number of streams is limited. */
   #beatLater(reader: Reader): void {
     const beat = (): void => {
       if (reader.isStuck()) return reader.drop();
@@ -129,7 +128,7 @@ export class EventStreams {
     this.#open.set(reader, this.#deadlines.add(this.#clock() + TIMING.streamComment, beat));
   }
 
-  /** That a reader has left the platform tells only when something is sent to it. */
+  /** Sends a comment to every reader: only then the platform notices that a reader has left. */
   #probe(): void {
     const now = this.#clock();
     if (now - this.#probedAt < TUNING.streamProbe) return;
@@ -155,7 +154,7 @@ export class EventStreams {
     for (const reader of this.#readers.get(jobId) ?? []) reader.wake();
   }
 
-  /** Lets go of what is needed least: jobs that have ended, then the text of those that have run for longest. */
+  /** Frees memory: first the logs of jobs that have ended, then the text of the jobs that have run longest. */
   #makeRoom(): void {
     for (const [jobId, log] of this.#ended) {
       if (this.#bytes <= LIMITS.streamBytes) return;
@@ -169,13 +168,13 @@ export class EventStreams {
     }
   }
 
-  /** Readers that had not come to the end come back and find it in the journal or in D1. */
+  /** Readers that have not read the end reconnect and find it in the journal or in D1. */
   #forget(jobId: string, log: EventLog): void {
     this.#bytes -= log.bytes;
     this.#discard(jobId);
   }
 
-  /** Its readers come back and find a new log, or the end in the journal. */
+  /** Its readers reconnect and find a new log, or the end in the journal. */
   #discard(jobId: string): void {
     this.#live.delete(jobId);
     this.#ended.delete(jobId);
@@ -183,13 +182,13 @@ export class EventStreams {
   }
 }
 
-/** What a stream tells of a live job. Every lease has a number of its own: after a rejection an attempt's number is used again. */
+/** What a stream tells about a live job. Each lease has its own number, because after a rejection the number of an attempt is used again. */
 function viewOf(job: LiveJob): JobView {
   const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? { number: job.holders.length, key: job.phase.lease.key } : null;
   return { status: statusOf(job), attempt: job.attempts, lease };
 }
 
-/** A fault of this program in a stream of this job. */
+/** Logs a fault of this program in a stream of this job. */
 function logFault(jobId: string, error: unknown): void {
   logError("stream_failed", { job: jobId.slice(0, 8), ...errorFacts(error) });
 }

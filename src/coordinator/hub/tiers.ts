@@ -1,16 +1,17 @@
+// Reads the stake tiers of workers at registration and again in the sweep. Beside a job's way: a claim uses the tier that was read last.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
+import type { StakeSettings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
-import { type StakeSource, type TierAnswer, TierReader } from "../stake/source.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import type { Conn, Registered, Sockets } from "./sockets.ts";
-import type { StakeSettings } from "../config.ts";
 import { EvmSource } from "../stake/evm.ts";
+import { type StakeSource, type TierAnswer, TierReader } from "../stake/source.ts";
 import { SvmSource } from "../stake/svm.ts";
 import { TableSource } from "../stake/table.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Conn, Registered, Sockets } from "./sockets.ts";
 
-/** Keys in a row, in widths of the reader, for which a source that is down is asked before a refresh gives up on it. */
+/** A refresh gives up on a source after this many full reads without an answer. */
 const PATIENCE = 2;
 
 type Parts = {
@@ -22,7 +23,7 @@ type Parts = {
   random: () => number;
 };
 
-/** The stake tiers of the connected workers: read at registration, read again in the sweep, told to the core and to the worker [ST1, ST2]. */
+/** The stake tiers of the connected workers. They are read at registration and again in the sweep; core and worker are told when one changes [ST1, ST2]. */
 export class Tiers {
   readonly #reader: TierReader | null;
   readonly #sockets: Parts["sockets"];
@@ -40,20 +41,20 @@ export class Tiers {
     this.#random = parts.random;
   }
 
-  /** The tier of a key that registers, and when to read it again. */
+  /** Reads the tier of a key that registers, and sets when to read it again. */
   async first(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
     if (this.#reader === null) return { tier: "Open", tierDue: 0 };
-    // After a deploy all workers come at once: their next reads are spread over all sweeps until then, or they would fall into two.
+    // After a deploy all workers come at once. Their next reads are spread over many sweeps; otherwise they would fall into two of them.
     return this.#standing(await this.#reader.read(key), TIMING.stakeRefresh - TIMING.sweep);
   }
 
   /**
-   * Reads the tiers that are due again, a limited number of them, those first that have waited longest. Two refreshes never overlap, and their times
-   * are kept with the sockets: a hub that sleeps between sweeps asks no more often. Never throws.
+   * Reads the tiers that are due again, a limited number of them, the longest overdue first. Two refreshes never overlap. The time of the next read is stored
+   * with the socket, so a hub that sleeps between sweeps reads no more often. Never throws.
    */
   async refresh(): Promise<void> {
     const now = this.#clock();
-    // The alarm rings for other reasons than the sweep too.
+    // The alarm runs for other reasons than the sweep too.
     if (this.#reader === null || this.#refreshing || (now < this.#notBefore && this.#notBefore <= now + TIMING.sweep)) return;
     this.#refreshing = true;
     this.#notBefore = now + TIMING.sweep / 2;
@@ -75,7 +76,7 @@ export class Tiers {
     let unanswered = 0;
     const go = async (): Promise<void> => {
       for (const { conn, worker } of queue) {
-        // A source that is down would take its whole deadline for each.
+        // A source that is down takes its whole deadline for each read.
         const answered = unanswered < reader.width * PATIENCE ? await reader.read(worker.key) : null;
         unanswered = answered === null ? unanswered + 1 : 0;
         this.#keep(conn, worker, this.#standing(answered, TIMING.stakeSpread));
@@ -84,7 +85,7 @@ export class Tiers {
     await Promise.all(Array.from({ length: Math.min(due.length, reader.width) }, go));
   }
 
-  /** A tier that cannot be read is Open, and read again in the next sweep [ST2]. */
+  /** The tier and when to read it again. A tier that cannot be read is Open, and is read again in the next sweep [ST2]. */
   #standing(answered: TierAnswer, spread: number): Pick<Registered, "tier" | "tierDue"> {
     const now = this.#clock();
     if (answered?.ok !== true) return { tier: "Open", tierDue: now + TIMING.sweep };
@@ -93,7 +94,7 @@ export class Tiers {
 
   #keep(conn: Conn, asked: Registered, standing: { tier: Tier; tierDue: number }): void {
     const { worker } = conn.attachment;
-    // Since the question the socket may have gone, or its key have come back on another, with a younger answer.
+    // Meanwhile the socket may be gone, or its worker may have registered on another one, with a newer answer.
     if (worker?.id !== asked.id || !this.#sockets.isHere(conn)) return;
     this.#sockets.identify(conn, { ...worker, ...standing });
     if (worker.tier === standing.tier) return;
@@ -102,7 +103,7 @@ export class Tiers {
   }
 }
 
-/** The stake source that the settings name; null for `none`, where the tier table is not enforced [ST1]. */
+/** The stake source that the settings name; null for `none`: then the tier table is not enforced [ST1]. */
 export function stakeSource(stake: StakeSettings, db: () => D1Database): StakeSource | null {
   switch (stake.source) {
     case "none":

@@ -1,16 +1,17 @@
-import { errorFacts, logError } from "../log.ts";
-import { OrderedPool } from "../dispatch/ordered-pool.ts";
+// The clock of the hub, and one shared timer for the requests that wait. On a job's way: poll with a wait, and streams.
 import { LIMITS } from "../../protocol/limits.ts";
+import { OrderedPool } from "../dispatch/ordered-pool.ts";
+import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 
-/** Times at which held requests have to be looked at, on one timer for all: an object dies at 10,000 of them [API6]. Ms since the epoch. */
+/** Calls functions at given times with one timer for all, because 10,000 timers kill an object [API6]. Times in ms since the epoch. */
 export class Deadlines {
   readonly #order = new OrderedPool();
   readonly #due = new Map<string, () => void>();
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #next = 0;
 
-  /** Has `due` called once at this time; the answer takes it back. */
+  /** Calls `due` once at this time. The function that it returns cancels the call. */
   add(at: number, due: () => void): () => void {
     const seq = this.#next++;
     const id = String(seq);
@@ -20,18 +21,18 @@ export class Deadlines {
     return () => {
       this.#due.delete(id);
       this.#order.remove(id);
-      // A timer that nobody needs keeps the object from sleeping.
+      // A timer that is not needed keeps the object awake.
       if (this.#due.size === 0) this.#disarm();
     };
   }
 
-  /** Has everything looked at now: the clock was put back, and what was due soon could be hours away. */
+  /** Calls everything now: the clock was set back, and what was due soon could be hours away. */
   passAll(): void {
     const all = [...this.#due];
     this.#due.clear();
     for (const [id] of all) this.#order.remove(id);
     this.#disarm();
-    for (const [, due] of all) look(due);
+    for (const [, due] of all) call(due);
   }
 
   #arm(): void {
@@ -53,14 +54,14 @@ export class Deadlines {
       this.#order.remove(first.id);
       const due = this.#due.get(first.id);
       this.#due.delete(first.id);
-      if (due !== undefined) look(due);
+      if (due !== undefined) call(due);
     }
     this.#arm();
   }
 }
 
-/** A fault in one must not keep the timer from the others. */
-function look(due: () => void): void {
+/** Calls one function. A fault in it must not stop the others. */
+function call(due: () => void): void {
   try {
     due();
   } catch (error) {
@@ -68,7 +69,7 @@ function look(due: () => void): void {
   }
 }
 
-/** Requests that are held until their job has ended [API6]. */
+/** The requests that wait until their job has ended [API6]. */
 export class Waits {
   readonly #deadlines: Deadlines;
   readonly #byJob = new Map<string, Set<() => void>>();
@@ -78,7 +79,7 @@ export class Waits {
     this.#deadlines = deadlines;
   }
 
-  /** Resolves when the job has ended or `ms` have passed; at once when too many are held. */
+  /** Resolves when the job has ended or `ms` have passed; at once if too many requests wait. */
   hold(jobId: string, ms: number, now: number): Promise<void> {
     if (this.#held >= LIMITS.waits) return Promise.resolve();
     this.#held++;
@@ -86,38 +87,41 @@ export class Waits {
       const held = this.#byJob.get(jobId) ?? new Set();
       this.#byJob.set(jobId, held);
       const release = (): void => {
-        takeBack();
+        cancel();
         this.#held--;
         held.delete(release);
         if (held.size === 0) this.#byJob.delete(jobId);
         resolve();
       };
-      const takeBack = this.#deadlines.add(now + ms, release);
+      const cancel = this.#deadlines.add(now + ms, release);
       held.add(release);
     });
   }
 
-  /** The job has ended: lets everyone go who waits for it. */
+  /** Resolves all waits for a job that has ended. */
   ended(jobId: string): void {
     for (const release of this.#byJob.get(jobId) ?? []) release();
   }
 }
 
-/** Milliseconds since the epoch. A small step back is stood still; a large one is followed, or nothing would be due for as long. */
+/**
+ * The time in ms since the epoch. After a small step back of the system clock it stands still; a large step it follows, because otherwise nothing would be
+ * due for that long.
+ */
 export class HubClock {
-  readonly #putBack: () => void;
+  readonly #setBack: () => void;
   #latest = 0;
 
-  /** `putBack` is called in a turn of its own after a large step back: what is remembered may have been set by the clock before. */
-  constructor(putBack: () => void) {
-    this.#putBack = putBack;
+  /** `setBack` is called in a turn of its own after a large step back: remembered times may have been set by the clock before. */
+  constructor(setBack: () => void) {
+    this.#setBack = setBack;
   }
 
   now(): number {
     const now = Date.now();
     if (this.#latest - now > TUNING.clockSlack) {
       this.#latest = now;
-      setTimeout(this.#putBack);
+      setTimeout(this.#setBack);
     }
     this.#latest = Math.max(this.#latest, now);
     return this.#latest;

@@ -8,27 +8,24 @@ import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFram
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
-import { stakeSource, Tiers } from "./tiers.ts";
-import { Registration } from "./registration.ts";
-import { PairingClaims } from "./claim-log.ts";
-import { FreeCommits } from "./free-commits.ts";
+import { TUNING } from "../tuning.ts";
 import { checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
-import { Deadlines, HubClock, Waits } from "./timers.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
-import { SocketGate } from "./socket-gate.ts";
+import { FreeCommits } from "./free-commits.ts";
 import { answerEndedCompletion, endedJob, LateResults, liveJob, RecentJobs } from "./job-answers.ts";
-
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
-
 import { Outbox } from "./outbox.ts";
 import type { ExpectedOutput } from "./output-shape.ts";
 import { PaidCommits } from "./paid-commits.ts";
-
+import { PairingClaims } from "./pairing-claims.ts";
+import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+import { SocketGate } from "./socket-gate.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { EventStreams } from "./streams.ts";
-import { TUNING } from "../tuning.ts";
+import { stakeSource, Tiers } from "./tiers.ts";
+import { Deadlines, HubClock, Waits } from "./timers.ts";
 
 /**
  * The one Durable Object of an instance. It holds the worker sockets, and it alone writes what happens to a job.

@@ -1,5 +1,6 @@
-import { TIMING } from "../../protocol/limits.ts";
+// Reads a payment of the scheme `exact` on EVM and checks it without asking anyone. On a job's way: pay.
 import * as z from "zod";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { Requirements, SchemePayment } from "./terms.ts";
 
@@ -10,7 +11,7 @@ const Address = z
   .transform(lowerCase);
 const Uint256 = z.string().refine((text) => /^(0|[1-9]\d{0,77})$/.test(text) && BigInt(text) < 1n << 256n, "must be a decimal string of less than 2^256");
 
-/** An EIP-3009 authorization and its signature. 65 bytes from a key, more from a contract; fewer than 64 from nobody. */
+/** An EIP-3009 authorization and its signature: 65 bytes from a key, more from a contract, never fewer than 64. */
 const Payload = z.object({
   signature: z
     .string()
@@ -30,8 +31,8 @@ const Payload = z.object({
 });
 
 /**
- * Checks an EVM payment of the scheme `exact` by itself: its shape, payee and amount, and its times at `now` (ms) [PY3]. The reason is its first fault.
- * Hex goes on in lower case: what is signed are the bytes, and a checksum that is wrong makes some facilitators fail.
+ * Checks an EVM payment of the scheme `exact`: its shape, payee and amount, and its times at `now` (ms) [PY3]. The reason is its first fault.
+ * Hex text becomes lower case: the signature is over the bytes, and some facilitators fail if the checksum of an address is wrong.
  */
 export function readExactEvm(payload: unknown, ours: Requirements, now: number): Result<SchemePayment, string> {
   const parsed = Payload.safeParse(payload);

@@ -1,11 +1,12 @@
-import { TIMING } from "../../protocol/limits.ts";
+// Reads a payment of the scheme `exact` on Solana and checks it without asking anyone. On a job's way: pay.
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
-import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
-import type { Requirements, SchemePayment } from "./terms.ts";
-import { MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";
+import { MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import type { Requirements, SchemePayment } from "./terms.ts";
 
 const MAX_BASE64 = Math.ceil(MAX_TRANSACTION_BYTES / 3) * 4;
 const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
@@ -14,8 +15,9 @@ const TRANSFER_CHECKED = 12;
 const Payload = z.object({ transaction: z.string().min(1).max(MAX_BASE64) });
 
 /**
- * Checks an SVM payment of the scheme `exact` by itself: its transaction decodes, the payer has signed, and where it names a transfer in full, that is ours [PY3]. The reason is its first fault.
- * A transfer inside another program (a smart wallet's) or over a lookup table is left to the facilitator, who simulates it.
+ * Checks an SVM payment of the scheme `exact`: its transaction decodes, the payer has signed, and if all its transfers can be read, one of them is ours
+ * [PY3]. The reason is its first fault.
+ * A transfer inside another program (a smart wallet) or through a lookup table is left to the facilitator, which simulates it.
  */
 export function readExactSvm(payload: unknown, ours: Requirements, now: number): Result<SchemePayment, string> {
   const parsed = Payload.safeParse(payload);
@@ -26,7 +28,7 @@ export function readExactSvm(payload: unknown, ours: Requirements, now: number):
   if (bytes === null || transaction === null || feePayer === undefined) {
     return { ok: false, reason: "payload.transaction must be a serialized transaction in base64" };
   }
-  // The fee payer signs last, at the facilitator.
+  // The first signature is the fee payer's, which the facilitator adds last.
   if (transaction.signatures.slice(1).some((signature) => signature.every((byte) => byte === 0))) {
     return { ok: false, reason: "payload.transaction is not signed by its payer" };
   }
@@ -53,11 +55,11 @@ function isTransfer({ program, data }: SvmInstruction): boolean {
   return TOKEN_PROGRAMS.includes(program) && data[0] === TRANSFER_CHECKED;
 }
 
-/** Who pays by this TransferChecked, if it is the one that we asked for. */
+/** The payer of this TransferChecked, if it is the transfer that we asked for; otherwise null. */
 function payerOf({ program, accounts, data }: SvmInstruction, ours: Requirements, { signers }: SvmTransaction): string | null {
   const [, mint, destination, owner] = accounts;
   const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
   const wanted = mint === ours.asset && amount === BigInt(ours.amount) && destination === associatedTokenAccount(ours.payTo, program, ours.asset);
-  // The owner of a token account may be a multisig, which does not sign itself.
+  // The owner of a token account may be a multisig account, which does not sign itself.
   return wanted && owner != null && (signers.includes(owner) || accounts.length > 4) ? owner : null;
 }

@@ -1,29 +1,30 @@
-import { LIMITS } from "../../protocol/limits.ts";
+// The HTTP client of the facilitator: strict about redirects, sizes and answers. On a job's way: pay → verify, and settle.
 import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
+import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 
-/** What an answer says of itself: printed, and only so much of it. */
+/** A short text of an answer: printable characters only, and at most 200. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));
-/** Never told on: it can quote the facilitator's own node. */
+/** A message, which is never passed on: it can quote the facilitator's own node. */
 const Message = z.string().exactOptional();
 const SomeWord = Word.pipe(z.string().min(1));
 
-/** Yes, and by whom; or no, and why. Anything else is no answer. */
+/** The answer to verify: valid, with the payer; or invalid, with the reason. Anything else is no answer. */
 const VerifyAnswer = z.discriminatedUnion("isValid", [
   z.object({ isValid: z.literal(true), payer: Word.exactOptional() }),
   z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional(), invalidMessage: Message }),
 ]);
 
-/** Settled, and by which transaction; or refused, and why. Anything else is no answer. */
+/** The answer to settle: settled, with the transaction; or refused, with the reason. Anything else is no answer. */
 const SettleAnswer = z.discriminatedUnion("success", [
   z.object({ success: z.literal(true), payer: Word.exactOptional(), transaction: SomeWord, amount: Word.exactOptional() }),
   z.object({ success: z.literal(false), errorReason: SomeWord, errorMessage: Message, payer: Word.exactOptional(), transaction: Word.default("") }),
 ]);
 
-/** What a facilitator can do, and the addresses that it signs with, by CAIP-2 id or family (`solana:*`). */
+/** The answer to supported: the kinds of payment, and the addresses that it signs with, by CAIP-2 id or family (`solana:*`). */
 const SupportedAnswer = z.object({
   kinds: z.array(
     z.object({
@@ -37,7 +38,7 @@ const SupportedAnswer = z.object({
   signers: z.record(z.string(), z.array(z.string())).default({}),
 });
 
-/** The facilitator gave no answer that says anything about the money. */
+/** Thrown if the facilitator gave no usable answer: it is not known whether money moved. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
   readonly reason: "timeout" | "unreachable" | "redirected" | "server_error" | "nonsense";
@@ -49,14 +50,14 @@ export class NoAnswer extends Error {
 }
 
 /**
- * The library's client with its questions asked more strictly: no redirect is followed (2.27 always does), an answer is read up to a bound and
- * believed only when its status and its body agree (2.27 drops `success` from the body of a 4xx), nothing is asked twice (2.27 sleeps up to a minute
- * for `/supported`), and all else is {@link NoAnswer}.
+ * The library's client, with stricter requests. It follows no redirect (version 2.27 does), reads an answer up to a bound, accepts it only if status and
+ * body agree (2.27 ignores `success` in the body of a 4xx), and never asks twice (2.27 sleeps up to a minute for `/supported`). All else is a
+ * {@link NoAnswer}.
  */
 export class FacilitatorClient extends HTTPFacilitatorClient {
   readonly #authorization: string | null;
 
-  /** `authorization` goes into every question, and nowhere else: no redirect is followed with it. */
+  /** `authorization` is sent with every request to the facilitator, and nowhere else: no redirect is followed. */
   constructor(config: FacilitatorConfig, authorization: string | null) {
     super(config);
     this.#authorization = authorization;
@@ -75,7 +76,7 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     const { ok, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
     const answer = SettleAnswer.safeParse(json);
     if (!answer.success || (answer.data.success && !ok)) throw new NoAnswer("nonsense");
-    // The network is ours, whatever it says: some answer with the short names of version 1.
+    // The network is ours. Some facilitators answer with the short names of version 1.
     return { ...answer.data, network: paymentRequirements.network };
   }
 
@@ -91,7 +92,7 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     operation: string,
     question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
   ): Promise<{ ok: boolean; json: unknown }> {
-    // Not AbortSignal.timeout: its timer runs on after the answer, and keeps the hub awake.
+    // Not AbortSignal.timeout: its timer goes on after the answer and keeps the hub awake.
     const deadline = new AbortController();
     const { signal } = deadline;
     const timer = setTimeout(() => deadline.abort(), this.timeoutMs);
@@ -125,6 +126,6 @@ async function readAnswer(response: Response): Promise<unknown> {
   if (text === null) throw new NoAnswer("nonsense");
   const json = readJson(text);
   if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("nonsense");
-  // Some write null for what is not there.
+  // Some facilitators write null for a missing member.
   return Object.fromEntries(Object.entries(json.value).filter(([, member]) => member !== null));
 }

@@ -1,40 +1,41 @@
-import { TIMING } from "../../protocol/limits.ts";
+// Asks the facilitator: verify, settle, and who pays the fee on Solana. On a job's way: pay → verify, and settle.
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse } from "@x402/core/types";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
-import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
+import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
 
 /** How long the facilitator may take, ms [PY8]. */
 const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;
 
-/** An authorization or transaction that has been on the chain before, in the words of the reference facilitators and of the chains themselves. */
+/** The reasons with which reference facilitators and chains say that an authorization or transaction was used before. */
 const ALREADY_USED = /already[_ ]?(been[_ ])?(used|processed|settled|spent)|duplicate_settlement|authorization is used/i;
 
 /**
- * What a settlement of a payment that has been settled before may fail with, as well as one that cannot be settled: the words that tell are lost on
- * the way (2.27 drops them from settle, not from verify).
+ * Reasons with which a settlement fails both for a payment that was settled before and for one that cannot be settled: the library drops the words that
+ * tell the difference (2.27 drops them from settle, but not from verify).
  */
 const MAY_HIDE_A_USE = /simulation_failed|transaction_failed|transaction_state/;
 
-/** The transaction was sent and nobody knows yet what became of it: the same payload again finds out. */
+/** The transaction was sent, and its outcome is not known yet. To settle the same payload again finds it out. */
 const PENDING = /(^|_)pending($|_)/;
 
-/** What the facilitator says of a payment before it is settled. `payer` is null where it names none. */
+/** The facilitator's answer about a payment before it is settled. `payer` is null if it names none. */
 export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
 
-/** What became of a settlement. `response` is JSON text of the x402 SettleResponse for the payer. */
+/** The outcome of a settlement. `response` is JSON text of the x402 SettleResponse for the payer. */
 export type SettleOutcome =
   | { kind: "settled"; transaction: string; response: string }
-  /** `alreadyUsed`: the chain has seen this payment before; by whom it was sent tells only who knows the earlier attempts [PY8]. */
+  /** `alreadyUsed`: the chain has seen this payment before. Whether we sent it then, only our own earlier attempts can tell [PY8]. */
   | { kind: "refused"; reason: string; response: string; alreadyUsed: boolean }
   /** The money may have moved: settle the same payload again [PY8]. */
   | { kind: "unknown"; reason: string };
 
-/** Where the facilitator is. */
+/** The settings that name the facilitator. */
 type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
 
-/** What the facilitator can do. @throws {NoAnswer} */
+/** Asks the facilitator what it supports. @throws {NoAnswer} */
 async function askSupported(where: Where): Promise<SupportedResponse> {
   return await client(where, "supported").getSupported();
 }
@@ -50,7 +51,7 @@ export async function verifyPayment(where: Where, payloadJson: string, requireme
   }
 }
 
-/** Has the facilitator move the money of a payment. Never throws; nothing of the payment is logged. */
+/** Asks the facilitator to move the money of a payment. Never throws; nothing of the payment is logged. */
 export async function settlePayment(where: Where, payloadJson: string, requirementsJson: string): Promise<SettleOutcome> {
   try {
     const answer = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
@@ -65,13 +66,13 @@ export async function settlePayment(where: Where, payloadJson: string, requireme
   }
 }
 
-/** Whether the facilitator, asked to verify it, says that a payment has been used. @throws {NoAnswer} */
+/** Asks the facilitator to verify a payment. True if it says that the payment was used before. @throws {NoAnswer} */
 async function wasUsed(where: Where, payloadJson: string, requirementsJson: string): Promise<boolean> {
   const answer = await client(where, "verify").verify(...parse(payloadJson, requirementsJson));
   return !answer.isValid && ALREADY_USED.test(`${answer.invalidReason ?? ""} ${answer.invalidMessage ?? ""}`);
 }
 
-/** A failed settlement as the payer is told of it. The message stays out: it can quote the facilitator's own node. */
+/** JSON text of a failed settlement for the payer, without the message, which can quote the facilitator's own node. */
 function failure({ transaction, network, payer }: SettleResponse, errorReason: string): string {
   return JSON.stringify({ success: false, errorReason, transaction, network, payer });
 }
@@ -80,7 +81,7 @@ function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClien
   return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] }, where.payment.authorization);
 }
 
-/** Our own texts: the router made both from what it had checked. */
+/** Parses our own texts, which the router wrote after its checks. */
 function parse(payloadJson: string, requirementsJson: string): [PaymentPayload, PaymentRequirements] {
   return [JSON.parse(payloadJson), JSON.parse(requirementsJson)];
 }
@@ -89,15 +90,15 @@ function reasonOf(error: unknown): string {
   return error instanceof NoAnswer ? error.reason : "failed";
 }
 
-/** Who may pay the chain's fee on SVM: the one that a 402 names, and all that are as good; null where the facilitator does not say [PY11]. */
+/** Who may pay the chain's fee on SVM: the account that a 402 names, and all that are accepted; null if the facilitator does not say [PY11]. */
 export type FeePayers = { quoted: string | null; all: readonly string[] | null };
 
 type Entry = { known: FeePayers | null; answeredAt: number; failedAt: number; askingUntil: number };
 const cache = new Map<string, Entry>();
 
 /**
- * The fee payers of an SVM instance, asked for at most every few minutes per isolate; an answer that has grown old is better than none [PY12].
- * `maxAge` (ms) is how fresh it should be.
+ * The fee payers of an SVM instance. Each isolate asks for them every few minutes at most; if the facilitator does not answer, an old answer is better
+ * than none [PY12]. An answer older than `maxAge` (ms) is asked for again.
  */
 export async function feePayers(
   settings: Pick<Settings, "network" | "payment">,

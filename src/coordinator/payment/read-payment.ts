@@ -1,3 +1,4 @@
+// Reads the payment of a request from its headers and compares it with our terms. On a job's way: pay.
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -7,30 +8,30 @@ import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
 import { type Offer, requirements, type Requirements, type SchemePayment } from "./terms.ts";
 
-/** The headers that a payment may come in [PY3]. */
+/** The headers that may carry a payment [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
 
-/** A payment as it came: on our terms, and not yet shown to anybody. */
+/** A payment that was read and meets our terms. The facilitator has not seen it yet. */
 export type ReadPayment = SchemePayment & {
-  /** SHA-256 hex of the inner payload: header, envelope and what else came along do not make another payment of it [PY6]. */
+  /** SHA-256 hex of the inner payload: the same payload in another header or envelope is the same payment [PY6]. */
   digest: string;
 };
 
-/** Names that version 1 has for networks that version 2 names by CAIP-2. */
+/** The names of networks in version 1, with their CAIP-2 names in version 2. */
 const V1_NETWORKS: Readonly<Record<string, string>> = {
   solana: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
   "solana-devnet": "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
   "solana-testnet": "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z",
 };
 
-/** Whether a request brings a payment at all, good or not. */
+/** True if a request has a payment, valid or not. */
 export function bringsPayment(headers: PaymentHeaders): boolean {
   return Boolean(headers["PAYMENT-SIGNATURE"]) || Boolean(headers["X-PAYMENT"]);
 }
 
 /**
- * Reads the payment of a request: either header, either envelope, its terms compared with `offer` [PY3]. Some wallets send both headers;
- * then both must bring the same payment, since nobody could say which of two was meant to be charged. The reason says what is wrong.
+ * Reads the payment of a request from either header, in either version, and compares its terms with `offer` [PY3]. Some wallets send both headers. Then
+ * both must have the same payment, because we cannot know which of two to charge. The reason says what is wrong.
  */
 export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): Result<ReadPayment, string> {
   const names = (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).filter((name) => headers[name]);
@@ -42,12 +43,12 @@ export function readPayment(headers: PaymentHeaders, offer: Offer, now: number):
   return first;
 }
 
-/** JSON text of the v2 payload for the facilitator: with our terms, and nothing of the client's but what was signed [PY3]. */
+/** JSON text of the v2 payload for the facilitator: our terms, and of the client's text only what was signed [PY3]. */
 export function payloadText(payment: ReadPayment, offer: Offer, resource: object): string {
   return JSON.stringify({ x402Version: 2, resource, accepted: chargedTerms(payment, offer), payload: payment.payload });
 }
 
-/** Our terms for this very payment: whoever pays its fee is in them, since any of the facilitator's signers may [PY11]. */
+/** Our terms for this payment. They name its own fee payer, because any signer of the facilitator may pay the fee [PY11]. */
 export function chargedTerms({ feePayer }: ReadPayment, offer: Offer): Requirements {
   const ours = requirements(offer);
   return feePayer === null ? ours : { ...ours, extra: { ...ours.extra, feePayer } };
@@ -81,11 +82,11 @@ function decode(header: string): string | null {
   }
 }
 
-/** What of an envelope's terms is not ours; null when they are. Which version it is of decides where they stand. */
+/** The first term of an envelope that is not ours; null if all are ours. The version decides where the terms are. */
 function compareTerms(envelope: Record<string, unknown>, ours: Requirements): string | null {
   const { x402Version } = envelope;
   if (x402Version === 1) {
-    // Version 1 names scheme and network only; the rest is in what was signed.
+    // Version 1 names only scheme and network. The other terms are in what was signed.
     const network =
       typeof envelope.network === "string" ? (Object.hasOwn(V1_NETWORKS, envelope.network) ? V1_NETWORKS[envelope.network] : envelope.network) : undefined;
     return envelope.scheme !== ours.scheme ? `scheme must be ${ours.scheme}` : network !== ours.network ? `network must be ${ours.network}` : null;

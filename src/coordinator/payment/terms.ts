@@ -1,10 +1,11 @@
-import { TIMING } from "../../protocol/limits.ts";
-import { isLoopback } from "../../protocol/text.ts";
+// The terms of a payment: price, token, payee, as a 402 states them. On a job's way: pay.
 import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
-import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
-import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
+import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
+import { isLoopback } from "../../protocol/text.ts";
+import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
 import { feePayers } from "./facilitator.ts";
 
 /** Decimals of USDC, on both instances. */
@@ -15,35 +16,35 @@ const DESCRIPTION = {
   CHEAP: "Commit a compute job to the CHEAP tier",
 } as const satisfies Record<ResolvedPolicy, string>;
 
-/** The token that a payment is made in, and what a payer must know to sign for it. */
+/** The token of a payment, and what a payer must know to sign for it. */
 export type Token = { address: string; extra: Record<string, unknown> };
 
-/** What one commit endpoint wants to be paid. `resource` is the URL of the endpoint as its payer sees it. */
+/** What one commit endpoint costs, and how it is paid. `resource` is the URL of the endpoint as its payer sees it. */
 export type Offer = { instance: Settings["instance"]; network: string; policy: ResolvedPolicy; payTo: string; token: Token; resource: string };
 
-/** Payment requirements of x402 v2, whose type wants a network with a colon that our settings have checked already. */
+/** Payment requirements of x402 v2. The type of the library demands a network with a colon; our settings have checked that already. */
 export type Requirements = Omit<X402Requirements, "network"> & { network: string };
 
-/** A payment of one scheme as it was read. It meets our terms as far as its text can show. */
+/** A payment of one scheme as it was read. It meets our terms, as far as its text shows. */
 export type SchemePayment = {
   /** The inner payload, in the one form that the digest and the facilitator see. */
   payload: Record<string, unknown>;
   /** Identifies one real payment [PY6]. */
   key: string;
-  /** Who pays, where the payment itself says so. */
+  /** Who pays; null if the payment itself does not say it. */
   payer: string | null;
-  /** Who pays the chain's fee; null where the facilitator does so in its own name. */
+  /** Who pays the chain's fee; null if the payment does not name it (EVM). */
   feePayer: string | null;
   /** When the authorization expires, ms since the epoch. */
   expiresAt: number;
-  /** Why its times rule it out now; null when they do not. Not yet a refusal: the payment may have been in time when it came first [PY6]. */
+  /** Why its times are not valid now; null if they are. This is not a refusal yet: the payment may have been in time when it came first [PY6]. */
   untimely: string | null;
 };
 
-/** What a payer without the body reads: the content of header `PAYMENT-REQUIRED`. */
+/** The content of header `PAYMENT-REQUIRED`, for payers that do not read the body. */
 export type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
 
-/** A price as `$0.010` in atomic units of a token: by moving the point in the text, since 0.0010 × 10^6 is not exact in binary. */
+/** A price like `$0.010` in atomic units of a token. It moves the point in the text, because 0.0010 × 10^6 is not exact in binary. */
 export function atomicAmount(price: string, decimals: number = DECIMALS): string {
   const [, whole = "0", fraction = ""] = /^\$(\d+)(?:\.(\d+))?$/.exec(price) ?? [];
   return `${whole}${fraction.slice(0, decimals).padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "");
@@ -54,12 +55,12 @@ export function evmToken({ address, name, version }: NonNullable<PaymentSettings
   return { address, extra: { name, version } };
 }
 
-/** The token of an SVM instance; without a fee payer while no facilitator has named one [PY12]. */
+/** The token of an SVM instance; without a fee payer if the facilitator has not named one yet [PY12]. */
 export function svmToken(mint: string, feePayer: string | null): Token {
   return { address: mint, extra: feePayer === null ? {} : { feePayer } };
 }
 
-/** The terms of a payment, exactly as x402 v2 has them: clients send them back and compare them whole, so nothing may be added [PY4]. */
+/** The terms of a payment, exactly as in x402 v2. Clients send them back and compare all of them, so nothing may be added [PY4]. */
 export function requirements({ network, policy, payTo, token }: Offer): Requirements {
   return {
     scheme: "exact",
@@ -72,7 +73,7 @@ export function requirements({ network, policy, payTo, token }: Offer): Requirem
   };
 }
 
-/** What is paid for, as x402 v2 describes it. */
+/** The description of what is paid for, as in x402 v2. */
 export function resourceInfo({ resource, policy }: Offer): { url: string; description: string; mimeType: "application/json" } {
   return { url: resource, description: DESCRIPTION[policy], mimeType: "application/json" };
 }
@@ -82,7 +83,7 @@ export function requiredHeader(offer: Offer, error: string): RequiredHeader {
   return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)] };
 }
 
-/** The body of a 402: SPEC.md's fields, and after them those for readers of bodies [PY4]. */
+/** The body of a 402: first the documented fields of this API, then those of x402 for clients that read the body [PY4]. */
 export function paymentRequired(offer: Offer, error: string): PaymentRequired {
   const { scheme: _, network, amount, asset, payTo, maxTimeoutSeconds, extra } = requirements(offer);
   const resource = resourceInfo(offer);
@@ -91,7 +92,7 @@ export function paymentRequired(offer: Offer, error: string): PaymentRequired {
     price: commitPrice(offer.policy),
     network,
     payTo,
-    // SPEC.md: absent on SVM, where the scheme resolves the token; x402 v2 wants it in the header all the same.
+    // Absent on SVM, where the scheme resolves the token. The header has it even so, because x402 v2 requires it.
     ...(offer.instance === "evm" && { asset }),
     amount,
     maxTimeoutSeconds,
@@ -104,14 +105,14 @@ export function paymentRequired(offer: Offer, error: string): PaymentRequired {
   return { error, accepts: [requirement], x402Version: 2, resource };
 }
 
-/** The URL of an endpoint as its payer sees it: on the operator's host when one is set (a request's own can be forged), else the request's. */
+/** The URL of an endpoint as its payer sees it: on the operator's host if one is set, since a request's host can be forged; otherwise on the request's. */
 export function resourceUrl(endpoint: string, requestUrl: string, publicHost: string | null): string {
   if (publicHost === null) return new URL(endpoint, requestUrl).href;
   const isLocal = isLoopback(new URL(`https://${publicHost}`).hostname);
   return new URL(endpoint, `${isLocal ? "http" : "https"}://${publicHost}`).href;
 }
 
-/** What a commit endpoint asks for, told to whoever asked at `requestUrl`. On EVM nobody is asked about it, on SVM the facilitator perhaps [PY12]. */
+/** What a commit endpoint costs, for a request to `requestUrl`. On SVM this may ask the facilitator for its fee payers [PY12]. */
 export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
   const { instance, network, payment, publicHost } = settings;
   const token = await tokenOf(settings, policy);
@@ -127,11 +128,11 @@ async function tokenOf(settings: Settings, policy: ResolvedPolicy): Promise<Toke
 
 const mints = new Map<string, string>();
 
-/** The mint that the scheme resolves a price in dollars to on a network [PY11]. @throws {SettingsError} for a network that it does not know */
+/** The mint of the token in which the scheme asks for dollars on a network [PY11]. @throws {SettingsError} if the scheme does not know the network */
 async function mintOf(network: string, policy: ResolvedPolicy): Promise<string> {
   let mint = mints.get(network);
   if (mint === undefined) {
-    // Only here, and only when first asked: it brings a good part of Solana's libraries along, and EVM instances never need it.
+    // Imported only here and only when it is needed: it loads a large part of Solana's libraries, and EVM instances never need it.
     const { ExactSvmScheme } = await import("@x402/svm/exact/server");
     try {
       mint = (await new ExactSvmScheme().parsePrice(commitPrice(policy), caip2(network))).asset;
@@ -143,7 +144,7 @@ async function mintOf(network: string, policy: ResolvedPolicy): Promise<string> 
   return mint;
 }
 
-/** A network as the library's types want it. */
+/** A network in the form of the library's types. */
 function caip2(network: string): `${string}:${string}` {
   const [namespace = "", reference = ""] = network.split(":");
   return `${namespace}:${reference}`;

@@ -156,7 +156,7 @@ describe("a result over the limit of a frame", () => {
       // Acknowledged, so that it is not assigned again after the reconnect.
       expect(await worker.next("job_complete_ack")).toEqual({
         ...{ type: "job_complete_ack", job_id: id, status: "rejected", error: "output_too_large" },
-        message: "the output is too large: at most 1048576 bytes as JSON text are taken",
+        message: "the output is too large: at most 1048576 bytes as JSON text are allowed",
       });
       expect(await worker.closed()).toBe(1009);
     }

@@ -139,7 +139,7 @@ describe("RECEIPT_POLICY=strict", () => {
       `signature: expected that of KEY over the UTF-8 of {"job_id":"ID","provider_pubkey":"KEY","output_hash":"sha256:${await sha256(JSON.stringify(OUTPUT))}","completed_at":"${at(0)}","payment_ref":null}`,
     );
     expect(await told({ output: "x".repeat(LIMITS.outputBytes - 1) })).toBe(
-      `the output has ${LIMITS.outputBytes + 1} bytes as JSON text, ${LIMITS.outputBytes} are taken`,
+      `the output has ${LIMITS.outputBytes + 1} bytes as JSON text, at most ${LIMITS.outputBytes} are allowed`,
     );
     expect((await worker.complete({ job_id: crypto.randomUUID(), attempt: 1 }, OUTPUT)).message).toBe("no job has this id");
   });

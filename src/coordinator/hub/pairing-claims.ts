@@ -1,7 +1,8 @@
 import { TIMING } from "../../protocol/limits.ts";
+
 /**
- * The claims of pairing codes of the last minute, in the hub's SQLite: a hub that slept has not forgotten them [TR3].
- * A claim counts as failed from its beginning until it is known to have won, so that neither a burst nor a lost answer gets past the limit.
+ * The claims of pairing codes in the last minute. They are in the hub's SQLite, so that a hub that slept still counts them [TR3].
+ * A claim counts as failed until it is known that it has won, so that neither a burst nor a lost answer can exceed the limit.
  */
 export class PairingClaims {
   readonly #sql: SqlStorage;
@@ -10,9 +11,9 @@ export class PairingClaims {
     this.#sql = sql;
   }
 
-  /** Begins the claim `id`; false when its client, or all failed claims together, are at their limit. The same claim asked about again is the same. */
+  /** Begins the claim `id`; false if its client, or all failed claims together, have reached their limit. A repeated `id` is the same claim. */
   begin(id: string, client: string, most: { perClient: number; failed: number }, now: number): boolean {
-    // What lies ahead was written before the clock was set back.
+    // A claim in the future was written before the clock was set back.
     this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ? OR began_at > ?", now - TIMING.minute, now);
     const { known, own, failed } = this.#sql
       .exec<{ known: number; own: number; failed: number }>(
@@ -27,12 +28,12 @@ export class PairingClaims {
     return true;
   }
 
-  /** The claim has won. */
+  /** Notes that the claim has won. */
   won(id: string): void {
     this.#sql.exec("UPDATE code_claims SET failed = 0 WHERE id = ?", id);
   }
 
-  /** Forgets whom nobody has to count any more. */
+  /** Deletes the claims that do not count any more. */
   purge(now: number): void {
     this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ?", now - TIMING.minute);
   }
