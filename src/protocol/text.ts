@@ -74,9 +74,14 @@ export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
 }
 
-/** True if two texts name the same token or account of a chain. EVM addresses are hex, so their case does not count; every other address is exact. */
+/** The one spelling of a token or account of a chain. EVM addresses are hex, so their case does not count; every other address is exact. */
+export function normalizeAddress(address: string): string {
+  return address.startsWith("0x") ? address.toLowerCase() : address;
+}
+
+/** True if two texts name the same token or account of a chain. */
 export function isSameAddress(a: string, b: string): boolean {
-  return a === b || (a.startsWith("0x") && a.toLowerCase() === b.toLowerCase());
+  return normalizeAddress(a) === normalizeAddress(b);
 }
 
 /** Reads an ISO 8601 date and time with zone, as milliseconds since the epoch; null for anything else. */

@@ -1,5 +1,6 @@
 // Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { TIMING } from "../../protocol/limits.ts";
+import { normalizeAddress } from "../../protocol/text.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
@@ -233,11 +234,6 @@ async function atMost(ms: number, event: Promise<void>): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** One spelling for one payer: EVM addresses go to lower case, Solana's are case-sensitive and stay. */
-function normalizeAddress(payer: string): string {
-  return payer.startsWith("0x") ? payer.toLowerCase() : payer;
 }
 
 function settlementOf(outcome: SettleOutcome): Settlement {

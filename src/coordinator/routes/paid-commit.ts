@@ -3,7 +3,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MiddlewareHandler } from "hono";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import { isJsonObject, readJson, type Result } from "../../protocol/text.ts";
+import { isJsonObject, isSameAddress, normalizeAddress, readJson, type Result } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import type { AppContext, AppEnv } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
@@ -90,7 +90,7 @@ function paymentInput(payment: ReadPayment, offer: Offer, binding: string): Paym
   const { key, digest, payer, expiresAt } = payment;
   const terms = chargedTerms(payment, offer);
   const payload = payloadText(payment, offer, resourceInfo(offer));
-  const asset = `${terms.network}/${offer.instance === "evm" ? terms.asset.toLowerCase() : terms.asset}`;
+  const asset = `${terms.network}/${normalizeAddress(terms.asset)}`;
   return { key, digest, binding, payer, asset, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
 }
 
@@ -104,7 +104,7 @@ async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput):
   const outcome = await verifyPayment(settings, input.payload, input.requirements);
   if (outcome.kind !== "valid") return fault(outcome.kind, outcome.reason);
   // On EVM the payment names the payer. A facilitator that names another payer has verified something else.
-  if (settings.instance === "evm" && payment.payer !== null && outcome.payer !== null && outcome.payer.toLowerCase() !== payment.payer) {
+  if (settings.instance === "evm" && payment.payer !== null && outcome.payer !== null && !isSameAddress(outcome.payer, payment.payer)) {
     return fault("unavailable", "another_payer");
   }
   const payer = settings.instance === "evm" ? payment.payer : (outcome.payer ?? payment.payer);
