@@ -1,7 +1,7 @@
 /**
- * Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the worker at /worker, the user's side of a pairing at /pair. The same
- * sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart. Every start of wrangler
- * runs this: when neither a source nor a page has changed since the last build, it loads no esbuild and builds nothing.
+ * Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the API at /docs, the worker at /worker, the user's side of a pairing at
+ * /pair. The same sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart. Every start
+ * of wrangler runs this: when neither a source nor a page has changed since the last build, it loads no esbuild and builds nothing.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -9,11 +9,16 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import type { OpenApiDocument } from "../src/coordinator/openapi/document.ts";
+import { OPENAPI_JSON } from "../src/coordinator/openapi/generated.ts";
+import { docsPage } from "../src/coordinator/openapi/page.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = join(ROOT, "src", "pages");
 /** What the worker's page runs in threads of its own. */
 const THREADS = join(ROOT, "src", "worker", "browser");
+/** What the page at /docs is written from. */
+const OPENAPI = join(ROOT, "src", "coordinator", "openapi");
 const TARGET = join(ROOT, "dist", "pages");
 
 /** Browsers of 2024 and later: what the sources use is not made older. */
@@ -43,7 +48,7 @@ export function buildPages(): Page[] {
   const worker = workerPages();
   const icon = worker.find(({ path }) => path === "worker/icon.svg");
   if (icon === undefined) throw new Error("there is no icon");
-  const pages = [...worker, ...plainPage("pair", icon), ...plainPage("home", icon)];
+  const pages = [...worker, ...plainPage("pair", icon), ...plainPage("home", icon), ...docsPages(icon)];
   write(pages);
   writeStamp(pages, began);
   return pages;
@@ -92,10 +97,22 @@ function workerPages(): Page[] {
 
 /** A page of one script and one style. */
 function plainPage(name: string, icon: Page): Page[] {
-  const sources = join(SOURCES, name);
-  const page = hashed(`${name}/page.js`, bundle(sources, "main.ts", "esm"));
-  const style = hashed(`${name}/style.css`, bundle(sources, "style.css"));
+  const { page, style } = scriptAndStyle(name);
   return [filled(name, { icon, style, page }), page, style];
+}
+
+/** The page at /docs, written from the OpenAPI document that the coordinator serves. */
+function docsPages(icon: Page): Page[] {
+  for (const name of ["page.ts", "generated.ts"]) readSource(join(OPENAPI, name));
+  const { page, style } = scriptAndStyle("docs");
+  const document: OpenApiDocument = JSON.parse(OPENAPI_JSON);
+  const html = docsPage(document, { style: url(style), script: url(page), icon: url(icon) });
+  return [{ path: "docs/index.html", content: Buffer.from(html) }, page, style];
+}
+
+function scriptAndStyle(name: string): { page: Page; style: Page } {
+  const sources = join(SOURCES, name);
+  return { page: hashed(`${name}/page.js`, bundle(sources, "main.ts", "esm")), style: hashed(`${name}/style.css`, bundle(sources, "style.css")) };
 }
 
 function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", define: Record<string, unknown> = {}): Uint8Array {

@@ -1,6 +1,5 @@
 /** Writes docs/openapi.json and what the coordinator serves of it; with `--check` fails where a file on disk is not what would be written [API8]. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { docsPage } from "../src/coordinator/openapi/page.ts";
 import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 
 const root = new URL("..", import.meta.url);
@@ -10,16 +9,12 @@ const json = `${JSON.stringify(document, null, 2)}\n`;
 
 const files = {
   "docs/openapi.json": json,
-  // As text inside a module, because text and HTML imports mean different things to wrangler, vite and tsc.
+  // As text inside a module, because imports of text mean different things to wrangler, vite and tsc.
   "src/coordinator/openapi/generated.ts": `// Written by scripts/openapi.ts; do not edit.
 
 /** docs/openapi.json, without the white space. */
 export const OPENAPI_JSON: string =
   ${literal(JSON.stringify(document))};
-
-/** The page at /docs. */
-export const DOCS_HTML: string =
-  ${literal(docsPage(document))};
 `,
 };
 

@@ -6,9 +6,9 @@ import { rateLimit } from "./http/rate-limit.ts";
 import { commit } from "./routes/commit.ts";
 import { connect } from "./routes/connect.ts";
 import { events, job } from "./routes/job.ts";
-import { favicon, home, page, pageFile } from "./routes/pages.ts";
+import { docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { paymentGate } from "./routes/paid-commit.ts";
-import { docsPage, health, models, openApiDocument, quote } from "./routes/service.ts";
+import { health, models, openApiDocument, quote } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */
@@ -28,7 +28,8 @@ app.post("/v1/trust/create", rateLimit("trust"), createPairing);
 app.post("/v1/trust/claim", rateLimit("trust"), claimPairing);
 app.get("/v1/trust/list", rateLimit("trust"), listProviders);
 app.get("/openapi.json", openApiDocument);
-app.get("/docs", docsPage);
+app.get("/docs", docs);
+app.get("/docs/:file", pageFile("docs"));
 app.get("/", home);
 app.get("/home/:file", pageFile("home"));
 app.get("/favicon.ico", favicon);

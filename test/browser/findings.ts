@@ -2,13 +2,13 @@ import axe, { type AxeResults } from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 
-/** All that axe finds wrong with a page as it is, by rule and place. */
-export async function findings(page: Page): Promise<string[]> {
+/** All that axe finds wrong with a page as it is, or with the part of it that a selector names, by rule and place. */
+export async function findings(page: Page, part = "html"): Promise<string[]> {
   await page.evaluate(axe.source);
-  const { violations, passes } = await page.evaluate(async () => {
-    const { axe: here } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
-    return await here.run();
-  });
+  const { violations, passes } = await page.evaluate(async (selector) => {
+    const { axe: here } = globalThis as unknown as { axe: { run: (selector: string) => Promise<AxeResults> } };
+    return await here.run(selector);
+  }, part);
   // Contrast was measured, not skipped.
   expect(passes.map(({ id }) => id)).toContain("color-contrast");
   return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target }) => `${impact} ${id} ${target.join(" ")}`));

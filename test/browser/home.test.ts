@@ -73,7 +73,10 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     expect(await tab.text("#main")).toContain("It answers 402");
     expect(await pasted(tab)).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
     await tab.page.getByRole("link", { name: "how to pay" }).click();
-    expect(await tab.page.locator("#commitCheap").isVisible()).toBe(true);
+    const form = tab.page.locator("#commitCheap form");
+    await form.getByRole("button", { name: "Send" }).click();
+    await tab.says("#commitCheap form [role=status]", "402 Payment Required");
+    expect(JSON.parse(await form.getByLabel("Answer", { exact: true }).innerText())).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
   });
 
   it("says that the coordinator does not answer, and counts again when it does", async () => {

@@ -291,14 +291,6 @@ const openapi: Operation = {
   },
 };
 
-const docs: Operation = {
-  operationId: "getDocs",
-  tags: ["Service"],
-  summary: "This description as a page",
-  description: "For people.",
-  responses: { "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } }, "500": shared("Internal") },
-};
-
 /** A page for people, and the files that it is made of. */
 function page(id: string, summary: string, description: string): Operation {
   return {
@@ -306,12 +298,16 @@ function page(id: string, summary: string, description: string): Operation {
     tags: ["Service"],
     summary,
     description: `${description} With \`Upgrade: websocket\` the path is a worker socket, like every other one.`,
-    responses: {
-      "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
-      "304": { description: "The page is as `If-None-Match` says.", headers: headers() },
-      "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
-      "500": shared("Internal"),
-    },
+    responses: pageAnswers(),
+  };
+}
+
+function pageAnswers(): Operation["responses"] {
+  return {
+    "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
+    "304": { description: "The page is as `If-None-Match` says.", headers: headers() },
+    "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
+    "500": shared("Internal"),
   };
 }
 
@@ -330,6 +326,15 @@ function pageFile(id: string, description: string, example: string): Operation {
     },
   };
 }
+
+const docs: Operation = {
+  operationId: "getDocs",
+  tags: ["Service"],
+  summary: "This description as a page",
+  description: "For people. Its forms send requests to this instance, and to no other address.",
+  responses: pageAnswers(),
+};
+const docsFile = pageFile("Docs", "Script and style. Their names carry a hash of their content, so they never change.", "page-0123456789ab.js");
 
 const homePage: Operation = {
   operationId: "getHomePage",
@@ -384,6 +389,7 @@ export const PATHS: Paths = {
   "/v1/trust/list": { get: list },
   "/openapi.json": { get: openapi },
   "/docs": { get: docs },
+  "/docs/{file}": { get: docsFile },
   "/": { get: homePage },
   "/home/{file}": { get: homeFile },
   "/favicon.ico": { get: favicon },

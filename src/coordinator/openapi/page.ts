@@ -3,8 +3,14 @@ import type { OpenApiDocument } from "./document.ts";
 
 type Endpoint = { method: string; path: string; operation: Operation };
 
-/** The human page of an OpenAPI document: HTML and CSS only, nothing from outside, every section with an anchor [API8]. */
-export function docsPage(document: OpenApiDocument): string {
+/** The URLs of the files that the page names. */
+export type PageFiles = { style: string; script: string; icon: string };
+
+/**
+ * The human page of an OpenAPI document: nothing from outside, every section with an anchor [API8]. All of it is readable without a script; the script
+ * (src/pages/docs) shows the forms and sends what they say.
+ */
+export function docsPage(document: OpenApiDocument, { style, script, icon }: PageFiles): string {
   const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Endpoint => ({ method: method.toUpperCase(), path, operation })),
   );
@@ -18,8 +24,9 @@ export function docsPage(document: OpenApiDocument): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} API ${escapeHtml(version)}</title>
 <meta name="description" content="${escapeHtml(summary)}">
-<link rel="icon" href="/favicon.ico" type="image/png">
-<style>${STYLE}</style>
+<link rel="icon" href="${icon}" type="image/svg+xml">
+<link rel="stylesheet" href="${style}">
+<script type="module" src="${script}"></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>
@@ -33,8 +40,9 @@ ${links(schemas.map(([name]) => [`schema-${name}`, escapeHtml(name)]))}
 <h1>${escapeHtml(title)} API</h1>
 <p class="dim">Version ${escapeHtml(version)} · <a href="/openapi.json">OpenAPI document</a></p>
 ${blocks(description)}
-<p>The examples ask an instance at <code>BASE_URL</code>:</p>
-${code("BASE_URL=http://localhost:4010", "Address of the instance")}
+<p>The curl commands ask an instance at <code>BASE_URL</code>:</p>
+<pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL=http://localhost:4010</code></pre>
+<noscript><p>Without JavaScript the forms that send a request from this page are missing; the curl commands do the same.</p></noscript>
 ${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n<p>${inline(group.description)}</p>\n${group.endpoints.map((endpoint) => section(endpoint, document)).join("\n")}`).join("\n")}
 <h2>Schemas</h2>
 ${schemas.map(([name, schema]) => `<section id="schema-${name}"><h3>${name}</h3>${schemaHtml(schema)}</section>`).join("\n")}
@@ -58,7 +66,7 @@ function section(endpoint: Endpoint, document: OpenApiDocument): string {
     blocks(operation.description),
     operation.parameters === undefined ? "" : `<h4>Parameters</h4>${parameters(operation.parameters)}`,
     media === undefined ? "" : `<h4>Body</h4><p>${typeOf(media.schema)}: ${inline(operation.requestBody?.description ?? "")}</p>`,
-    `<h4>Try it</h4>${code(curl(endpoint), "curl command")}`,
+    `<h4>Try it</h4>${answersText(operation) ? form(endpoint) : ""}${code(curl(endpoint), "curl command")}`,
     `<h4>Answers</h4>${answers(operation, document)}`,
   ];
   return `<section id="${operation.operationId}">${parts.filter((part) => part !== "").join("\n")}</section>`;
@@ -122,6 +130,60 @@ function curl({ path, operation }: Endpoint): string {
   return `curl ${address} \\\n  -H 'Content-Type: application/json' \\\n  -d '${json}'`;
 }
 
+/** Whether a form can show the answer: JSON or an event stream, not a page or a picture. */
+function answersText({ responses }: Operation): boolean {
+  const success = Object.entries(responses).find(([status]) => status.startsWith("2"))?.[1];
+  const types = success === undefined || "$ref" in success ? [] : Object.keys(success.content ?? {});
+  return types.some((type) => type === "application/json" || type === "text/event-stream");
+}
+
+/** A form for one request. It is hidden until the script takes it over: without it, no form could be sent. */
+function form({ method, path, operation }: Endpoint): string {
+  const { operationId: id, parameters: list = [], requestBody } = operation;
+  const examples = Object.entries(requestBody?.content["application/json"].examples ?? {});
+  return `<form class="try" hidden data-method="${method}" data-path="${escapeHtml(path)}" aria-label="Try ${method} ${escapeHtml(path)}">
+${list
+  .filter((parameter) => parameter.in !== "header")
+  .map((parameter) => field(id, parameter))
+  .join("\n")}
+${bodyField(id, examples)}
+${list
+  .filter((parameter) => parameter.in === "header")
+  .map((parameter) => field(id, parameter))
+  .join("\n")}
+<p><button type="submit">Send</button> <span role="status"></span></p>
+<div class="answer" hidden>${code("", "Answer")}<details><summary>Headers</summary>${code("", "Headers of the answer")}</details></div>
+</form>`;
+}
+
+/** A labelled field for one parameter. What is required is filled in with its example. */
+function field(operationId: string, { name, in: place, required, schema, example: value }: Parameter): string {
+  const id = `${operationId}-${name}`;
+  const label = `<label for="${id}"><code>${escapeHtml(name)}</code> <span class="dim">${place}${required === true ? ", required" : ""}</span></label>`;
+  const shared = `id="${id}" name="${escapeHtml(name)}" data-in="${place}"`;
+  if (schema.enum !== undefined) {
+    const choices = new Set([...(required === true ? [] : [""]), ...schema.enum.map(String)]);
+    const options = [...choices].map((choice) => `<option${required === true && choice === value ? " selected" : ""}>${escapeHtml(choice)}</option>`);
+    return `<div class="field">${label}<select ${shared}>${options.join("")}</select></div>`;
+  }
+  const text = value === undefined ? "" : escapeHtml(typeof value === "string" ? value : JSON.stringify(value));
+  const content = required === true ? `required value="${text}"` : `placeholder="${text}"`;
+  return `<div class="field">${label}<input ${shared} ${content} autocomplete="off" autocapitalize="off" spellcheck="false"></div>`;
+}
+
+/** The body of a request, with its examples to choose from. */
+function bodyField(operationId: string, examples: [name: string, example: { value: unknown }][]): string {
+  const texts = examples.map(([name, { value }]) => ({ name, text: JSON.stringify(value, null, 2) }));
+  const [first] = texts;
+  if (first === undefined) return "";
+  const id = `${operationId}-body`;
+  const options = texts.map(({ name, text }) => `<option value="${escapeHtml(text)}">${escapeHtml(name)}</option>`).join("");
+  const chooser = `<div class="field"><label for="${id}-example">Example</label><select id="${id}-example" class="examples">${options}</select></div>`;
+  const rows = first.text.split("\n").length + 1;
+  return `${texts.length > 1 ? chooser : ""}
+<div class="field"><label for="${id}">Body <span class="dim">JSON</span></label><textarea id="${id}" name="body" data-in="body" rows="${rows}" autocapitalize="off" spellcheck="false">${escapeHtml(first.text)}</textarea></div>`;
+}
+
 /** Text as it must stand in HTML, in attributes too. */
 export function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
@@ -150,11 +212,11 @@ function code(text: string, label: string): string {
   return `<pre tabindex="0" aria-label="${escapeHtml(label)}"><code>${escapeHtml(text)}</code></pre>`;
 }
 
-/** A table; cells are HTML already. */
+/** A table that scrolls on a narrow screen, by keyboard too; cells are HTML already. */
 function table(columns: string[], rows: string[][]): string {
   const head = columns.map((column) => `<th scope="col">${column}</th>`).join("");
   const body = rows.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("\n");
-  return `<div class="scroll"><table><thead><tr>${head}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
+  return `<div class="scroll" tabindex="0" role="group" aria-label="Table: ${columns.join(", ")}"><table><thead><tr>${head}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
 }
 
 /** What a schema says in one cell: its type, what it points to, its bounds. */
@@ -204,33 +266,3 @@ function memberRows(name: string, member: JsonSchema, required: boolean): string
   );
   return [row, ...innerRows];
 }
-
-/** The whole style of the documentation page: system fonts, light and dark by the reader's setting, nothing from outside. */
-const STYLE = `
-:root { color-scheme: light dark; --line: light-dark(#d5d9e0, #363c47); --soft: light-dark(#f4f6f9, #191d24); --dim: light-dark(#545e6f, #a3adbd); --link: light-dark(#0b57c2, #8ab8ff); }
-* { box-sizing: border-box; }
-body { margin: 0; font: 1rem/1.6 system-ui, sans-serif; color: light-dark(#171b22, #e6e9ee); background: light-dark(#fff, #101318); }
-a { color: var(--link); }
-:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
-.skip { position: absolute; left: -99rem; }
-.skip:focus { left: 1rem; top: 1rem; padding: .5rem 1rem; background: var(--soft); }
-.page { display: grid; grid-template-columns: minmax(0, 1fr); max-width: 76rem; margin: 0 auto; padding: 0 1.25rem 4rem; }
-nav ul { list-style: none; margin: 0; padding: 0; }
-nav li { margin: .15rem 0; }
-nav h2 { font-size: .85rem; margin: 1rem 0 .25rem; padding: 0; border: 0; color: var(--dim); }
-@media (min-width: 60rem) { .page { grid-template-columns: 17rem minmax(0, 1fr); gap: 3rem; } nav { position: sticky; top: 0; max-height: 100vh; overflow: auto; padding: 1rem 0; } }
-h1 { line-height: 1.2; margin: 2rem 0 .5rem; }
-h2 { margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { margin: 2rem 0 .5rem; font-size: 1.1rem; }
-h4 { margin: 1.25rem 0 .25rem; font-size: 1rem; }
-code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-:not(pre) > code { background: var(--soft); padding: .1em .3em; border-radius: .25rem; overflow-wrap: anywhere; }
-pre { background: var(--soft); border: 1px solid var(--line); border-radius: .4rem; padding: .75rem 1rem; overflow: auto; margin: .5rem 0; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
-th { color: var(--dim); font-weight: 600; }
-summary { cursor: pointer; }
-.method { font-weight: 700; }
-.dim { color: var(--dim); }
-`.trim();

@@ -13,8 +13,8 @@ const FOREVER = "public, max-age=31536000, immutable";
 /** A host name or address with a port. It cannot contain a character that ends a word of a shell command or a directive of a content policy. */
 const PLAIN_HOST = /^[\w.:[\]-]+$/;
 
-/** The browser worker, the user's side of a pairing, and the start page. */
-type PageName = "worker" | "pair" | "home";
+/** The browser worker, the user's side of a pairing, the start page, and the description of the API. */
+type PageName = "worker" | "pair" | "home" | "docs";
 
 /** `GET /<name>`: a page. With an upgrade header the same path is a worker socket, like every path outside the REST table [WS1]. */
 export function page(name: PageName): (c: AppContext) => Promise<Response> {
@@ -24,6 +24,11 @@ export function page(name: PageName): (c: AppContext) => Promise<Response> {
 /** `GET /<name>/:file`: a file of that page. */
 export function pageFile(name: PageName): (c: AppContext) => Promise<Response> {
   return async (c) => (isUpgrade(c) ? await connect(c) : await file(c, name, c.req.param("file") ?? ""));
+}
+
+/** `GET /docs`: the description of the API for people [API8]. It is part of the REST table, so an upgrade header changes nothing [WS1]. */
+export async function docs(c: AppContext): Promise<Response> {
+  return await file(c, "docs", "index.html");
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Env } from "../config.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
-import { DOCS_HTML, OPENAPI_JSON } from "../openapi/generated.ts";
+import { OPENAPI_JSON } from "../openapi/generated.ts";
 import { TUNING } from "../tuning.ts";
 
 /** `GET /v1/health` [SPEC]. */
@@ -55,23 +55,9 @@ export function quote(c: AppContext): Response {
   return c.json(body);
 }
 
-/** Five minutes, because a deploy may change these documents. */
-const CACHE = "public, max-age=300";
-
-/** `GET /openapi.json`: the generated description of this API [API8]. */
+/** `GET /openapi.json`: the generated description of this API [API8]. Browsers keep it for five minutes, because a deploy may change it. */
 export function openApiDocument(c: AppContext): Response {
   c.header("Content-Type", "application/json");
-  c.header("Cache-Control", CACHE);
+  c.header("Cache-Control", "public, max-age=300");
   return c.body(OPENAPI_JSON);
-}
-
-/** `GET /docs`: the same as a page. Except for its icon, the page loads nothing [API8]. */
-export function docsPage(c: AppContext): Response {
-  c.header("Content-Type", "text/html; charset=utf-8");
-  c.header("Cache-Control", CACHE);
-  c.header(
-    "Content-Security-Policy",
-    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  );
-  return c.body(DOCS_HTML);
 }

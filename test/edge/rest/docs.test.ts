@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { app } from "../../../src/coordinator/app.ts";
 import { openApiDocument } from "../../../src/coordinator/openapi/document.ts";
 import checkedIn from "../../../docs/openapi.json";
-import { rest } from "./rest.ts";
+import { refusal, rest } from "./rest.ts";
 
 describe("GET /openapi.json and /docs", () => {
   test("[API8] serves the document that is checked in, and that is what the schemas say", async () => {
@@ -20,16 +20,53 @@ describe("GET /openapi.json and /docs", () => {
     expect([...new Set(routes)]).toEqual(described);
   });
 
-  test("[API8] the page shows every operation and loads nothing", async () => {
+  test("[API8] the page shows every operation, and loads nothing but its own files", async () => {
     const response = await rest("/docs");
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(response.headers.get("content-security-policy")).toBe((await rest("/worker")).headers.get("content-security-policy"));
     const page = await response.text();
     const operations = Object.values(openApiDocument("0").paths).flatMap((methods) => Object.values(methods));
     for (const { operationId } of operations) {
       expect(page).toContain(`<section id="${operationId}">`);
     }
-    expect(page).not.toMatch(/<script|<img|<iframe|@import|url\(|src=|https?:\/\/(?!localhost:4010|router\.example)/);
+    expect(page).not.toMatch(/<script(?![^>]* src="\/)|<style| style=| on\w+="|<img|<iframe|(?:src|href)="(?:https?:)?\/\//);
+    expect(page).not.toMatch(/https?:\/\/(?!localhost:4010|router\.example)/);
+  });
+
+  test("[API8] every file that the page names is there, and those of its own may be kept for good", async () => {
+    const page = await (await rest("/docs")).text();
+    const files = [...page.matchAll(/(?:src|href)="(\/(?:docs|worker)\/[\w.-]+)"/g)].map(([, path = ""]) => path);
+    expect(files.map((path) => path.replace(/-[0-9a-f]{12}/, "")).toSorted()).toEqual(["/docs/page.js", "/docs/style.css", "/worker/icon.svg"]);
+    const types: Record<string, RegExp> = { js: /^(?:text|application)\/javascript/, css: /^text\/css/, svg: /^image\/svg\+xml/ };
+    for (const path of files) {
+      const file = await rest(path);
+      expect(file.status, path).toBe(200);
+      expect(file.headers.get("content-type")).toMatch(types[path.split(".")[1] ?? ""] ?? "");
+      if (path.startsWith("/docs/")) expect(file.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+      await file.arrayBuffer();
+    }
+  });
+
+  test("[API8] a browser that has the page is told that it is the same", async () => {
+    const etag = (await rest("/docs")).headers.get("etag") ?? "";
+    const again = await rest("/docs", { headers: { "if-none-match": etag } });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+  });
+
+  test("[API1, WS1] /docs is of the REST table: an upgrade header changes nothing, and other methods are 405", async () => {
+    expect((await rest("/docs", { headers: { upgrade: "websocket" } })).status).toBe(200);
+    const post = await rest("/docs", { method: "POST" });
+    expect(post.headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+    expect(await refusal(post, 405)).toBe("method_not_allowed");
+  });
+
+  test.each(["/docs/", "/docs/nothing.js", "/docs/..%2Fworker", "/docs/a/b"])("[API1] %s is 404", async (path) => {
+    expect(await refusal(await rest(path), 404)).toBe("not_found");
+  });
+
+  test("[API1] an instance that was deployed without pages has no page here either", async () => {
+    expect(await refusal(await rest("/docs", {}, { PAGES: undefined }), 404)).toBe("not_found");
   });
 
   test("[API8] every link inside the page has its target", async () => {

@@ -1,0 +1,155 @@
+/**
+ * The script of /docs: it shows the forms below "Try it" and sends their requests to the instance that served the page, never elsewhere. Everything else on
+ * the page is there without it (src/coordinator/openapi/page.ts).
+ */
+import { element, setText } from "../shell/dom.ts";
+
+/** An answer is shown up to here, in characters; an event stream or a large result may be longer. */
+const MOST_SHOWN = 200_000;
+
+type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
+function find<T extends Element>(parent: ParentNode, selector: string, type: new () => T): T {
+  const found = parent.querySelector(selector);
+  if (!(found instanceof type)) throw new Error(`the page has no ${selector}`);
+  return found;
+}
+
+function fieldsOf(parent: ParentNode): Field[] {
+  const fields = parent.querySelectorAll("input, select[data-in], textarea");
+  return [...fields].filter(
+    (field): field is Field => field instanceof HTMLInputElement || field instanceof HTMLSelectElement || field instanceof HTMLTextAreaElement,
+  );
+}
+
+/** The request that a form describes; empty fields are not sent. */
+function requestOf(form: HTMLFormElement): Request {
+  let path = form.dataset["path"] ?? "/";
+  const query = new URLSearchParams();
+  const headers = new Headers();
+  let body: string | null = null;
+  for (const { name, value, dataset } of fieldsOf(form)) {
+    if (dataset["in"] === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
+    else if (dataset["in"] === "body") body = value;
+    else if (value === "") continue;
+    else if (dataset["in"] === "query") query.set(name, value);
+    else headers.set(name, value);
+  }
+  if (body !== null) headers.set("Content-Type", "application/json");
+  const url = new URL(path + (query.size > 0 ? `?${query.toString()}` : ""), location.origin);
+  return new Request(url, { method: form.dataset["method"] ?? "GET", headers, body, credentials: "omit", cache: "no-store", redirect: "error" });
+}
+
+/** Reads an answer piece by piece, because that of an event stream ends late. */
+async function readText(response: Response, onText: (text: string) => void): Promise<string> {
+  let text = "";
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const piece = await reader?.read();
+    if (piece?.value === undefined) return text;
+    text += piece.value;
+    if (text.length > MOST_SHOWN) {
+      await reader?.cancel();
+      return `${text.slice(0, MOST_SHOWN)}\n…`;
+    }
+    onText(text);
+  }
+}
+
+/** JSON with line breaks; any other text as it is. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** A form, its button, and the answer below it. */
+class TryIt {
+  readonly #form: HTMLFormElement;
+  readonly #button: HTMLButtonElement;
+  readonly #status: HTMLElement;
+  readonly #text: HTMLElement;
+  readonly #headers: HTMLElement;
+  /** Stops the request that is on its way. */
+  #running: AbortController | null = null;
+
+  constructor(form: HTMLFormElement) {
+    this.#form = form;
+    this.#button = find(form, "button", HTMLButtonElement);
+    this.#status = find(form, "[role=status]", HTMLElement);
+    this.#text = find(form, ".answer code", HTMLElement);
+    this.#headers = find(form, ".answer details code", HTMLElement);
+  }
+
+  /** Shows the form and listens to it. */
+  start(): void {
+    const form = this.#form;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.#running === null) void this.#send();
+      else this.#running.abort();
+    });
+    form.querySelector("select.examples")?.addEventListener("change", ({ target }) => {
+      if (target instanceof HTMLSelectElement) find(form, "textarea", HTMLTextAreaElement).value = target.value;
+    });
+    form.hidden = false;
+  }
+
+  async #send(): Promise<void> {
+    const running = new AbortController();
+    this.#running = running;
+    setText(this.#button, "Stop");
+    setText(this.#status, "Sent.");
+    const began = performance.now();
+    const took = (): string => `${Math.round(performance.now() - began)} ms`;
+    try {
+      const response = await fetch(requestOf(this.#form), { signal: running.signal });
+      const heading = `${response.status} ${response.statusText}`.trim();
+      setText(this.#status, `${heading}, ${took()}`);
+      setText(this.#headers, [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n"));
+      setText(this.#text, "");
+      find(this.#form, ".answer", HTMLElement).hidden = false;
+      const text = await readText(response, (part) => setText(this.#text, part));
+      setText(this.#text, pretty(text));
+      setText(this.#status, `${heading}, ${took()}`);
+      keepJobId(text);
+    } catch (error) {
+      setText(this.#status, running.signal.aborted ? `Stopped after ${took()}.` : `No answer: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      this.#running = null;
+      setText(this.#button, "Send");
+    }
+  }
+}
+
+/** The job that was just committed is the one to ask for next. */
+function keepJobId(text: string): void {
+  const [, id] = /^\{"job_id":"([0-9a-f-]{36})"/.exec(text) ?? [];
+  if (id === undefined) return;
+  for (const field of document.querySelectorAll("input[data-in=path][name=id]")) if (field instanceof HTMLInputElement) field.value = id;
+}
+
+/** The user id of the examples is known to every reader, and who knows an id can act as that user: each visit has its own. */
+function ownUserId(): void {
+  const known = find(document, "input[name=user_id]", HTMLInputElement).value;
+  const bytes = crypto.getRandomValues(new Uint8Array(10));
+  const own = `user-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  for (const field of fieldsOf(document)) field.value = field.value.replaceAll(known, own);
+  for (const option of document.querySelectorAll("select.examples option"))
+    if (option instanceof HTMLOptionElement) option.value = option.value.replaceAll(known, own);
+}
+
+/** Only what really scrolls is a stop for the Tab key. Without this script every table and block of code is one. */
+const scrolling = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
+    if (target instanceof HTMLElement) target.tabIndex = scrolls ? 0 : -1;
+  }
+});
+for (const block of document.querySelectorAll("pre, .scroll")) scrolling.observe(block);
+
+ownUserId();
+setText(element("base-url", HTMLElement), `BASE_URL=${location.origin}`);
+for (const form of document.querySelectorAll("form.try")) if (form instanceof HTMLFormElement) new TryIt(form).start();

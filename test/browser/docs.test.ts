@@ -1,0 +1,116 @@
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { findings } from "./findings.ts";
+import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
+
+/** The narrowest phone that is promised, and the widest zoom on it that WCAG 1.4.10 asks for. */
+const WIDTHS = [360, 320];
+
+let browser: Browser;
+let coordinator: Coordinator;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("svm")]);
+  });
+
+  afterEach(() => context.close());
+
+  afterAll(() => {
+    expect(tabComplaints()).toEqual([]);
+    // What the forms ask and what the page loads: nothing else than the instance that served it.
+    expect(askedOrigins()).toEqual([coordinator.url]);
+  });
+
+  async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
+    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", ...options });
+    return await openPage(context, `${coordinator.url}/docs`);
+  }
+
+  /** Presses Send in the form of an operation; gives the heading and the text of the answer. */
+  async function send(page: Page, operation: string, heading: RegExp): Promise<{ heading: string; text: string }> {
+    const form = page.locator(`#${operation} form`);
+    await form.getByRole("button", { name: "Send" }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toMatch(heading);
+    await expect.poll(() => form.getByRole("button").innerText()).toBe("Send");
+    return { heading: await form.getByRole("status").innerText(), text: await form.getByLabel("Answer", { exact: true }).innerText() };
+  }
+
+  it("[API8] sends a commit to the instance that served it and shows the answer, and then polls that job", async () => {
+    const page = await open();
+    const user = /"user_id": "(user-[0-9a-f]{20})"/.exec(await page.getByLabel("Body JSON").nth(1).inputValue())?.[1];
+    const commit = await send(page, "commitCheap", /^201 Created, \d+ ms$/);
+    const { job_id: id } = JSON.parse(commit.text) as { job_id: string };
+    expect(await page.locator("#commitCheap form details").innerText()).toContain("Headers");
+
+    const job = await send(page, "getJob", /^200 OK/);
+    expect(JSON.parse(job.text)).toMatchObject({ id, status: "pending" });
+    const own = await fetch(`${coordinator.url}/v1/jobs/${id}`);
+    expect(await own.json()).toMatchObject({ id });
+
+    // The user id of the examples is public, so each visit has its own.
+    expect(user).toMatch(/^user-/);
+    await page.reload();
+    expect(await page.getByLabel("Body JSON").nth(1).inputValue()).not.toContain(user ?? "");
+  });
+
+  it("[API8] sends query, headers and another example, and leaves out what is empty", async () => {
+    const page = await open();
+    await page.locator("#getQuote select[name=policy]").selectOption("CHEAP");
+    expect(JSON.parse((await send(page, "getQuote", /^200/)).text)).toMatchObject({ policy_resolved: "CHEAP" });
+
+    await page.locator("#commitFast select.examples").selectOption("llm");
+    await page.locator("#commitFast input[name=Idempotency-Key]").fill("one");
+    const refused = await send(page, "commitFast", /^422/);
+    expect(JSON.parse(refused.text)).toMatchObject({ error: "no_trusted_worker" });
+    await page.locator("#commitFast textarea").fill("{");
+    expect((await send(page, "commitFast", /^400/)).text).toContain('"error"');
+  });
+
+  it("[API8] shows an event stream as it comes, and Stop ends it", async () => {
+    const page = await open();
+    await send(page, "commitCheap", /^201/);
+    const form = page.locator("#followJob form");
+    await form.getByRole("button", { name: "Send" }).click();
+    await expect.poll(() => form.getByLabel("Answer", { exact: true }).innerText()).toContain("pending");
+    await form.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^Stopped after \d+ ms\.$/);
+  });
+
+  it("[API8] says when there is no answer", async () => {
+    const page = await open();
+    await context.setOffline(true);
+    const form = page.locator("#commitCheap form");
+    await form.getByRole("button", { name: "Send" }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^No answer: /);
+  });
+
+  it("[API8] has everything but the forms without a script", async () => {
+    const page = await open({ javaScriptEnabled: false });
+    expect(await page.locator("#commitCheap h3").isVisible()).toBe(true);
+    expect(await page.locator("#commitCheap pre:visible").first().innerText()).toContain('curl "$BASE_URL/v1/jobs/commit/cheap"');
+    expect(await page.locator("form:visible").count()).toBe(0);
+    expect(await page.locator("noscript").innerText()).toContain("Without JavaScript");
+  });
+
+  it("[API8] axe finds nothing wrong with the page and an answer on it", async () => {
+    const page = await open();
+    await send(page, "commitCheap", /^201/);
+    await page.locator("#commitCheap form summary").click();
+    expect(await findings(page)).toEqual([]);
+  });
+
+  it("[API8] nor in dark, where only the colours differ; and nothing is wider than a narrow phone", async () => {
+    const page = await open({ colorScheme: "dark" });
+    await send(page, "commitCheap", /^201/);
+    expect(await findings(page, "#commitCheap")).toEqual([]);
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 740 });
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+  });
+});
