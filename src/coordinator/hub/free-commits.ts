@@ -1,5 +1,5 @@
 // Free commits: looks up repeated ones, stores new jobs and claims workers in one turn. On a job's way: commit → store → claim.
-import { utf8Length } from "../../protocol/text.ts";
+import { type Result, utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -19,8 +19,8 @@ type Parts = {
   job: (id: string, wait: number) => Promise<string | null>;
 };
 
-/** What is known of a commit that came before. */
-type Known = { jobId: string } | "no_trusted_worker" | "idempotency_key_reused";
+/** What is known of a commit that came before: the id of its job, or why it is refused. */
+type Known = Result<string, "no_trusted_worker" | "idempotency_key_reused">;
 
 /** Handles commits without a payment: stores and claims in one turn, and gives repeated commits the same answer [PY5, API5]. */
 export class FreeCommits {
@@ -44,15 +44,14 @@ export class FreeCommits {
       // The first delivery may have arrived while D1 was asked.
       known ??= this.#known(input);
     }
-    if (known === "idempotency_key_reused") return { ok: false, reason: known };
-    if (known === "no_trusted_worker") return { ok: false, reason: known, jobId: input.id };
-    if (known !== null) return this.#accepted(known.jobId, input.wait);
+    if (known?.ok) return this.#accepted(known.value, input.wait);
+    if (known !== null) return refused(known.reason, input.id);
     const { id, userId, idempotency } = input;
     const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload });
     if (!submitted.ok) {
       if (submitted.reason !== "no_trusted_worker") return { ok: false, reason: "queue_full" };
       const stored = await this.#accepted(id, 0);
-      return stored.ok ? { ok: false, reason: "no_trusted_worker", jobId: id } : stored;
+      return stored.ok ? refused("no_trusted_worker", id) : stored;
     }
     if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
     return this.#accepted(id, input.wait);
@@ -62,7 +61,7 @@ export class FreeCommits {
   async wasRefused(input: CommitInput): Promise<boolean> {
     if (input.again !== true) return false;
     const known = this.#known({ ...input, idempotency: null }) ?? (await this.#recorded(input.id));
-    return known === "no_trusted_worker";
+    return known?.ok === false && known.reason === "no_trusted_worker";
   }
 
   /** Finds the job of a commit that came before: if its answer was lost, it comes again and is the same job. */
@@ -71,19 +70,19 @@ export class FreeCommits {
     if (idempotency !== null) {
       const { key, fingerprint } = idempotency;
       const stored = dispatcher.pendingIdempotent(userId, key) ?? journal.idempotent(userId, key, idempotencySince());
-      if (stored !== null) return stored.fingerprint === fingerprint ? { jobId: stored.jobId } : "idempotency_key_reused";
+      if (stored !== null) return stored.fingerprint === fingerprint ? { ok: true, value: stored.jobId } : { ok: false, reason: "idempotency_key_reused" };
     }
-    if (dispatcher.state.jobs.has(id)) return { jobId: id };
+    if (dispatcher.state.jobs.has(id)) return { ok: true, value: id };
     const row = journal.result(id);
     const ended = recent.get(id);
     if (row === null && ended === undefined) return null;
-    return (row === null ? ended?.refused : wasRefused(row)) ? "no_trusted_worker" : { jobId: id };
+    return knownJob(id, row === null ? ended?.refused === true : wasRefused(row));
   }
 
   async #recorded(id: string): Promise<Known | null> {
     const row = await findResult(this.#parts.db(), id);
     if (row === null) return null;
-    return wasRefused(row) ? "no_trusted_worker" : { jobId: id };
+    return knownJob(id, wasRefused(row));
   }
 
   async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
@@ -95,6 +94,14 @@ export class FreeCommits {
     }
     return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
   }
+}
+
+function knownJob(id: string, isRefused: boolean): Known {
+  return isRefused ? { ok: false, reason: "no_trusted_worker" } : { ok: true, value: id };
+}
+
+function refused(reason: "no_trusted_worker" | "idempotency_key_reused", jobId: string): CommitAnswer {
+  return reason === "no_trusted_worker" ? { ok: false, reason, jobId } : { ok: false, reason };
 }
 
 /** The facts of a commit that dispatch needs. */
