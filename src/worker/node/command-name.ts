@@ -1,9 +1,9 @@
-// The one place that decides how hints name this program: as the reader of the hint can call it from where they stand.
+// Decides how hints name this program, so that the reader can run the hint in the current folder as it is printed.
 import { existsSync, realpathSync } from "node:fs";
 import { delimiter, dirname, join, relative, sep } from "node:path";
 import { packageRoot } from "../runtimes/embedded-install.ts";
 
-/** What decides it. */
+/** The facts that decide the name. */
 export type CommandPlace = { cwd?: string; path?: string; platform?: NodeJS.Platform; root?: string; main?: string };
 
 const NAME = "compute-router";
@@ -17,8 +17,8 @@ export function ownCommand(words: string): string {
 }
 
 /**
- * How this program is called here: `compute-router` if it is installed globally, `npx compute-router` in a clone or in a project that has it,
- * else `node` and its file. Never an `npx` that would fetch a package of that name from elsewhere.
+ * How a person can start this program here: `compute-router` if it is installed globally, `npx compute-router` in a clone or in a project that depends on it,
+ * and otherwise `node` and its file. It is never an `npx` that would download a package of that name.
  */
 export function programName({
   cwd = process.cwd(),
@@ -33,7 +33,7 @@ export function programName({
     if (platform === "win32") return existsSync(`${file}.cmd`);
     return existsSync(file) && real(file).startsWith(`${package_}${sep}`);
   };
-  // npm and npx put these folders in front of the PATH of what they start; the reader's shell does not have them.
+  // npm and npx add these folders to the PATH of the programs that they start. The reader's shell does not have them.
   const folders = path.split(delimiter).filter((folder) => folder !== "" && !folder.endsWith(join("node_modules", ".bin")));
   if (folders.some((folder) => isOurs(join(folder, NAME)))) return NAME;
   const project = projectOf(cwd);
@@ -46,12 +46,12 @@ export function programName({
   return `node ${shellWord(file)}`;
 }
 
-/** A word as a shell takes it, quoted if it has to be. */
+/** A word for a shell, quoted if necessary. */
 export function shellWord(word: string): string {
   return /^[\w./\\:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The folder whose programs npx starts: the nearest one upwards with a package.json or node_modules. */
+/** The folder whose programs npx starts: the nearest parent with a package.json or node_modules. */
 function projectOf(cwd: string): string | null {
   for (let folder = cwd; ; folder = dirname(folder)) {
     if (existsSync(join(folder, "package.json")) || existsSync(join(folder, "node_modules"))) return folder;

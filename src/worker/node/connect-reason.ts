@@ -1,22 +1,22 @@
-// Why a coordinator cannot be reached, in words. Node's WebSocket keeps its cause to itself (the error event of Node 24 has an empty message), but
-// its HTTP client publishes each failed request on a diagnostics channel, with the system's own error.
+// Explains why a coordinator cannot be reached. Node's WebSocket does not report its cause (the error event of Node 24 has an empty message), but its HTTP
+// client publishes each failed request on a diagnostics channel, with the error of the system.
 import { subscribe } from "node:diagnostics_channel";
 import * as z from "zod";
 import type { Socket } from "../session/index.ts";
 
-/** What went wrong, and the code of the system or of TLS in brackets. A code that is not known stands for itself. */
+/** What went wrong, with the code of the system or of TLS in brackets; null if the error has no code. */
 export function reasonOf(error: unknown): string | null {
-  if (isBlockedPort(error)) return "fetch blocks this port, whatever listens there: use another one";
+  if (isBlockedPort(error)) return "fetch blocks this port for every server: use another port";
   const code = codeIn(error);
   if (code === null) return null;
   return `${WORDS[code] ?? (/SSL|TLS|CERT/.test(code) ? "the TLS connection failed" : "the connection failed")} (${code})`;
 }
 
 const UNTRUSTED = "its TLS certificate is not signed by an authority that this machine trusts";
-const NO_ROUTE = "there is no way through the network to it";
+const NO_ROUTE = "the network has no route to it";
 const NO_ANSWER = "it does not answer";
-const CUT = "it ended the connection without an answer";
-const NO_TLS = "it does not speak TLS: ws: or http: instead of wss: or https:?";
+const CUT = "it closed the connection without an answer";
+const NO_TLS = "it does not use TLS: try ws: or http: instead of wss: or https:";
 
 const WORDS: Record<string, string> = {
   ENOTFOUND: "no host has that name",
@@ -39,12 +39,12 @@ const WORDS: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "its TLS certificate is for another host",
 };
 
-/** Whether fetch refused the port without a try (Fetch standard, "port blocking"): that error has no code. */
+/** True if fetch refused the port without a try (Fetch standard, "port blocking"). That error has no code. */
 function isBlockedPort(error: unknown): boolean {
   return error instanceof Error && (error.message === "bad port" || isBlockedPort(error.cause));
 }
 
-/** The code of an error or of what caused it. */
+/** The code of an error or of its cause. */
 function codeIn(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   return "code" in error && typeof error.code === "string" ? error.code : codeIn(error.cause);
@@ -73,7 +73,7 @@ function listen(): void {
   });
 }
 
-/** The WebSocket of this Node, whose `close` says why it could not be opened. */
+/** Node's WebSocket with a `close` event that states why the socket could not be opened. */
 export class ReasonedSocket implements Socket {
   readonly #socket: WebSocket;
   readonly #origin: string;
@@ -102,8 +102,8 @@ export class ReasonedSocket implements Socket {
     else this.#socket.addEventListener("close", ({ code, reason }) => listener({ code, reason: reason === "" ? this.#why() : reason }));
   }
 
-  /** Empty for a connection that was open once: then it was lost, and there is nothing to add. */
+  /** Why there is no connection. Empty for a socket that was open, because then the connection was lost later. */
   #why(): string {
-    return this.#opened ? "" : `no connection: ${failures.get(this.#origin) ?? "the address does not take WebSockets"}`;
+    return this.#opened ? "" : `no connection: ${failures.get(this.#origin) ?? "the address does not accept WebSockets"}`;
   }
 }

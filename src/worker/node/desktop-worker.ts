@@ -1,3 +1,4 @@
+// DesktopWorker: one session per coordinator, one LLM for all of them, and a thread for the tasks. It runs every job of a worker on a computer.
 import { join } from "node:path";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import type { Found } from "../runtimes/probe.ts";
@@ -11,30 +12,30 @@ import { Standby } from "./standby.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 import { workerId } from "./worker-lock.ts";
 
-/** Everything that a desktop worker tells; what a session tells carries the name of its coordinator. */
+/** Everything that a desktop worker tells its owner. A note of a session has the name of its coordinator. */
 export type WorkerNote = ((SessionNote | StandbyNote) & { coordinator: string }) | RuntimeNote;
 
-/** What a standby worker does about LLM jobs: leaves them to the other workers that take them, or takes them itself. */
+/** What a standby worker does about LLM jobs: it leaves them to other workers, or takes them itself. */
 export type StandbyNote = { type: "standby"; llm: "left" | "taken" };
 
-/** Who to work for. */
+/** A coordinator to work for. */
 export type CoordinatorPlace = {
   /** `ws:` or `wss:` URL. */
   url: string;
-  /** CAIP-2 id of the only network to work for there. */
+  /** CAIP-2 id; the worker leaves if the coordinator serves another network. */
   network?: string;
 };
 
-/** What a desktop worker is made of. */
+/** Options of a desktop worker. */
 export type DesktopOptions = {
-  /** At least one, and none twice. */
+  /** At least one, without duplicates. */
   coordinators: readonly CoordinatorPlace[];
   key: KeyPair;
   /** Folder of the kept results. */
   folder: string;
-  /** Looks for an LLM; left out: TASK only. */
+  /** Searches for an LLM. Without it, the worker takes TASK only. */
   findRuntime?: (signal: AbortSignal) => Promise<Found>;
-  /** Take LLM jobs only while no other worker of the coordinator does. */
+  /** True to take LLM jobs only while no other worker of the coordinator takes them. */
   standby?: boolean;
   name?: string;
   version?: string;
@@ -52,15 +53,15 @@ export function coordinatorName(url: string): string {
 }
 
 /**
- * A worker on a computer of its own: TASK by the built-in logic in a thread, LLM_INFER by whatever runtime this machine has [SPEC]. It may work
- * for several coordinators, with one key: one job at a time for each, and one LLM job at a time for all of them.
+ * A worker on a computer: it runs TASK with the built-in logic in a thread, and LLM_INFER with the LLM runtime of this machine [SPEC]. It may work for several
+ * coordinators with one key: one job at a time for each, and one LLM job at a time for all of them.
  */
 export class DesktopWorker {
   readonly #options: DesktopOptions;
   readonly #watch: RuntimeWatch | undefined;
   readonly #share = new RuntimeShare();
   readonly #links: readonly Link[];
-  /** LLM jobs that run. */
+  /** Number of running LLM jobs. */
   #answering = 0;
 
   constructor(options: DesktopOptions) {
@@ -73,7 +74,7 @@ export class DesktopWorker {
     this.#share.among(this.#links.map(({ session }) => session));
   }
 
-  /** Resolves when every session has ended for good, in the order of the coordinators. */
+  /** Resolves when every session has ended for good, with the reasons in the order of the coordinators. */
   get ended(): Promise<Stop[]> {
     return Promise.all(this.#links.map(({ session }) => session.ended));
   }
@@ -87,7 +88,7 @@ export class DesktopWorker {
     void this.#watch?.start();
   }
 
-  /** Finishes the present jobs and leaves. */
+  /** Finishes the current jobs and leaves. */
   drain(): Promise<Stop[]> {
     return Promise.all(this.#links.map(({ session }) => session.drain()));
   }
@@ -97,7 +98,7 @@ export class DesktopWorker {
     for (const { session } of this.#links) session.stop();
   }
 
-  /** Frees threads and runtime; for after the end. */
+  /** Releases threads and runtime. Call it after the end. */
   async close(): Promise<void> {
     await Promise.all([this.#watch?.close(), ...this.#links.map(({ tasks }) => tasks.close())]);
   }
@@ -142,7 +143,7 @@ export class DesktopWorker {
       url: `${new URL(url).protocol === "wss:" ? "https" : "http"}://${coordinator}/v1/models`,
       isCounted: () => this.#offersLlm(standby),
       onChange: (standsBack) => {
-        // A job that runs is finished: this changes only what comes next [WS3].
+        // A running job continues; only later jobs are affected [WS3].
         session().announce(this.#profile(standby));
         this.#options.onNote({ type: "standby", llm: standsBack ? "left" : "taken", coordinator });
       },
@@ -166,7 +167,7 @@ export class DesktopWorker {
     return {
       providerType: "DESKTOP",
       capabilities: runtime === undefined ? ["TASK"] : ["LLM_INFER", "TASK"],
-      // Only the one that answers: whoever asks for a model by its name must get that one [JB10].
+      // Only the model that answers, because a client that asks for a model by name must get that model [JB10].
       models: runtime === undefined ? [] : [runtime.model],
       ...(runtime?.contextTokens !== undefined && { context: runtime.contextTokens }),
       engine: runtime === undefined ? ENGINE : `${runtime.name}, ${ENGINE}`,

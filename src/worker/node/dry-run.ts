@@ -6,7 +6,7 @@ import type { Runtime } from "../runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner } from "../session/index.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 
-/** How a job went that no coordinator gave. `tokens` are those of an LLM's answer. */
+/** The outcome of a job without a coordinator. `tokens` are those of an LLM's answer. */
 export type DryRun = { ok: true; ms: number; tokens: number | null } | { ok: false; message: string };
 
 const Frame = z.object({
@@ -15,7 +15,7 @@ const Frame = z.object({
   receipt_signature: z.string(),
 });
 
-/** Runs one small job the way a coordinator's would be run, and checks the receipt: a TASK, or with a runtime an LLM_INFER. */
+/** Runs one small job as if it came from a coordinator, and checks the receipt. It is an LLM_INFER if there is a runtime, otherwise a TASK. */
 export async function dryRun(key: KeyPair, runtime: Pick<Runtime, "generate"> | null, signal: AbortSignal): Promise<DryRun> {
   const tasks = new ThreadedTasks();
   const execute = createExecutor({ task: tasks.run, ...(runtime !== null && { llm: () => runtime }) });
@@ -31,7 +31,7 @@ export async function dryRun(key: KeyPair, runtime: Pick<Runtime, "generate"> | 
     if (!sealed.ok) return { ok: false, message: sealed.message };
     const { output, receipt, receipt_signature: signature } = Frame.parse(JSON.parse(sealed.frame));
     const check = verifyReceipt({ ...receipt, signature }, output);
-    return check.ok ? { ok: true, ms, tokens: execution.tokens } : { ok: false, message: `its own receipt does not hold: ${check.reason}` };
+    return check.ok ? { ok: true, ms, tokens: execution.tokens } : { ok: false, message: `its receipt is not valid: ${check.reason}` };
   } finally {
     await tasks.close();
   }

@@ -1,3 +1,4 @@
+// The key file of a worker: read, create and rotate the ed25519 seed with which it signs registrations and receipts.
 import { randomBytes, randomUUID } from "node:crypto";
 import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -6,17 +7,17 @@ import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
 import { ownCommand } from "./command-name.ts";
 import { makeFolder } from "./worker-config.ts";
 
-/** A key file, read. `message` says what to do about one that cannot be used. */
+/** Result of reading a key file. `message` tells what to do about an unusable file. */
 export type KeyFileResult =
   | { ok: true; key: KeyPair; made: boolean }
   | { ok: false; reason: "missing" | "open_to_others" | "malformed" | "unreadable"; message: string };
 
-/** Where the key of a worker is unless `--key` says otherwise. */
+/** The key file of a worker without `--key`. */
 export function defaultKeyFile(folder: string): string {
   return join(folder, "worker.key");
 }
 
-/** Reads a key file: the 32-byte ed25519 seed (RFC 8032) as 64 hex characters in one line, readable by its owner only. */
+/** Reads a key file: the 32-byte ed25519 seed (RFC 8032) as 64 hex characters in one line. Only its owner may be able to read it. */
 export function readKeyFile(file: string): KeyFileResult {
   let text: string;
   try {
@@ -27,16 +28,16 @@ export function readKeyFile(file: string): KeyFileResult {
     text = readFileSync(file, "utf8");
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; to make one: ${ownCommand("worker init")}` };
+    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; to create one: ${ownCommand("worker init")}` };
     return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
   }
   const seed = fromHex(text.trim().toLowerCase());
   if (seed?.length !== 32)
-    return { ok: false, reason: "malformed", message: `${file} is no key file: it must hold 64 hex characters (an ed25519 seed) and nothing else` };
+    return { ok: false, reason: "malformed", message: `${file} is not a key file: it must contain 64 hex characters (an ed25519 seed) and nothing else` };
   return { ok: true, key: keyPair(seed), made: false };
 }
 
-/** Reads a key file, or makes it on the first run. Two first runs at once end up with one key. */
+/** Reads a key file, or creates it on the first run. Two first runs at the same time get the same key. */
 export function readOrMakeKeyFile(file: string): KeyFileResult {
   const found = readKeyFile(file);
   if (found.ok || found.reason !== "missing") return found;
@@ -45,25 +46,25 @@ export function readOrMakeKeyFile(file: string): KeyFileResult {
     makeFolder(dirname(file));
     return placeOnce(file, `${toHex(seed)}\n`) ? { ok: true, key: keyPair(seed), made: true } : readKeyFile(file);
   } catch (error) {
-    return { ok: false, reason: "unreadable", message: `cannot make the key file ${file} (${codeOf(error)}); use --key FILE or --config-dir DIR` };
+    return { ok: false, reason: "unreadable", message: `cannot create the key file ${file} (${codeOf(error)}); use --key FILE or --config-dir DIR` };
   }
 }
 
-/** Makes a file of one owner with this content; false if there is one already. It is never there half written. */
+/** Creates a file that only its owner can read; false if it exists already. The file never exists with incomplete content. */
 export function placeOnce(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
   try {
     writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
-    // Unlike a rename, a link never replaces what is there.
+    // Unlike a rename, a link never replaces an existing file.
     linkSync(draft, file);
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
-    // A file system without links: exclusive creation is all there is.
+    // A file system without links only has exclusive creation.
     if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
     return createExclusive(file, content);
   } finally {
-    // After a write that failed too: a disk that is full leaves a file without content.
+    // Also after a failed write, because a full disk leaves an empty file.
     rmSync(draft, { force: true });
   }
 }
@@ -83,10 +84,10 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
 }
 
-/** A key file that has a new key; the old one is beside it. */
+/** The new key of a key file, and the file with the old key beside it. */
 export type Rotation = { key: KeyPair; oldFile: string };
 
-/** Gives a key file a new key and keeps the old one in a file of its own. There is a whole key in the file at every moment. Throws the system's error. */
+/** Replaces the key in a key file and keeps the old key in another file. The key file contains a complete key at every moment. Throws the system's error. */
 export function rotateKeyFile(file: string, old: KeyPair): Rotation {
   const oldFile = `${file}.${old.publicKey.slice(0, 16)}`;
   const seed = new Uint8Array(randomBytes(32));

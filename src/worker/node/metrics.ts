@@ -1,3 +1,4 @@
+// The metrics page of a worker (`--metrics`): its status in the text format of Prometheus.
 import { createServer } from "node:http";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
 
@@ -7,7 +8,7 @@ export type MetricsServer = { url: string; close: () => void };
 /** Where a metrics page listens. */
 export type MetricsAddress = { host: string; port: number };
 
-/** Reads `--metrics`: `host:port`, `[::1]:port`, or a port alone, which means this machine only. Null if it is none of these. */
+/** Parses `--metrics`: `host:port`, `[::1]:port`, or only a port, which means this machine. Null for anything else. */
 export function readMetricsAddress(text: string): MetricsAddress | null {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:]+)\]:|([\w.-]*):)?(\d{1,5})$/i.exec(text.trim()) ?? [];
   const port = Number(digits);
@@ -15,7 +16,7 @@ export function readMetricsAddress(text: string): MetricsAddress | null {
   return { host: bracketed ?? (plain || "127.0.0.1"), port };
 }
 
-/** Serves `GET /metrics`. Port 0 takes a free one. Rejects with the system's error if the address is taken. */
+/** Serves `GET /metrics`. Port 0 selects a free port. Rejects with the system's error if the address is in use. */
 export async function serveMetrics({ host, port }: MetricsAddress, page: () => string): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const found = request.url === "/metrics" && (request.method === "GET" || request.method === "HEAD");
@@ -23,7 +24,7 @@ export async function serveMetrics({ host, port }: MetricsAddress, page: () => s
     response.end(found ? page() : "the metrics are at /metrics\n");
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-  // Whoever scrapes does not keep the worker from leaving.
+  // An open connection must not keep the process alive.
   server.unref();
   const address = server.address();
   const taken = address !== null && typeof address === "object" ? address.port : port;
@@ -36,7 +37,7 @@ export async function serveMetrics({ host, port }: MetricsAddress, page: () => s
   };
 }
 
-/** What a metrics page says besides the status. Times are the wall clock in ms since the epoch. */
+/** What a metrics page shows besides the status. Times are the wall clock in ms since the epoch. */
 export type MetricsAbout = { publicKey: string; version: string; startedAt: number; now: number };
 
 type Labels = Record<string, string>;
@@ -53,14 +54,14 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
     links.flatMap((link) => samples(link).map(({ labels, value }) => ({ labels: { coordinator: link.coordinator, ...labels }, value })));
   const one = (value: number, labels: Labels = {}): Sample[] => [{ labels, value }];
   return [
-    metric("info", "gauge", "Always 1; the labels say who this is", one(1, { provider_pubkey: about.publicKey, version: about.version })),
+    metric("info", "gauge", "Always 1; the labels identify this worker", one(1, { provider_pubkey: about.publicKey, version: about.version })),
     metric("start_time_seconds", "gauge", "When the worker started, in seconds since the epoch", one(about.startedAt / 1000)),
-    metric("llm_ready", "gauge", "1 while an LLM answers", one(llm === null ? 0 : 1)),
-    metric("llm_info", "gauge", "1; the labels say which LLM answers", llm === null ? [] : one(1, llm)),
+    metric("llm_ready", "gauge", "1 while an LLM is available", one(llm === null ? 0 : 1)),
+    metric("llm_info", "gauge", "Always 1; the labels identify the LLM", llm === null ? [] : one(1, llm)),
     metric(
       "socket_state",
       "gauge",
-      "1 for the state that the socket is in",
+      "1 for the current state of the socket",
       each(({ link }) => STATES.map((state) => ({ labels: { state }, value: link === state ? 1 : 0 }))),
     ),
     metric(
@@ -84,7 +85,7 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
     metric(
       "busy_seconds_total",
       "counter",
-      "Time spent on jobs, the present one included",
+      "Time spent on jobs, including the current one",
       each(({ jobs, job }) =>
         TYPES.map((type) => ({ labels: { type }, value: (jobs[type].ms + (job?.type === type ? Math.max(0, about.now - job.since) : 0)) / 1000 })),
       ),
@@ -98,13 +99,13 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
     metric(
       "rejections_total",
       "counter",
-      "Jobs given back unstarted, by reason",
+      "Jobs rejected before their start, by reason",
       each(({ rejections }) => Object.entries(rejections).map(([reason, value]) => ({ labels: { reason }, value }))),
     ),
     metric(
       "results_total",
       "counter",
-      "What became of finished results",
+      "Finished results, by the coordinator's answer",
       each(({ results }) => ["accepted", "duplicate", "rejected", "dropped"].map((state) => ({ labels: { status: state }, value: results[state] ?? 0 }))),
     ),
   ].join("");

@@ -9,8 +9,8 @@ const Content = z.object({
 });
 
 /**
- * A shelf in a file: results survive a restart and kill -9 (not a power cut, for which the coordinator runs the job again). The file is
- * there only while something is kept, readable by its owner only, and replaced in one step.
+ * A shelf in a file. Results survive a restart and kill -9, but not a power cut; then the coordinator runs the job again. The file exists only while there are
+ * results, only its owner can read it, and it is replaced in one step.
  */
 export class ResultFile implements ResultShelf {
   readonly #file: string;
@@ -23,14 +23,14 @@ export class ResultFile implements ResultShelf {
     try {
       return withinBounds(Content.parse(JSON.parse(readFileSync(this.#file, "utf8"))).results);
     } catch {
-      // No file, or one that nobody can use: the coordinator gives the job to another worker.
+      // Without a usable file the coordinator gives the job to another worker.
       return [];
     }
   }
 
   save(results: readonly KeptResult[]): void {
     if (results.length === 0) return rmSync(this.#file, { force: true });
-    // One process has the lock, so one name for the draft is enough and nothing piles up.
+    // Only one process has the lock, so a fixed name for the draft is enough, and no drafts accumulate.
     replaceFile(this.#file, JSON.stringify({ version: 1, results }));
   }
 }

@@ -1,21 +1,22 @@
+// Watches the LLM of this machine, announces when it comes and goes, and shares it among the sessions of a worker. Every LLM_INFER runs through it.
 import { setTimeout as delay } from "node:timers/promises";
 import { findRuntime, type Found } from "../runtimes/probe.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 import { Embedded, type EmbeddedOptions } from "../runtimes/embedded.ts";
 import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
 
-/** How often a runtime is looked for, or looked after. */
+/** How often the watch checks for a runtime. */
 const INTERVAL_MS = 30_000;
-/** One that is gone may be on its way back: the first look comes after this, the next ones after twice as long each time. */
+/** The pause before the first check for a lost runtime, which may come back soon. Each next pause is twice as long. */
 const COMEBACK_MS = 2_000;
-/** A job failed: so long it waits to be told, until it is known whether the runtime is still there. */
+/** How long the report of a failed job waits for the check whether the runtime still works. */
 const SUSPICION_MS = 500;
-/** The first answer of a model that has to be loaded from a slow disk. */
+/** How long the first answer may take, because the model may have to be loaded from a slow disk. */
 const WARM_UP_MS = 180_000;
-/** Misses in a row after which a runtime counts as gone; a busy one may be late once. */
+/** Failed checks in a row after which a runtime counts as lost. A busy runtime may answer late once. */
 const MISSES = 2;
 
-/** What a watch tells. */
+/** What a watch tells the owner. */
 export type RuntimeNote =
   | { type: "runtime_ready"; runtime: string; model: string }
   | { type: "runtime_lost"; runtime: string; model: string }
@@ -24,13 +25,13 @@ export type RuntimeNote =
 export type WatchOptions = {
   find: (signal: AbortSignal) => Promise<Found>;
   onNote: (note: RuntimeNote) => void;
-  /** Whether a job runs: then the runtime is left in peace. */
+  /** True while a job runs. The watch does not check the runtime then. */
   isBusy: () => boolean;
   intervalMs?: number;
   comebackMs?: number;
 };
 
-/** Keeps an eye on the machine's LLM: announces it when it has answered once, notices when it goes and when it comes back. */
+/** Watches the LLM of this machine: announces it after its first answer, and notices when it is lost and when it is back. */
 export class RuntimeWatch {
   readonly #options: WatchOptions;
   readonly #over = new AbortController();
@@ -39,30 +40,30 @@ export class RuntimeWatch {
   #misses = 0;
   #saidMissing = false;
   #looking = false;
-  /** A job failed on it. */
+  /** True after a job failed on the runtime. */
   #suspected = false;
-  /** Milliseconds until the next look, while one that is gone may come back. */
+  /** Milliseconds until the next check, while a lost runtime may come back. */
   #comeback: number | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
   }
 
-  /** The runtime that answers now. */
+  /** The runtime that works now. */
   get runtime(): Runtime | undefined {
     return this.#runtime;
   }
 
-  /** Looks now, and from then on. Resolves after the first look. */
+  /** Checks now and then regularly. Resolves after the first check. */
   async start(): Promise<void> {
     await this.#look();
     this.#plan();
   }
 
-  /** Generates, and notices when the runtime is gone. */
+  /** Generates, and notices if the runtime is lost. */
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
     const runtime = this.#runtime;
-    if (runtime === undefined) throw new RuntimeError("runtime_unreachable", "the LLM runtime is gone");
+    if (runtime === undefined) throw new RuntimeError("runtime_unreachable", "the LLM runtime is no longer available");
     try {
       return await runtime.generate(prompt, options);
     } catch (error) {
@@ -96,13 +97,13 @@ export class RuntimeWatch {
     return pause;
   }
 
-  /** The runtime may have died in the middle of an answer: whoever has failed is free for the next job, so its loss is told before the failure. */
+  /** Checks a runtime that may have died during an answer. A loss must be announced before the failure, because after the failure the next job may come. */
   async #suspect(): Promise<void> {
     this.#suspected = true;
     await Promise.race([this.start(), delay(SUSPICION_MS, undefined, { ref: false })]);
   }
 
-  /** A runtime that works is left in peace. */
+  /** True while the runtime works on a job. */
   #isBusy(): boolean {
     return this.#runtime !== undefined && this.#options.isBusy();
   }
@@ -129,7 +130,7 @@ export class RuntimeWatch {
       const isSame = this.#runtime?.name === runtime.name && this.#runtime.model === runtime.model;
       if (isSame && String(this.#runtime?.models) === String(runtime.models)) return await runtime.close();
       if (!isSame) await runtime.warmUp(AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]));
-      // A job may have begun meanwhile; the next look will do.
+      // A job may have started in the meantime. The next check is early enough.
       if (signal.aborted || this.#isBusy()) return await runtime.close();
       await this.#runtime?.close();
       this.#runtime = runtime;
@@ -139,7 +140,7 @@ export class RuntimeWatch {
     } catch (error) {
       if (signal.aborted) return;
       const why = error instanceof Error ? error.message : "unexpected error";
-      await this.#missed({ ok: false, tried: [], hint: `the runtime did not answer a first prompt: ${why}` });
+      await this.#missed({ ok: false, tried: [], hint: `the runtime did not answer its first prompt: ${why}` });
     }
   }
 
@@ -157,38 +158,38 @@ export class RuntimeWatch {
     this.#runtime = undefined;
     this.#suspected = false;
     this.#comeback = this.#options.comebackMs ?? COMEBACK_MS;
-    // Whoever looks plans the next look.
+    // A running check plans the next one itself.
     if (!this.#looking) this.#plan();
     this.#options.onNote({ type: "runtime_lost", runtime: runtime.name, model: runtime.model });
     await runtime.close();
   }
 }
 
-/** The part of a session that has to do with sharing. */
+/** The part of a session that shares the runtime. */
 export interface Sharer {
-  /** Tells it that another session has the runtime, or gave it back. */
+  /** Tells it that another session has taken or released the runtime. */
   runtimeTaken(taken: boolean): void;
-  /** Whether it has a job that waits for the runtime. */
+  /** True while it has a job that waits for the runtime. */
   readonly waits: boolean;
 }
 
-/** Lets one session at a time use the machine's LLM, in turn: two answers at once would each take twice as long, and both be late. */
+/** Lets one session at a time use the LLM, in turn. Two answers at the same time would each take twice as long, and both could be late. */
 export class RuntimeShare {
   #sharers: readonly Sharer[] = [];
   #holder: Sharer | null = null;
 
-  /** Those who share, before any of them starts. */
+  /** Sets the sessions that share. Call it before any of them starts. */
   among(sharers: readonly Sharer[]): void {
     this.#sharers = sharers;
   }
 
-  /** It has begun an LLM job. */
+  /** A session has started an LLM job. */
   taken(by: Sharer): void {
     this.#holder = by;
     for (const other of this.#sharers) if (other !== by) other.runtimeTaken(true);
   }
 
-  /** Its run has really ended. Whoever waits is asked first, beginning after the one that just had it. */
+  /** The run of a session has really ended. Sessions with a waiting job come first, in order after the one that just had the runtime. */
   freed(by: Sharer): void {
     if (this.#holder !== by) return;
     this.#holder = null;
@@ -197,20 +198,20 @@ export class RuntimeShare {
     for (const sharer of [...inTurn.filter(({ waits }) => waits), ...inTurn]) if (this.#isFree()) sharer.runtimeTaken(false);
   }
 
-  // A method, because the one who is told that it is free may take it at once.
+  // A method, because a session may take the runtime as soon as it hears that it is free.
   #isFree(): boolean {
     return this.#holder === null;
   }
 }
 
-/** Which LLM a worker's owner wants, and the most tokens that one answer may have. */
+/** The LLM that the owner wants, and the most tokens of one answer. */
 export type LlmWish = (
   | { kind: "found"; llmUrl?: string; model?: string }
   /** llama.cpp in a child process; without `modelFile` the very small model of this package. */
   | { kind: "embedded"; modelFile?: string }
 ) & { maxTokens?: number };
 
-/** What a worker looks for its LLM with, again and again. `onProgress` gets lines for a person while the embedded runtime is installed. */
+/** Makes the function with which a worker searches for its LLM. `onProgress` gets lines for a person while the embedded runtime is installed. */
 export function llmFinder(wish: LlmWish, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
   const limit = wish.maxTokens === undefined ? {} : { maxTokens: wish.maxTokens };
   if (wish.kind === "embedded") return embeddedFinder({ ...limit, ...(wish.modelFile !== undefined && { modelPath: wish.modelFile }) }, onProgress);
@@ -240,7 +241,7 @@ function isRunning(pid: number | undefined): boolean {
   }
 }
 
-/** Whether the first look would install something. */
+/** True if the first search would install the embedded runtime. */
 export function needsInstall(wish: LlmWish): boolean {
   return wish.kind === "embedded" && !isEmbeddedInstalled();
 }

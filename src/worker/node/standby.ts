@@ -1,31 +1,31 @@
-// A standby worker offers LLM jobs only while no other worker does: it asks the coordinator every few seconds how many workers take them.
+// A standby worker takes LLM jobs only while no other worker takes them. It asks the coordinator every few seconds how many workers do.
 import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
 import { bodyText } from "../runtimes/http-response.ts";
 
-/** How often the coordinator is asked; more than the second for which it may answer from memory [JB10]. */
+/** How often the worker asks. It is longer than the second for which the coordinator may cache its answer [JB10]. */
 const INTERVAL_MS = 3_000;
-/** Each pause is up to this part shorter or longer: two standby workers that step back at the same moment must not stay in step for ever. */
+/** Each pause is up to this part shorter or longer, so that two standby workers do not always change their minds at the same moment. */
 const JITTER = 0.25;
 const TIMEOUT_MS = 5_000;
 
 const Answer = z.object({ workers_online: z.int().min(0) });
 
-/** What a coordinator said: how many workers take LLM jobs; that it does not tell (it is of an older version); or nothing this time. */
+/** The answer of a coordinator: how many workers take LLM jobs; `untold` from an older version, which does not state it; or no answer this time. */
 export type Look = { kind: "told"; workers: number } | { kind: "untold" } | { kind: "failed" };
 
 /**
- * Whether a standby worker stands back.
+ * True if a standby worker leaves the LLM jobs to others.
  *
- * @param before what it did until now; null before the first answer
- * @param counted whether the number of workers includes this one
+ * @param before the decision until now; null before the first answer
+ * @param counted true if the number of workers includes this one
  */
 export function standsBack(before: boolean | null, look: Look, counted: boolean): boolean | null {
   switch (look.kind) {
     case "told":
       return look.workers - (counted ? 1 : 0) > 0;
     case "untold":
-      // Nobody can know, and a job that finds no worker fails.
+      // The number is unknown, and a job without a worker would fail.
       return false;
     case "failed":
       return before;
@@ -34,18 +34,18 @@ export function standsBack(before: boolean | null, look: Look, counted: boolean)
   }
 }
 
-/** How to look, and what to do about it. */
+/** Options of {@link Standby}. */
 export type StandbyOptions = {
   /** Address of the coordinator's `GET /v1/models`. */
   url: string;
-  /** Whether the coordinator counts this worker among those that take LLM jobs. */
+  /** True if the coordinator counts this worker among those that take LLM jobs. */
   isCounted: () => boolean;
-  /** The decision is another one. */
+  /** Called when the decision has changed. */
   onChange: (standsBack: boolean) => void;
   intervalMs?: number;
 };
 
-/** Keeps the decision of one worker at one coordinator up to date while it is connected there. */
+/** Keeps the decision of one worker for one coordinator up to date while the worker is connected there. */
 export class Standby {
   readonly #options: StandbyOptions;
   #state: boolean | null = null;
@@ -57,12 +57,12 @@ export class Standby {
     this.#options = options;
   }
 
-  /** Whether LLM jobs are left to others; so it begins, until the coordinator has said something. */
+  /** True while LLM jobs are left to others. It starts with true, until the coordinator has answered. */
   get standsBack(): boolean {
     return this.#state ?? true;
   }
 
-  /** The socket is registered, or not any more. While it is not, there is nothing to decide. */
+  /** Call it when the socket is registered and when it no longer is. Without a registration there is nothing to decide. */
   connected(connected: boolean): void {
     this.#connected = connected;
     clearTimeout(this.#timer);

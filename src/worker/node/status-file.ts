@@ -1,3 +1,4 @@
+// The status file of a running worker, which `compute-router worker status` reads.
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
@@ -8,7 +9,7 @@ import type { WorkerStatus } from "./worker-status.ts";
 const Count = z.int().min(0);
 const JobCounts = z.object({ completed: Count, failed: Count, cancelled: Count });
 
-/** What a running worker says about itself in a file, for `compute-router worker status`. Times are ISO 8601. */
+/** The report that a running worker writes about itself. Times are ISO 8601. */
 export const StatusReport = z.object({
   version: z.literal(1),
   pid: z.int().positive(),
@@ -22,7 +23,7 @@ export const StatusReport = z.object({
   coordinators: z.array(
     z.object({
       coordinator: z.string(),
-      /** Where its socket is; a worker of an older version does not say. */
+      /** Address of the socket; missing from workers of an older version. */
       url: z.string().optional(),
       state: z.enum(["connecting", "online", "offline", "stopped"]),
       cause: z.string().nullable(),
@@ -33,18 +34,18 @@ export const StatusReport = z.object({
       job: z.object({ job_id: z.string(), job_type: z.enum(["LLM_INFER", "TASK"]), started_at: z.string() }).nullable(),
       jobs: z.object({ LLM_INFER: JobCounts, TASK: JobCounts }),
       tokens: Count,
-      /** Results that the coordinator rejected or that came too late; left out by workers of before. */
+      /** Results that the coordinator rejected or that came too late; missing from workers of an older version. */
       rejected: Count.default(0),
       last_rejection: z.string().nullable().default(null),
-      /** How far the machine's clock is off, positive when it is ahead; null while it agrees. */
+      /** How far the machine's clock is off, positive if it is ahead; null while it agrees. */
       clock_off_ms: z.int().nullable().default(null),
     }),
   ),
 });
-/** See the schema of the same name. */
+/** Type of the schema with the same name. */
 export type StatusReport = z.infer<typeof StatusReport>;
 
-/** What a report says besides the status. Times are the wall clock in ms since the epoch. */
+/** What a report states besides the status. Times are the wall clock in ms since the epoch. */
 export type ReportAbout = {
   pid: number;
   startedAt: number;
@@ -56,7 +57,7 @@ export type ReportAbout = {
   urls: readonly string[];
 };
 
-/** The status as others read it. */
+/** The report for a status. */
 export function statusReport({ draining, llm, links }: WorkerStatus, about: ReportAbout): StatusReport {
   return {
     version: 1,
@@ -93,7 +94,7 @@ function outcomes({ completed, failed, cancelled }: z.infer<typeof JobCounts>): 
   return { completed, failed, cancelled };
 }
 
-/** The file in which this process tells its status; readable by its owner only, replaced in one step. */
+/** The file with the status of this process. Only its owner can read it, and it is replaced in one step. */
 export class StatusFile {
   readonly #file: string;
 
@@ -101,7 +102,7 @@ export class StatusFile {
     this.#file = join(folder, `worker.${processTag(thisProcess())}.status.json`);
   }
 
-  /** A disk that takes nothing costs the worker its status, not its work. */
+  /** Writes a report. If the disk fails, the worker continues without a status file. */
   write(report: StatusReport): void {
     try {
       replaceFile(this.#file, `${JSON.stringify(report, null, 2)}\n`);
@@ -115,7 +116,7 @@ export class StatusFile {
   }
 }
 
-/** The reports of all workers of this folder that run. Files of dead ones are cleared away. */
+/** The reports of all running workers of this folder. Deletes the files of dead ones. */
 export function runningWorkers(folder: string): StatusReport[] {
   const reports: StatusReport[] = [];
   for (const file of filesOf(folder)) {

@@ -1,10 +1,11 @@
+// The status lines of a worker in a terminal, and the escaping of untrusted text for terminals.
 import { offText } from "../session/index.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
 
-/** What the lines need besides the status. `now` is the wall clock in ms since the epoch. */
+/** What the status lines need besides the status. `now` is the wall clock in ms since the epoch. */
 export type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
 
-/** The status, cut to the width of the terminal: one line, or one for each coordinator and one for what they share. */
+/** The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. */
 export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] {
   const { links, llm } = status;
   const key = `key ${shortKey(frame.publicKey)}`;
@@ -33,7 +34,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
   return [...lines, cut(`  ${[key, model, ...speedOf(links)].join("  ")}`, frame.columns)];
 }
 
-/** A public key short enough to read and to compare at a glance. */
+/** A public key in a short form that is easy to compare. */
 export function shortKey(publicKey: string): string {
   return `${publicKey.slice(0, 4)}…${publicKey.slice(-4)}`;
 }
@@ -46,7 +47,7 @@ function nameOf({ network, coordinator }: LinkStatus): string {
   return `${instanceOf(network)}${coordinator}`;
 }
 
-/** The instance that serves a network, as a word. */
+/** The instance that serves a network, as a word for the line. */
 function instanceOf(network: string | null): string {
   if (network === null) return "";
   const [namespace] = network.split(":");
@@ -59,7 +60,7 @@ function tierOf({ link, authenticated, tier }: LinkStatus): string[] {
   return [authenticated ? (tier ?? "signed") : "not signed"];
 }
 
-/** A job is ok once the coordinator has accepted its result: a result that was only sent may still be rejected. */
+/** A job counts as ok once the coordinator has accepted its result. A result that was only sent may still be rejected. */
 function countsOf({ jobs, results, lastRejection }: LinkStatus): string[] {
   const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
   const all = jobs.LLM_INFER.completed + jobs.TASK.completed + failed;
@@ -68,7 +69,7 @@ function countsOf({ jobs, results, lastRejection }: LinkStatus): string[] {
   const told = ok + rejected + failed;
   return [
     `jobs ${all}`,
-    // Never rounded up to 100%.
+    // Rounded down, so that 100% means all.
     ...(told > 0 ? [`ok ${Math.floor((100 * ok) / told)}%`] : []),
     ...(rejected > 0 ? [`rejected ${rejected}${lastRejection === null ? "" : ` (${lastRejection})`}`] : []),
   ];
@@ -84,7 +85,7 @@ function speedOf(links: readonly LinkStatus[]): string[] {
   return ms > 0 ? [`${Math.round((1000 * tokens) / ms)} tok/s`] : [];
 }
 
-/** What it does now. Seconds are said only of a job that takes some. */
+/** What the worker does now. Seconds appear only for a job that takes at least one. */
 function workOf({ job, waits }: LinkStatus, now: number): string[] {
   if (job === null) return waits ? ["waiting for the LLM"] : [];
   const seconds = Math.floor((now - job.since) / 1000);
@@ -96,7 +97,7 @@ function marked(link: LinkStatus, status: WorkerStatus, parts: string[], { color
   return `${color ? paint(mark, link, status) : mark} ${cut(parts.join("  "), columns - 2)}`;
 }
 
-/** The network is in the coordinator's words, the model in the runtime's. */
+/** Cuts a line. It escapes the text, because the coordinator states the network and the runtime states the model. */
 function cut(text: string, columns: number): string {
   const characters = [...untrusted(text)];
   return characters.length > columns ? `${characters.slice(0, Math.max(0, columns - 1)).join("")}…` : characters.join("");
@@ -107,18 +108,18 @@ function paint(mark: string, { link }: LinkStatus, { draining }: WorkerStatus): 
   return `\u001B[${code}m${mark}\u001B[39m`;
 }
 
-/** What a terminal obeys, or what changes how the text around it is read: controls, bidirectional marks, line and paragraph separators. */
+/** Characters that control a terminal or change the order of the text: controls, bidirectional marks, line and paragraph separators. */
 const COMMANDS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 /**
- * Text of others as one piece of a line. Characters that command a terminal are written out as `\u001b`: they would move the cursor, rewrite
- * what stands there, change the title, fill the clipboard, or show the text in another order. Line ends too: they would forge a line of ours.
+ * Untrusted text as a part of a line. Characters that control a terminal are written as `\u001b`, because they could move the cursor, overwrite text, change
+ * the title, fill the clipboard or reorder the text. Line ends are escaped too, because they could forge a line of this program.
  */
 export function untrusted(text: string): string {
   return text.replaceAll(COMMANDS, escaped);
 }
 
-/** Text of others as a block of its own: as {@link untrusted}, but line ends and tabs stay. JSON stays the same JSON. */
+/** Untrusted text as a separate block: as {@link untrusted}, but line ends and tabs stay. JSON stays the same JSON. */
 export function printable(text: string): string {
   return text.replaceAll(/\r\n|[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (found) =>
     found === "\r\n" || found === "\n" || found === "\t" ? found : escaped(found),

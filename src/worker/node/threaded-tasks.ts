@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
 import type { TaskAnswer } from "./task-thread.ts";
 
-// A URL is not an import, so the compiler leaves its ending alone.
+// The compiler rewrites the ending of imports, but not of a URL.
 const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./task-thread.ts" : "./task-thread.js", import.meta.url);
 
 /**
- * Runs the built-in tasks in a thread: they are synchronous and may take a second of CPU, during which heartbeats, cancels and the signals
- * of the system would wait, and a thread can be ended in the middle. The thread stays for the next task and does not hold the process.
+ * Runs the built-in tasks in a thread. They are synchronous and may take a second of CPU. On the main thread, heartbeats, cancels and signals of the system
+ * would wait, and a task could not be aborted. The thread stays for the next task and does not keep the process alive.
  */
 export class ThreadedTasks {
   #thread: Worker | null = null;
@@ -16,7 +16,7 @@ export class ThreadedTasks {
     this.#thread ??= this.#spawn();
   }
 
-  /** The output of a task. Rejects when the task does, when the thread dies, and when it is aborted. One at a time. */
+  /** Runs a task and returns its output. Rejects if the task throws, the thread dies, or the task is aborted. One task at a time. */
   readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
     const thread = (this.#thread ??= this.#spawn());
     let resolve: (output: Record<string, unknown>) => void = () => {};
@@ -49,7 +49,7 @@ export class ThreadedTasks {
   #spawn(): Worker {
     const thread = new Worker(THREAD);
     thread.unref();
-    // Between two tasks too: an `error` without a listener would end the process.
+    // Also between two tasks, because an `error` event without a listener would end the process.
     return thread.on("error", () => this.#forget(thread)).on("exit", () => this.#forget(thread));
   }
 

@@ -1,3 +1,4 @@
+// The configuration file of a worker (`worker.json`), its folder, and the atomic writes of all its files.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
@@ -8,12 +9,12 @@ import { homedir } from "node:os";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 
-/** The settings that `compute-router worker init` writes and `worker start` reads. No secrets: the key is in a file of its own. */
+/** The settings that `compute-router worker init` writes and `worker start` reads. It has no secrets: the key has its own file. */
 export const WorkerConfig = z.strictObject({
   version: z.literal(1),
   coordinators: z.array(z.strictObject({ url: Url, network: z.string().min(1).optional() })).min(1),
   name: z.string().min(1).optional(),
-  /** `find` looks for an OpenAI-compatible server, at `url` or on this machine. */
+  /** `find` searches for an OpenAI-compatible server, at `url` or on this machine. */
   llm: z.discriminatedUnion("kind", [
     z.strictObject({ kind: z.literal("find"), url: z.string().min(1).optional(), model: z.string().min(1).optional() }),
     z.strictObject({ kind: z.literal("embedded"), model_file: z.string().min(1).optional() }),
@@ -25,13 +26,13 @@ export const WorkerConfig = z.strictObject({
   key: z.string().min(1).optional(),
   metrics: z.string().min(1).optional(),
 });
-/** See the schema of the same name. */
+/** Type of the schema with the same name. */
 export type WorkerConfig = z.infer<typeof WorkerConfig>;
 
-/** A configuration file, read; `config` is null when there is none. */
+/** Result of reading a configuration file; `config` is null if there is no file. */
 export type ConfigResult = { ok: true; config: WorkerConfig | null } | { ok: false; message: string };
 
-/** Where the configuration of a worker is. */
+/** The configuration file of a worker. */
 export function configFile(folder: string): string {
   return join(folder, "worker.json");
 }
@@ -55,26 +56,26 @@ export function readConfig(file: string): ConfigResult {
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
   return {
     ok: false,
-    message: `${file} is not understood: ${where}${issue?.message ?? "unknown error"}; correct it, or delete it and run: ${ownCommand("worker init")}`,
+    message: `${file} is not a valid configuration: ${where}${issue?.message ?? "unknown error"}; correct it, or delete it and run: ${ownCommand("worker init")}`,
   };
 }
 
-/** Writes it in one step. Throws the system's error. */
+/** Writes the configuration in one step. Throws the system's error. */
 export function writeConfig(file: string, config: WorkerConfig): void {
   makeFolder(dirname(file));
   replaceFile(file, `${JSON.stringify(config, null, 2)}\n`);
 }
 
-/** What decides where the configuration lives. */
+/** The facts that decide the folder of the configuration. */
 export type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
 
 /**
- * The folder of keys and state: `--config-dir`, else `$XDG_CONFIG_HOME/compute-router`, else what the system has for this:
+ * The folder of keys and state: `--config-dir`, else `$XDG_CONFIG_HOME/compute-router`, else the usual folder of the system:
  * `~/.config`, `~/Library/Application Support` (macOS) or `%APPDATA%` (Windows).
  */
 export function configFolder({ configDir, env = process.env, platform = process.platform, home = homedir() }: ConfigPlace = {}): string {
   if (configDir !== undefined) return resolve(configDir);
-  // A relative path there must be ignored, says the XDG specification.
+  // The XDG specification requires that a relative path is ignored.
   const xdg = env["XDG_CONFIG_HOME"];
   if (xdg !== undefined && isAbsolute(xdg)) return join(xdg, "compute-router");
   if (platform === "win32") return join(env["APPDATA"] ?? join(home, "AppData", "Roaming"), "compute-router");
@@ -82,9 +83,9 @@ export function configFolder({ configDir, env = process.env, platform = process.
   return join(home, ".config", "compute-router");
 }
 
-/** Makes the folder and those above it, for their owner only, if they are not there. Throws the system's error. */
+/** Creates the folder and its parents, if they are missing, for their owner only. Throws the system's error. */
 export function makeFolder(folder: string): void {
-  // Not `recursive: true`: where the parent is there but takes no folder and says ENOENT, as /proc does, Node tries again for ever.
+  // Not `recursive: true`: if the parent exists but mkdir fails with ENOENT, as in /proc, Node retries for ever.
   const missing: string[] = [];
   for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
   for (const at of missing) {
@@ -97,7 +98,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** Writes a file of one owner in one step: it has the old content or the new one, and a write that fails leaves nothing behind. Throws the system's error. */
+/** Replaces a file in one step: it has the old or the new content, and a failed write leaves no draft. Only its owner can read it. Throws the system's error. */
 export function replaceFile(file: string, content: string): void {
   const draft = `${file}.new`;
   try {

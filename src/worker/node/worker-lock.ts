@@ -1,12 +1,13 @@
+// Locks that keep two processes of one machine from being the same worker, built from files whose names identify their process.
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder } from "./worker-config.ts";
 
-/** A lock that was taken, or who has it. */
+/** A lock, or a message that names the process that has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };
 
-/** A short name for one key at one coordinator, used in file names. */
+/** A short name for one key and one coordinator, used in file names. */
 export function workerId(url: string, publicKey: string): string {
   return createHash("sha256")
     .update(`${new URL(url).href}\n${publicKey}`)
@@ -15,8 +16,8 @@ export function workerId(url: string, publicKey: string): string {
 }
 
 /**
- * Keeps two processes of this machine from being the same worker by accident: the coordinator would replace one by the other.
- * A lock whose process is gone, also by kill -9, is no lock.
+ * Prevents that two processes of this machine are the same worker by accident; the coordinator would replace one by the other. A lock whose process has ended,
+ * also by kill -9, does not count.
  */
 export function lockWorker(folder: string, id: string): Locking {
   const lock = takeFileLock(folder, `worker-${id}`);
@@ -28,18 +29,17 @@ export function lockWorker(folder: string, id: string): Locking {
   };
 }
 
-/** A lock that was taken, or the process that has it (null: it keeps changing hands). */
+/** A lock, or the process that has it. The holder is null if it changed with every try. */
 export type FileLock = { ok: true; release: () => void } | { ok: false; holder: number | null };
 
-/** Two that ask at the same moment both step back; this often they try again. */
+/** Two processes that ask at the same moment both withdraw. Each tries this often. */
 const TRIES = 8;
 const PAUSE_MS = 25;
 
 /**
- * One holder per name and folder on this machine. A claim is an empty file `<name>.<process>.<random>.lock`: whoever asks makes one, and then
- * looks for another whose process runs. Of two that ask, the later to make its file sees the earlier one's, so both cannot have the lock. A
- * claim's name is never used again, so clearing away what a dead process left can hit no living one: there is nothing to take over, hence
- * nothing to race for.
+ * Takes a lock with one holder per name and folder on this machine. A claim is an empty file `<name>.<process>.<random>.lock`. A process creates its claim
+ * first and then looks for the claim of another running process. Of two processes, the later one sees the claim of the earlier one, so they cannot both have
+ * the lock. The name of a claim is never used again. Deleting the claim of a dead process can therefore never delete that of a running one.
  */
 export function takeFileLock(folder: string, name: string): FileLock {
   makeFolder(folder);
@@ -60,7 +60,7 @@ export function lockHolder(folder: string, name: string): number | null {
   return rivalOf(folder, name, null);
 }
 
-/** Another living claim's process, clearing away the dead ones. */
+/** The running process of another claim, or null. Deletes the claims of dead processes. */
 function rivalOf(folder: string, name: string, mine: string | null): number | null {
   let rival: number | null = null;
   for (const file of namesIn(folder)) {
@@ -81,10 +81,10 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** A process of this machine, told apart from a later one with the same number. */
+/** A process of this machine. It differs from a later process with the same number. */
 export type ProcessId = {
   pid: number;
-  /** When it started, in a form that only compares (Linux); null where the system does not tell. */
+  /** When it started, in a form that can only be compared (Linux); null if the system does not state it. */
   started: string | null;
 };
 
@@ -93,24 +93,24 @@ export function thisProcess(): ProcessId {
   return { pid: process.pid, started: startOf(process.pid) };
 }
 
-/** A process as a part of a file name: `1234-5678`, or `1234-0` where the start is not known. */
+/** A process as a part of a file name: `1234-5678`, or `1234-0` if its start is unknown. */
 export function processTag({ pid, started }: ProcessId): string {
   return `${pid}-${started ?? "0"}`;
 }
 
-/** Reads what {@link processTag} wrote; null if it is something else. */
+/** Parses the text of {@link processTag}; null for anything else. */
 export function readProcessTag(tag: string): ProcessId | null {
   const [, pid, started] = /^([1-9]\d{0,9})-(\d{1,20})$/.exec(tag) ?? [];
   if (pid === undefined || started === undefined) return null;
   return { pid: Number(pid), started: started === "0" ? null : started };
 }
 
-/** Whether it still runs. Process ids come again, in a container after every restart: where the system tells, the start must be the same too. */
+/** True if the process still runs. Numbers are reused, in a container after every restart, so the start must be the same too if the system states it. */
 export function isRunning({ pid, started }: ProcessId): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it is there, and belongs to somebody else.
+    // EPERM: it exists and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
   return started === null || startOf(pid) === started;
@@ -119,7 +119,7 @@ export function isRunning({ pid, started }: ProcessId): boolean {
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field may hold spaces and brackets; the start time is field 22.
+    // The second field may contain spaces and brackets. The start time is field 22.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
   } catch {
     return null;

@@ -1,15 +1,16 @@
+// The status of a worker, reduced from its notes: connections, jobs, tokens. Status lines, metrics and the status file show it.
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { SessionNote } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 
 type JobType = "LLM_INFER" | "TASK";
 
-/** How jobs of one type have ended, and the milliseconds that they took. */
+/** How many jobs of one type ended in which way, and the milliseconds that they took. */
 export type JobCounts = { completed: number; failed: number; cancelled: number; ms: number };
 
 /** The work for one coordinator. Times are the wall clock in ms since the epoch. */
 export type LinkStatus = {
-  /** Its name, see `coordinatorName`. */
+  /** The name of the coordinator, see `coordinatorName`. */
   coordinator: string;
   link: "connecting" | "online" | "offline" | "stopped";
   /** Why it is offline or stopped. */
@@ -21,15 +22,15 @@ export type LinkStatus = {
   reconnects: number;
   registered: boolean;
   job: { id: string; type: JobType; since: number; chars: number } | null;
-  /** A job waits for the LLM runtime. */
+  /** True while a job waits for the LLM runtime. */
   waits: boolean;
   jobs: Record<JobType, JobCounts>;
   rejections: Record<string, number>;
-  /** Answers to finished results: `accepted`, `duplicate`, `rejected`, and `dropped` ones. */
+  /** Numbers of finished results by outcome: `accepted`, `duplicate`, `rejected` and `dropped`. */
   results: Record<string, number>;
-  /** Why a result was last rejected or dropped. */
+  /** Why the last result was rejected or dropped. */
   lastRejection: string | null;
-  /** How far this machine's clock is off, ms, positive when it is ahead; null while it agrees or nobody knows. */
+  /** How far this machine's clock is off, in ms, positive if it is ahead; null while it agrees or the difference is unknown. */
   clockOff: number | null;
   /** Tokens and milliseconds of all LLM answers. */
   tokens: number;
@@ -45,7 +46,7 @@ export type WorkerStatus = {
 
 const NO_JOBS: JobCounts = { completed: 0, failed: 0, cancelled: 0, ms: 0 };
 
-/** The status of a worker that has just begun. */
+/** The status of a worker that has just started. */
 export function firstStatus(coordinators: readonly string[]): WorkerStatus {
   const links = coordinators.map((coordinator): LinkStatus => ({
     coordinator,
@@ -140,7 +141,7 @@ function ended(link: LinkStatus, outcome: "completed" | "failed" | "cancelled", 
   return { ...link, job: null, jobs: { ...link.jobs, [type]: { ...counts, [outcome]: counts[outcome] + 1, ms: counts.ms + Math.max(0, ms) } } };
 }
 
-/** The check that a rejected result failed, or its error. */
+/** The receipt check that a rejected result failed, or its error. */
 function rejectionOf({ error, message }: Extract<SessionNote, { type: "job_acknowledged" }>): string {
   const [check] = error === "invalid_receipt" && message !== null ? message.split(":") : [];
   return check ?? error ?? "no reason given";

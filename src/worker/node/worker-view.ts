@@ -1,3 +1,4 @@
+// What a worker shows: status lines and sentences in a terminal, or one JSON object per line.
 import { clockSentence } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import { ownCommand } from "./command-name.ts";
@@ -5,25 +6,25 @@ import { type StatusFrame, statusLines, untrusted } from "./status-line.ts";
 
 import type { WorkerStatus } from "./worker-status.ts";
 
-/** Where a view writes: a terminal, a pipe. */
+/** The output of a view: a terminal or a pipe. */
 export type Out = { write(text: string): unknown };
 
 /** Shows what a worker does. */
 export interface WorkerView {
-  /** Something happened; `status` is what it led to. */
+  /** Shows a note; `status` is the status after it. */
   note(note: WorkerNote, status: WorkerStatus): void;
-  /** Time passed: seconds that are shown have to be counted on. */
+  /** Updates the shown seconds. */
   tick(): void;
-  /** A line that is no note: progress of an install, say. */
+  /** Shows a line that is not a note, for example the progress of an install. */
   say(line: string): void;
-  /** Leaves the screen tidy. */
+  /** Ends the output with a line end. */
   close(): void;
 }
 
-/** A long job says how far it is this often in a log; a terminal shows each second. */
+/** How often a log shows the progress of a long job. A terminal shows every second. */
 const LOGGED_PROGRESS_MS = 10_000;
 
-/** One JSON object a line: `{"time", "type", …}`. `time` is ISO 8601. */
+/** One JSON object per line: `{"time", "type", …}`. `time` is ISO 8601. */
 export function jsonView(out: Out, time: () => string): WorkerView {
   const write = (value: object) => out.write(`${JSON.stringify({ time: time(), ...value })}\n`);
   const told = new Map<string, number>();
@@ -43,12 +44,11 @@ export function jsonView(out: Out, time: () => string): WorkerView {
 }
 
 /**
- * Status lines, drawn again in place, and above them what a person should know. `check` is the command that finds out what is wrong with a
- * coordinator that cannot be reached.
+ * Status lines that are redrawn in place, and above them the notes for a person. `check` is the command that finds out why a coordinator cannot be reached.
  */
 export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame, check: string = ownCommand("worker doctor")): WorkerView {
   let status = first;
-  /** Why each coordinator is away; a worker tries again every few seconds, and the same reason is told once. */
+  /** Why each coordinator is offline. The worker retries every few seconds, and the same reason is shown once. */
   const causes = new Map<string, string>();
   let drawn = 0;
   const erase = () => `\r${drawn > 1 ? `\u001B[${drawn - 1}A` : ""}\u001B[J`;
@@ -59,7 +59,7 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
   };
   return {
     note: (note, next) => {
-      // Every coordinator is left at once: said once is enough.
+      // The worker leaves all coordinators at the same time, so one line is enough.
       const isKnown = (note.type === "draining" && status.draining) || (note.type === "offline" && causes.get(note.coordinator) === note.cause);
       const line = isKnown ? null : sentence(note, check);
       if (note.type === "offline") causes.set(note.coordinator, note.cause);
@@ -76,22 +76,22 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
   };
 }
 
-/** The notes that deserve a line of their own. */
+/** The line for a note; null for a note without a line. */
 function sentence(note: WorkerNote, check: string): string | null {
   switch (note.type) {
     case "offline":
-      // 1006 stands for a connection that ended without a code [RFC 6455].
+      // 1006 means that the connection ended without a code [RFC 6455].
       return `offline: ${note.cause}${note.code === null || note.code === 1006 ? "" : ` (${note.code})`}; trying again. To check: ${check}`;
     case "tier":
-      return `tier: ${note.tier}${note.tier === "Open" ? "; FAST jobs go to others" : ""}`;
+      return `tier: ${note.tier}${note.tier === "Open" ? "; FAST jobs go to other workers" : ""}`;
     case "runtime_ready":
       return `LLM: ${note.model} by ${note.runtime}`;
     case "runtime_lost":
-      return `LLM: ${note.runtime} is gone; working on tasks only until it is back`;
+      return `LLM: ${note.runtime} is no longer available; taking tasks only until it is back`;
     case "runtime_missing":
-      return `no LLM: working on tasks only; to get one, ${note.hint}`;
+      return `no LLM: taking tasks only; to get one, ${note.hint}`;
     case "standby":
-      return note.llm === "left" ? "LLM jobs: another worker takes them; standing by" : "LLM jobs: no other worker takes them; taking them";
+      return note.llm === "left" ? "LLM jobs: another worker takes them; this one stands by" : "LLM jobs: no other worker takes them; this one does";
     case "job_failed":
       return `job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message})`;
     case "job_acknowledged":
@@ -101,9 +101,9 @@ function sentence(note: WorkerNote, check: string): string | null {
     case "result_dropped":
       return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
     case "draining":
-      return "no more jobs: leaving when the present one is done; once more to leave at once";
+      return "no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once";
     case "woke":
-      return `the machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
+      return `this machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
     case "clock":
       return clockSentence(note.verdict, note.off_ms);
     case "warning":
@@ -115,5 +115,5 @@ function sentence(note: WorkerNote, check: string): string | null {
 }
 
 function clockHint(error: string | null): string {
-  return error === "invalid_receipt" ? `; is this machine's clock right? To check: ${ownCommand("worker doctor")}` : "";
+  return error === "invalid_receipt" ? `; is this machine's clock correct? To check: ${ownCommand("worker doctor")}` : "";
 }

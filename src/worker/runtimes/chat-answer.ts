@@ -1,32 +1,33 @@
+// Parses the answers of OpenAI-compatible servers and hides the reasoning in them. On a job's way: the run of an LLM_INFER.
 import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
 import { RuntimeError } from "./runtime.ts";
 
-/** What one chunk of a stream, or a whole unstreamed body, says. */
+/** The content of one chunk of a stream, or of a whole body that is not streamed. */
 export type ChatPart = {
   content: string;
-  /** Hidden text, under whatever name the server sends it. */
+  /** Hidden text; servers use different names for it. */
   reasoning: string;
   finishReason: "stop" | "length" | undefined;
   usage: { prompt_tokens: number; completion_tokens: number } | undefined;
 };
 
-/** What an error body says: a message short enough for a log line, and its codes. */
+/** The content of an error body: a message that fits a log line, and its codes. */
 export type Failure = { message: string; codes: string };
 
-/** Every word for an answer that came to its own end, and for one that reached the limit of tokens or of the context [LLM12]. */
+/** The words that servers use for a complete answer, and for one that reached the limit of tokens or of the context [LLM12]. */
 const FINISHED: Readonly<Record<string, ChatPart["finishReason"]>> = {
   ...{ stop: "stop", eos: "stop", eos_token: "stop", end_turn: "stop", stop_sequence: "stop" },
   ...{ length: "length", max_tokens: "length", model_length: "length" },
 };
-/** The runtime withheld the answer, or what was left of it. */
+/** The words for an answer that the runtime withheld, or whose rest it withheld. */
 const REFUSED = ["content_filter", "safety"];
 const CONTEXT_EXCEEDED = /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long/i;
 
 const Text = z.string().nullish();
 const Message = z.object({ content: Text, reasoning: Text, reasoning_content: Text });
 const Count = z.int().nonnegative();
-// Usage we cannot read is as good as none: it is counted instead.
+// A malformed usage counts as missing, and the worker counts the tokens itself.
 const Usage = z.object({ prompt_tokens: Count, completion_tokens: Count }).nullish().catch(null);
 const Choice = z.object({ delta: Message.nullish(), message: Message.nullish(), finish_reason: z.string().nullish() });
 const Answer = z.object({ choices: z.array(Choice), usage: Usage });
@@ -37,7 +38,7 @@ const ErrorBody = z.object({
   ]),
 });
 
-/** Reads one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError if it is neither. */
+/** Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else. */
 export function readChatPart(json: string): ChatPart {
   const value = parseJson(json);
   if (value === undefined) throw new RuntimeError("runtime_error", "the runtime sent broken JSON");
@@ -46,7 +47,7 @@ export function readChatPart(json: string): ChatPart {
     throw new RuntimeError(isContextExceeded(failure) ? "context_length_exceeded" : "runtime_error", `the runtime reports: ${failure.message}`);
   }
   const answer = Answer.safeParse(value);
-  if (!answer.success) throw new RuntimeError("runtime_error", "the runtime answered JSON that is no chat completion", { cause: answer.error });
+  if (!answer.success) throw new RuntimeError("runtime_error", "the runtime answered with JSON that is not a chat completion", { cause: answer.error });
   const choice = answer.data.choices[0];
   const message = choice?.delta ?? choice?.message;
   return {
@@ -57,7 +58,7 @@ export function readChatPart(json: string): ChatPart {
   };
 }
 
-/** Only an answer that says how it ended is whole, or cut where it says so. */
+/** Translates the `finish_reason` of a server. An answer with an unknown reason may be incomplete, so it is an error. */
 function readFinish(word: string | null | undefined): ChatPart["finishReason"] {
   if (word === undefined || word === null || word === "") return undefined;
   const finish = FINISHED[word.toLowerCase()];
@@ -66,12 +67,12 @@ function readFinish(word: string | null | undefined): ChatPart["finishReason"] {
   throw new RuntimeError("runtime_error", `the answer is not whole: the runtime ended it with ${JSON.stringify(word.slice(0, 40))}`);
 }
 
-/** Whether a runtime says that prompt and answer do not fit its context. */
+/** True if a runtime reports that prompt and answer do not fit its context. */
 export function isContextExceeded({ codes, message }: Failure): boolean {
   return CONTEXT_EXCEEDED.test(`${codes} ${message}`);
 }
 
-/** Reads the error body of OpenAI, Ollama, llama.cpp or vLLM; undefined if the value is none. */
+/** Parses an error body of OpenAI, Ollama, llama.cpp or vLLM; undefined for anything else. */
 export function readFailure(value: unknown): Failure | undefined {
   const body = ErrorBody.safeParse(value);
   if (!body.success) return undefined;
@@ -84,9 +85,9 @@ const OPEN = "<think>";
 const CLOSE = "</think>";
 
 /**
- * Takes a model's output in pieces, cut anywhere, and lets only the visible text through. `<think>…</think>` goes, and so does the blank
- * space around it while nothing visible came before. What `push` and `end` return joins to the whole text, and no piece of it ends inside a
- * surrogate pair. A block that never closes is reasoning if it began the output; further on it is the mere word, and `end` gives it back.
+ * Takes the output of a model in pieces, which may be cut anywhere, and returns only the visible text. It removes `<think>…</think>`, and also the white
+ * space around it if nothing visible came before. The returned pieces join to the whole text, and none of them ends inside a surrogate pair. A block without
+ * an end is reasoning if the output begins with it; anywhere else it is plain text, and `end` returns it.
  */
 export class VisibleText {
   #held = "";
@@ -94,7 +95,7 @@ export class VisibleText {
   #thinking = false;
   #afterReasoning = false;
 
-  /** Adds a piece of output; returns what is now certain to be visible. */
+  /** Adds a piece of output and returns the text that is now certainly visible. */
   push(piece: string): string {
     this.#held += piece;
     let visible = "";
@@ -118,18 +119,18 @@ export class VisibleText {
     return visible;
   }
 
-  /** The output is over; returns what was held back and is visible after all. */
+  /** Ends the output and returns the held text if it is visible. */
   end(): string {
     const rest = this.#thinking && !this.#started ? "" : this.#held;
     this.#held = "";
     return rest.toWellFormed();
   }
 
-  /** True once a closing tag is found and everything up to it is gone. */
+  /** Removes everything up to a closing tag. True if there is one. */
   #closeBlock(): boolean {
     const close = this.#held.indexOf(CLOSE);
     if (close === -1) {
-      // Reasoning that began the output is never given back: do not keep it.
+      // Reasoning at the beginning of the output is never returned, so it is not kept.
       if (!this.#started) this.#held = beginningOf(CLOSE, this.#held);
       return false;
     }
@@ -139,7 +140,7 @@ export class VisibleText {
     return true;
   }
 
-  /** True once the held text begins with something visible; false while that is open or a block begins. */
+  /** True if the held text begins with visible text; false while that is unknown, or if a block begins. */
   #start(): boolean {
     const text = this.#held.trimStart();
     if (this.#afterReasoning) this.#held = text;

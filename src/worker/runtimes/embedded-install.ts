@@ -1,3 +1,4 @@
+// Installs the embedded runtime (llama.cpp by node-llama-cpp) into this package, so that a worker can run LLM_INFER jobs without another server.
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
@@ -8,7 +9,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** What a person types to install the embedded runtime. */
+/** The command with which a person installs the embedded runtime. */
 export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";
 
 /** The folder of the embedded runtime's package. */
@@ -16,18 +17,18 @@ export function embeddedFolder(): string {
   return join(packageRoot(), "runtimes", "llama");
 }
 
-/** True when the embedded runtime is installed, complete, in the version this package wants. */
+/** True if the embedded runtime is completely installed, in the version that this package requires. */
 export function isEmbeddedInstalled(folder: string = embeddedFolder()): boolean {
   const modules = join(folder, "node_modules");
-  // npm writes its hidden lockfile last: without it the install did not finish.
+  // npm writes its hidden lockfile last. Without that file the install did not finish.
   if (!existsSync(join(modules, ".package-lock.json"))) return false;
   const wanted = readPackage(join(folder, "package.json"))?.dependencies?.["node-llama-cpp"];
   return wanted !== undefined && readPackage(join(modules, "node-llama-cpp", "package.json"))?.version === wanted;
 }
 
 /**
- * Installs the embedded runtime (about 100 MB); `onProgress` gets lines for a person. It is installed in a folder of its own and moved into place in
- * one step, so two processes may do it at once and one that dies leaves nothing half done.
+ * Installs the embedded runtime (about 100 MB); `onProgress` gets lines for a person. It is installed in a separate folder and then moved into place in one
+ * step. Two processes can therefore install at the same time, and a process that dies leaves no incomplete install.
  */
 export async function installEmbedded(onProgress: (line: string) => void, options: { signal?: AbortSignal; folder?: string } = {}): Promise<Installed> {
   const folder = options.folder ?? embeddedFolder();
@@ -59,7 +60,7 @@ async function moveIntoPlace(folder: string, stage: string): Promise<void> {
   } catch (error) {
     if (isEmbeddedInstalled(folder)) return;
     if (!existsSync(target)) throw error;
-    // What is in the way is an old version or half an install; it leaves with the stage folder.
+    // The existing folder is an old version or an incomplete install. It is deleted together with the stage folder.
     await rename(target, join(stage, "replaced"));
     await rename(fresh, target).catch((again: unknown) => {
       if (!isEmbeddedInstalled(folder)) throw again;
@@ -74,23 +75,23 @@ function readPackage(file: string): z.infer<typeof Package> | undefined {
 }
 
 const NPM_ARGUMENTS = ["ci", "--prefix", ".", "--ignore-scripts", "--no-audit", "--no-fund", "--include=optional", "--prefer-offline"];
-/** npm's own default waits more than a minute before it says that there is no network. */
+/** By default npm waits more than a minute before it reports that there is no network. */
 const NPM_RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000"];
 const NO_NETWORK = /\b(ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT)\b/;
 const PROGRESS_STEP = 50;
 
-/** The result of an install. `message` says what to do. */
+/** The result of an install. `message` tells a person what to do. */
 export type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
 type Failure = Extract<Installed, { ok: false }>;
 
-/** Runs `npm ci` in a folder; undefined when it worked. `command` is what a person would type, `onProgress` gets lines for one. */
+/** Runs `npm ci` in a folder; undefined if it worked. `command` is the command that messages name, and `onProgress` gets lines for a person. */
 export async function npmCi(cwd: string, command: string, onProgress: (line: string) => void, signal?: AbortSignal): Promise<Failure | undefined> {
   // A shell finds npm.cmd on Windows; every argument is constant.
   const npm = spawn("npm", [...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
     cwd,
     stdio: ["ignore", "ignore", "pipe"],
     shell: process.platform === "win32",
-    // npm answers SIGTERM by tidying up, which can last; the stage folder is thrown away anyway.
+    // After SIGTERM npm cleans up, which can take long; the stage folder is deleted anyway.
     killSignal: "SIGKILL",
     ...(signal && { signal }),
   });
@@ -114,7 +115,7 @@ export async function npmCi(cwd: string, command: string, onProgress: (line: str
   return { ok: false, reason: "failed", message: `npm ci failed: ${complaints.find((line) => line.trim() !== "") ?? `exit code ${result}`}` };
 }
 
-/** The folder of this package, found upwards from here, because this file runs from `src` and from `dist`. */
+/** The folder of this package. It is searched upwards from this file, which runs from `src` and from `dist`. */
 export function packageRoot(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     if (nameIn(join(folder, "package.json")) === "compute-router") return folder;

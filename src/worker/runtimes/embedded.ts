@@ -1,3 +1,4 @@
+// The embedded runtime: llama.cpp in a child process, behind the same interface as every other LLM. On a job's way: the run of an LLM_INFER.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -12,7 +13,7 @@ import { type GenerateOptions, type Generation, type Runtime, RuntimeError } fro
 const LOAD_TIMEOUT_MS = 120_000;
 const CLOSE_TIMEOUT_MS = 3000;
 const EXIT_GRACE_MS = 200;
-/** The child runs native code on strangers' prompts: it gets none of the worker's secrets. */
+/** The environment variables of the child. It runs native code on prompts of strangers, so it gets none of the worker's secrets. */
 const CHILD_ENV = ["PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SystemRoot"];
 
 const ReadyLine = z.discriminatedUnion("ready", [
@@ -20,19 +21,19 @@ const ReadyLine = z.discriminatedUnion("ready", [
   z.object({ ready: z.literal(false), error: z.string() }),
 ]);
 
-/** What the embedded runtime runs. */
+/** Options of the embedded runtime. */
 export type EmbeddedOptions = {
-  /** A GGUF file; default the very small model of this package, which only shows that everything works. */
+  /** A GGUF file. Default: the very small model of this package, which only shows that everything works. */
   modelPath?: string;
-  /** Default 1, the fastest on a shared machine; a machine of your own may want one per physical core. */
+  /** Default 1, which is fastest on a shared machine. On a dedicated machine use one per physical core. */
   threads?: number;
-  /** The most tokens one job gets. */
+  /** The most tokens for one job. */
   maxTokens?: number;
-  /** Aborting it ends the start, not the runtime. */
+  /** Aborts the start, not the running runtime. */
   signal?: AbortSignal;
 };
 
-/** llama.cpp in a child process of this one, on a port of its own. It ends with this process, however this process ends. */
+/** llama.cpp in a child process with its own port. The child ends whenever this process ends, for any reason. */
 export class Embedded implements Runtime {
   readonly name = "embedded";
   readonly model: string;
@@ -52,11 +53,11 @@ export class Embedded implements Runtime {
     this.#server = server;
   }
 
-  /** Starts it; resolves when the model is loaded. Rejects with RuntimeError, `model_missing` if there is no such file. */
+  /** Starts the child and resolves when the model is loaded. Rejects with RuntimeError; its code is `model_missing` if the file does not exist. */
   static async start(options: EmbeddedOptions = {}): Promise<Embedded> {
     const folder = embeddedFolder();
     const modelPath = options.modelPath ?? join(folder, "models", "tiny-chat-q8_0.gguf");
-    if (!existsSync(modelPath)) throw new RuntimeError("model_missing", `no such model file: ${modelPath}`);
+    if (!existsSync(modelPath)) throw new RuntimeError("model_missing", `the model file does not exist: ${modelPath}`);
     if (!isEmbeddedInstalled(folder)) throw new RuntimeError("runtime_unreachable", `the embedded runtime is not installed; run: ${INSTALL_COMMAND}`);
     const child = spawnServer(folder, ["--model", modelPath, "--threads", String(options.threads ?? 1)]);
     try {
@@ -80,7 +81,7 @@ export class Embedded implements Runtime {
       return await this.#server.generate(prompt, options);
     } catch (error) {
       if (error instanceof RuntimeError && error.code === "aborted") throw error;
-      // Its socket breaks a moment before its end is known.
+      // The socket of a dying child breaks a moment before its exit is reported.
       if (!hasEnded(this.#child)) await once(this.#child, "exit", { signal: AbortSignal.timeout(EXIT_GRACE_MS) }).catch(() => {});
       this.#checkAlive();
       throw error;
@@ -92,7 +93,7 @@ export class Embedded implements Runtime {
     return this.#server.warmUp(signal);
   }
 
-  /** Ends the child; resolves when it is gone. */
+  /** Ends the child and resolves when it has exited. */
   async close(): Promise<void> {
     await this.#server.close();
     if (hasEnded(this.#child)) return;
@@ -103,7 +104,7 @@ export class Embedded implements Runtime {
     clearTimeout(force);
   }
 
-  /** The port of a child that died may belong to somebody else by now, who must not get the prompt. */
+  /** Throws if the child has ended. Another program may use its port by now, and must not get the prompt. */
   #checkAlive(): void {
     if (hasEnded(this.#child)) throw new RuntimeError("runtime_unreachable", "the embedded runtime has ended");
   }
@@ -112,7 +113,7 @@ export class Embedded implements Runtime {
 function spawnServer(folder: string, args: string[]): ChildProcess {
   const env = Object.fromEntries(CHILD_ENV.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
   const child = spawn(process.execPath, [join(folder, "server.mjs"), "--managed", ...args], { stdio: ["pipe", "pipe", "ignore"], env, windowsHide: true });
-  // A child that died closes the pipe; that shows up as its exit.
+  // A dead child closes the pipe; its exit event reports that.
   child.stdin?.on("error", () => {});
   return child;
 }

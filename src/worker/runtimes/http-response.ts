@@ -1,14 +1,15 @@
+// Reads the HTTP answers of a runtime within bounds: event streams, whole bodies and error bodies. On a job's way: the run of an LLM_INFER.
 import { createParser } from "eventsource-parser";
 import { parseJson } from "../../protocol/text.ts";
 import { isContextExceeded, readFailure } from "./chat-answer.ts";
 import { RuntimeError } from "./runtime.ts";
 
-/** Most bytes taken of a body that is not streamed, and of one event of a stream. */
+/** The limit for a body that is not streamed, and for one event of a stream. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 /**
- * The `data` of each server-sent event of a response, as it arrives. A connection that breaks ends it with RuntimeError; leaving the loop
- * early closes the connection, which is what makes a runtime stop generating.
+ * The `data` of each server-sent event of a response, as it arrives. It throws RuntimeError if the connection breaks. Leaving the loop early closes the
+ * connection, and that makes the runtime stop generating.
  */
 export async function* eventData(response: Response): AsyncGenerator<string, void, undefined> {
   const ready: string[] = [];
@@ -17,12 +18,12 @@ export async function* eventData(response: Response): AsyncGenerator<string, voi
     parser.feed(text);
     yield* ready.splice(0);
   }
-  // A server that leaves out the last blank line has still sent its last event; half an event is a cut stream, not broken JSON.
+  // A server may omit the last blank line after a complete event. An incomplete event means that the stream was cut; it is not malformed JSON.
   parser.feed("\n\n");
   yield* ready.filter((data) => data === "[DONE]" || parseJson(data) !== undefined);
 }
 
-/** The whole body as text. Rejects with RuntimeError when the connection breaks or the body is too long. */
+/** The whole body as text. Rejects with RuntimeError if the connection breaks or the body is too long. */
 export async function bodyText(response: Response): Promise<string> {
   let whole = "";
   for await (const text of decoded(response)) {
@@ -54,7 +55,7 @@ function refuseOverflow(error: { type: string }): void {
   if (error.type === "max-buffer-size-exceeded") throw new RuntimeError("output_too_large", "the runtime sent an event that is too long", { retryable: false });
 }
 
-/** Turns an answer with an error status into the RuntimeError to throw. Reads the body. */
+/** Makes the RuntimeError for an answer with an error status. It reads the body. */
 export async function httpFailure(response: Response, model: string): Promise<RuntimeError> {
   const { status } = response;
   const failure = readFailure(parseJson(await bodyText(response).catch(() => "")));
@@ -63,7 +64,7 @@ export async function httpFailure(response: Response, model: string): Promise<Ru
   if (status === 401 || status === 403) return new RuntimeError("runtime_error", `the runtime refuses the worker (${said}): set LLM_API_KEY`);
   if (/model_not_found/.test(about) || (status === 404 && /model/i.test(about)))
     return new RuntimeError("model_missing", `the runtime has no model "${model}" (${said})`);
-  // Also with status 500: LM Studio says so while it answers.
+  // LM Studio reports this with status 500 too.
   if (failure !== undefined && isContextExceeded(failure)) return new RuntimeError("context_length_exceeded", `the prompt does not fit the context (${said})`);
   if (status === 404 || status === 405) return new RuntimeError("runtime_error", `there is no chat completion at ${new URL(response.url).pathname} (${said})`);
   if (status === 503) return new RuntimeError("runtime_error", `the runtime is loading its model or overloaded (${said})`);

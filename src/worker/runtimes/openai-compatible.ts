@@ -1,3 +1,4 @@
+// The client of a local LLM server with OpenAI's API: streams one answer within the job's limits. On a job's way: the run of an LLM_INFER.
 import { LIMITS } from "../../protocol/limits.ts";
 import { readChatPart, VisibleText } from "./chat-answer.ts";
 import { bodyText, eventData, httpFailure } from "./http-response.ts";
@@ -5,27 +6,27 @@ import { type GenerateOptions, type Generation, modelName, type Runtime, Runtime
 
 import { TokenCount } from "./tokens.ts";
 
-/** How to reach an OpenAI-compatible server and what it is. */
+/** The address and the properties of an OpenAI-compatible server. */
 export type OpenAiCompatibleOptions = {
-  /** With its version path and without a last slash, as `http://127.0.0.1:11434/v1`. */
+  /** Address with the version path and without a final slash, as `http://127.0.0.1:11434/v1`. */
   baseUrl: string;
-  /** As the server names it, which may be a path; requests carry this, everything else `modelName` of it. */
+  /** The server's name for the model, which may be a path. Requests use it; everything else uses `modelName` of it. */
   model: string;
   name?: string;
-  /** All that the server offers, in its names too. */
+  /** All models of the server, by the server's names. */
   models?: readonly string[];
   /** Sent as a bearer token. */
   apiKey?: string;
-  /** The most tokens one job gets; default LIMITS.workerMaxTokens. */
+  /** The most tokens for one job; default LIMITS.workerMaxTokens. */
   maxTokens?: number;
-  /** The model's context, when the server tells it; caps the tokens too. */
+  /** The model's context, if the server states it. It limits the tokens too. */
   contextTokens?: number;
-  /** Asks the server, once it has loaded the model, for the context that it loaded it with; undefined if it does not tell. */
+  /** Asks the server, after it has loaded the model, for the context of the loaded model; undefined if it does not state it. */
   askContext?: (signal: AbortSignal) => Promise<number | undefined>;
   fetch?: typeof fetch;
 };
 
-/** The worker's way to any server that speaks `POST /chat/completions`: Ollama, llama.cpp, LM Studio, vLLM and their kin. */
+/** The client of any server with `POST /chat/completions`: Ollama, llama.cpp, LM Studio, vLLM and others. */
 export class OpenAiCompatible implements Runtime {
   readonly name: string;
   readonly model: string;
@@ -51,7 +52,7 @@ export class OpenAiCompatible implements Runtime {
     const generation = await this.#stream(prompt, options);
     if (generation.text.trim() !== "") return generation;
     const why = generation.finishReason === "length" ? `no visible text within ${this.#maxTokens(options)} tokens` : "an empty answer";
-    throw new RuntimeError("runtime_error", `the model gave ${why}`);
+    throw new RuntimeError("runtime_error", `the model returned ${why}`);
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {
@@ -69,14 +70,14 @@ export class OpenAiCompatible implements Runtime {
       signal.throwIfAborted();
       return await this.#read(prompt, await this.#fittingRequest(prompt, options, signal), { ...options, signal });
     } catch (error) {
-      // However the break showed itself, an abort is an abort.
+      // After an abort the error may have any form.
       throw signal.aborted ? new RuntimeError("aborted", "the generation was aborted", { cause: error }) : error;
     }
   }
 
   /**
-   * Some servers (vLLM, OpenAI) refuse a prompt that fits because prompt and `max_tokens` together do not. Without the number they give what room
-   * there is, and the answer is cut here.
+   * Some servers (vLLM, OpenAI) refuse a prompt that fits, if prompt and `max_tokens` together do not fit. Without `max_tokens` they use the available room,
+   * and this client cuts the answer.
    */
   async #fittingRequest(prompt: string, options: GenerateOptions, signal: AbortSignal): Promise<Response> {
     try {
@@ -100,7 +101,7 @@ export class OpenAiCompatible implements Runtime {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/event-stream", ...(apiKey && { authorization: `Bearer ${apiKey}` }) },
       body: JSON.stringify(body),
-      // A redirect would carry the prompt to a host nobody chose.
+      // A redirect would send the prompt to a host that the owner did not choose.
       redirect: "error",
       signal,
     }).catch((cause: unknown) => {
@@ -134,11 +135,11 @@ export class OpenAiCompatible implements Runtime {
         break;
       }
       finishReason = part.finishReason ?? finishReason;
-      // The rest may have arrived already: no delta follows an abort.
+      // The rest may have arrived already, but no delta may follow an abort.
       signal.throwIfAborted();
     }
-    // [DONE] alone does not say whether the answer is whole [LLM12].
-    if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended without a finish_reason: the answer may not be whole");
+    // [DONE] alone does not prove that the answer is complete [LLM12].
+    if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended without a finish_reason: the answer may be incomplete");
     show(visible.push(count.rest()) + visible.end());
     signal.throwIfAborted();
     return { text, model: this.model, usage: count.usage(usage, prompt), finishReason };
@@ -150,7 +151,7 @@ export class OpenAiCompatible implements Runtime {
   }
 }
 
-/** The JSON texts of an answer: many of a stream, one of a server that does not stream. */
+/** The JSON texts of an answer: many from a stream, one from a server that does not stream. */
 async function* answerData(response: Response): AsyncGenerator<{ data: string; streamed: boolean }, void, undefined> {
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("text/event-stream")) {
@@ -159,6 +160,6 @@ async function* answerData(response: Response): AsyncGenerator<{ data: string; s
     yield { data: await bodyText(response), streamed: false };
   } else {
     await response.body?.cancel();
-    throw new RuntimeError("runtime_error", `the answer is ${type || "of no type"}: this is no OpenAI-compatible server`);
+    throw new RuntimeError("runtime_error", `the answer is ${type || "of no type"}: this is not an OpenAI-compatible server`);
   }
 }

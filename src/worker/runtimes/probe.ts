@@ -1,3 +1,4 @@
+// Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model, and tells the owner what to do if there is none.
 import { parseJson } from "../../protocol/text.ts";
 import { loadedContext } from "./tokens.ts";
 import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
@@ -5,10 +6,10 @@ import { OpenAiCompatible } from "./openai-compatible.ts";
 import { bodyText } from "./http-response.ts";
 
 const LIST_TIMEOUT_MS = 500;
-/** A URL that somebody chose may be another machine. */
+/** A chosen URL may be on another machine, which answers more slowly. */
 const CHOSEN_TIMEOUT_MS = 5000;
 const EXAMPLE_MODEL = "llama3.2";
-/** What a runtime at a chosen URL is called until it says what it is. */
+/** The name of a runtime at a chosen URL, until its model list tells what it is. */
 const CHOSEN_NAME = "openai-compatible";
 
 /** Where to look for a runtime. */
@@ -17,30 +18,30 @@ export type FindOptions = {
   llmUrl?: string;
   /** `--model`. */
   model?: string;
-  /** `--max-tokens`: the most tokens one job gets. */
+  /** `--max-tokens`: the most tokens for one job. */
   maxTokens?: number;
-  /** Read: LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, LLM_API_KEY. */
+  /** Used variables: LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, LLM_API_KEY. */
   env: Readonly<Record<string, string | undefined>>;
   fetch?: typeof fetch;
   signal: AbortSignal;
-  /** How long each of the known runtimes has to answer, in ms; default 500, for those who look again and again. */
+  /** How long each known runtime may take to answer, in ms; default 500, because the worker repeats the search. */
   timeoutMs?: number;
-  /** What to try when nothing is chosen; default KNOWN_RUNTIMES. */
+  /** The addresses to try if the owner chose none; default KNOWN_RUNTIMES. */
   candidates?: readonly Candidate[];
 };
 
-/** One address that was tried in vain. */
+/** An address without a usable runtime. */
 export type Attempt = { name: string; url: string; why: string };
 
-/** A runtime, or what was tried and how to get one. */
+/** A runtime; or the addresses that were tried, and a hint how to get a runtime. */
 export type Found = { ok: true; runtime: Runtime } | { ok: false; tried: Attempt[]; hint: string };
 
 type Probed = { ok: true; runtime: Runtime } | { ok: false; why: string };
 
 /**
- * Finds the LLM to use. A chosen URL is the only one tried: `--llm-url`, else LLM_BASE_URL, else OPENAI_BASE_URL. Without one, the known runtimes
- * are asked at once (Ollama at OLLAMA_HOST if set) and the first in the list that is ready wins. LLM_API_KEY goes to a chosen URL only.
- * OPENAI_API_KEY is never read: it would let strangers' jobs spend their owner's money. Rejects only when aborted.
+ * Finds the LLM to use. If the owner chose a URL (`--llm-url`, else LLM_BASE_URL, else OPENAI_BASE_URL), only that one is tried. Otherwise all known runtimes
+ * are asked at the same time (Ollama at OLLAMA_HOST if set), and the first ready one in the list is used. LLM_API_KEY is sent to a chosen URL only.
+ * OPENAI_API_KEY is never used, because jobs of strangers would spend the owner's money. Rejects only if aborted.
  */
 export async function findRuntime(options: FindOptions): Promise<Found> {
   const { env } = options;
@@ -67,7 +68,7 @@ function probeList(options: FindOptions, stop: AbortSignal): Running[] {
   return (options.candidates ?? KNOWN_RUNTIMES).map((known) => {
     if (known.name !== "ollama" || !ollamaHost) return { candidate: known, probed: probe(known, options, stop, options.timeoutMs ?? LIST_TIMEOUT_MS) };
     const baseUrl = baseUrlOfOllamaHost(ollamaHost);
-    if (baseUrl === undefined) return { candidate: { ...known, baseUrl: "OLLAMA_HOST" }, probed: Promise.resolve({ ok: false, why: "is no address" }) };
+    if (baseUrl === undefined) return { candidate: { ...known, baseUrl: "OLLAMA_HOST" }, probed: Promise.resolve({ ok: false, why: "is not an address" }) };
     const candidate = { ...known, baseUrl };
     return { candidate, probed: probe(candidate, options, stop, CHOSEN_TIMEOUT_MS) };
   });
@@ -76,12 +77,12 @@ function probeList(options: FindOptions, stop: AbortSignal): Running[] {
 function probeChosen(text: string, options: FindOptions, stop: AbortSignal): Running[] {
   const baseUrl = baseUrlOf(text);
   const name = CHOSEN_NAME;
-  // The text may hold a password: it is not repeated.
+  // The text may contain a password, so it is not repeated.
   if (baseUrl === undefined)
     return [
       {
         candidate: { name, baseUrl: "the URL given" },
-        probed: Promise.resolve({ ok: false, why: "is no http(s) URL, or has a password in it (use LLM_API_KEY)" }),
+        probed: Promise.resolve({ ok: false, why: "is not an http(s) URL, or has a password in it (use LLM_API_KEY)" }),
       },
     ];
   const candidate = { name, baseUrl };
@@ -106,7 +107,7 @@ async function probe(candidate: Candidate, options: FindOptions, stop: AbortSign
       return { ok: false, why: refusal(response.status) };
     }
     const models = readModelList(parseJson(await bodyText(response)));
-    if (models === undefined) return { ok: false, why: "answers, but is no OpenAI-compatible server" };
+    if (models === undefined) return { ok: false, why: "answers, but is not an OpenAI-compatible server" };
     return withModel(candidate, models, options, apiKey);
   } catch {
     return { ok: false, why: timeout.aborted ? `no answer in ${timeoutMs} ms` : "not running" };
@@ -140,7 +141,7 @@ function withModel(candidate: Candidate, models: readonly ListedModel[], options
 
 function refusal(status: number): string {
   if (status === 503) return "is loading its model";
-  if (status === 401 || status === 403) return "wants a key: set LLM_API_KEY";
+  if (status === 401 || status === 403) return "requires a key: set LLM_API_KEY";
   return `answers HTTP ${status}`;
 }
 
@@ -149,21 +150,21 @@ function listed(ids: readonly string[]): string {
   return names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ");
 }
 
-/** What to do to have an LLM here, in words that need none of the worker's options. */
+/** What the owner can do to get an LLM, without the options of the worker. */
 export function cureFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
   return remedy(tried, model).cure;
 }
 
-/** What to do, and the options of a worker that may help instead. */
+/** What the owner can do, and the options of the worker that may help instead. */
 function remedy(tried: readonly Attempt[], model: string): { cure: string; options: string } {
   const lacking = tried.find(({ why }) => why.startsWith("has no model"));
   if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, options: "" };
-  if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, options: ", or say --model <name>" };
+  if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, options: ", or use --model <name>" };
   if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", options: "" };
   if (tried.some(({ name }) => name === CHOSEN_NAME))
-    return { cure: "start the runtime at that URL", options: ", or leave --llm-url out to search this machine" };
+    return { cure: "start the runtime at that URL", options: ", or omit --llm-url to search this machine" };
   const cure = `install Ollama (https://ollama.com) and run: ollama pull ${model}`;
-  return { cure, options: " — or say --llm-url <url> or --runtime embedded" };
+  return { cure, options: " — or use --llm-url <url> or --runtime embedded" };
 }
 
 function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
@@ -174,13 +175,13 @@ function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
 /** A runtime that may run on this machine. */
 export type Candidate = {
   name: string;
-  /** With its version path and without a last slash. */
+  /** Address with the version path and without a final slash. */
   baseUrl: string;
-  /** Path from the origin that answers 2xx when the runtime is ready; the model list alone tells it if there is none. */
+  /** A path that answers 2xx if the runtime is ready. Without it, the model list alone tells. */
   healthPath?: string;
 };
 
-/** Where local runtimes listen by default, in the order of preference. Always 127.0.0.1: `localhost` may be ::1 only. */
+/** The default addresses of local runtimes, in order of preference. Always 127.0.0.1, because `localhost` may be only ::1. */
 export const KNOWN_RUNTIMES: readonly Candidate[] = [
   { name: "ollama", baseUrl: "http://127.0.0.1:11434/v1", healthPath: "/api/version" },
   { name: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1", healthPath: "/health" },
@@ -199,14 +200,14 @@ const OWNER_NAMES: Readonly<Record<string, string>> = {
   "compute-router": "embedded",
 };
 
-/** The runtime that writes this `owned_by` into its model list, whatever port it has. */
+/** The runtime that writes this `owned_by` into its model list, on any port. */
 function runtimeOfOwner(ownedBy: string | undefined): string | undefined {
   return ownedBy === undefined ? undefined : OWNER_NAMES[ownedBy];
 }
 
 /**
- * Makes a base URL of what a person writes: `127.0.0.1:8080`, `http://host:8080/` and `http://host:8080/v1/` mean the same. Undefined if it is
- * no http(s) URL, or one with a password in it (fetch refuses those; a key belongs in LLM_API_KEY).
+ * Makes a base URL from what a person writes: `host:8080`, `http://host:8080/` and `http://host:8080/v1/` mean the same. Undefined if it is not an http(s)
+ * URL, or has a password in it (fetch refuses those; a key belongs in LLM_API_KEY).
  */
 function baseUrlOf(text: string): string | undefined {
   const url = parse(text);
@@ -216,8 +217,8 @@ function baseUrlOf(text: string): string | undefined {
 }
 
 /**
- * Makes a base URL of OLLAMA_HOST, which is the address Ollama's server binds: port 11434 unless said, or that of a scheme, and an address that
- * means "all interfaces" is reached at 127.0.0.1. Source: `envconfig.Host` in Ollama.
+ * Makes a base URL from OLLAMA_HOST, the address that Ollama's server binds. The default port is 11434, or that of the scheme if there is one. An address that
+ * means "all interfaces" becomes 127.0.0.1. Source: `envconfig.Host` in Ollama.
  */
 function baseUrlOfOllamaHost(text: string): string | undefined {
   const url = parse(text);

@@ -1,6 +1,7 @@
+// What a local LLM is to the worker: the interface `Runtime`, its errors, and the choice of a model. On a job's way: the run of an LLM_INFER.
 import * as z from "zod";
 
-/** One finished answer. `length` means that the limit of tokens or of the context ended it, `stop` that it is whole. */
+/** One finished answer. `length` means that the limit of tokens or of the context ended it; `stop` means that it is complete. */
 export type Generation = {
   text: string;
   model: string;
@@ -8,13 +9,13 @@ export type Generation = {
   finishReason: "stop" | "length";
 };
 
-/** What a job asks of one generation. */
+/** Options of one generation. */
 export type GenerateOptions = {
-  /** Most tokens to generate, LIMITS.defaultMaxTokens if left out; the runtime's own cap applies too. */
+  /** The most tokens to generate; default LIMITS.defaultMaxTokens. The limit of the runtime applies too. */
   maxTokens?: number;
-  /** Aborting it ends the generation in the runtime, not only the waiting for it. */
+  /** Aborts the generation in the runtime too, not only the wait for it. */
   signal: AbortSignal;
-  /** Visible text as it comes; the deltas join to exactly the final text. */
+  /** Visible text as it arrives. The deltas join to exactly the final text. */
   onDelta?: (delta: string) => void;
   /** Called for every piece that arrives, hidden reasoning included: a sign of life for the job's lease. */
   onActivity?: () => void;
@@ -24,32 +25,32 @@ export type GenerateOptions = {
 export interface Runtime {
   /** "ollama", "llama.cpp", "lm-studio", "vllm", "openai-compatible", "embedded", … */
   readonly name: string;
-  /** The model that answers, by `modelName`: never a path. */
+  /** The `modelName` of the model that answers; never a path. */
   readonly model: string;
   /** The names of all models the runtime offers. */
   readonly models: readonly string[];
-  /** Tokens that prompt and answer of `model` may have together; undefined where the runtime does not tell. */
+  /** Tokens that prompt and answer of `model` may have together; undefined if the runtime does not state it. */
   readonly contextTokens?: number | undefined;
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;
-  /** Makes the runtime load its model; resolves when it has answered once. */
+  /** Makes the runtime load its model, and resolves after its first answer. */
   warmUp(signal: AbortSignal): Promise<void>;
-  /** Ends running generations and frees what the runtime holds. */
+  /** Ends running generations and releases the runtime's resources. */
   close(): Promise<void>;
 }
 
-/** Why a runtime failed; stable, and the `error` of a `job_failed` [WS9]. */
+/** Why a runtime failed: a stable code, and the `error` of a `job_failed` [WS9]. */
 export type RuntimeErrorCode =
   | "runtime_unreachable"
   | "runtime_error"
   | "model_missing"
   | "aborted"
-  /** Prompt and answer do not fit the context; another worker's may be larger. */
+  /** Prompt and answer do not fit the context; that of another worker may be larger. */
   | "context_length_exceeded"
-  /** A content filter withheld the answer; another worker's model may give one. */
+  /** A content filter withheld the answer; the model of another worker may answer. */
   | "content_refused"
   | "output_too_large";
 
-/** A failure of a runtime. `retryable` says whether the same job may succeed, here later or on another worker. */
+/** A failure of a runtime. `retryable` is true if the same job may succeed later, or on another worker. */
 export class RuntimeError extends Error {
   override readonly name = "RuntimeError";
   readonly code: RuntimeErrorCode;
@@ -77,7 +78,7 @@ const ModelList = z.object({
   ),
 });
 
-/** Reads `GET /models`; vLLM and llama.cpp tell the context too. Undefined if it is no model list. */
+/** Parses `GET /models`; vLLM and llama.cpp state the context too. Undefined for anything that is not a model list. */
 export function readModelList(value: unknown): ListedModel[] | undefined {
   const list = ModelList.safeParse(value);
   return list.data?.data.map((entry) => ({
@@ -88,8 +89,8 @@ export function readModelList(value: unknown): ListedModel[] | undefined {
 }
 
 /**
- * The name under which a model is announced, shown and told to seekers: the last part of the runtime's own name for it, which may be a path of
- * this machine (llama.cpp, vLLM and LM Studio list files and folders). A path says who uses the machine and how it is set up [JB7].
+ * The name of a model that the worker announces, shows and puts into results: the last part of the runtime's name. That name may be a path of this machine,
+ * because llama.cpp, vLLM and LM Studio list files and folders, and a path would reveal the machine's user and its setup [JB7].
  */
 export function modelName(id: string): string {
   const parts = id.split(/[\\/]/).map((part) => part.trim());
@@ -97,12 +98,12 @@ export function modelName(id: string): string {
 }
 
 const NOT_FOR_CHAT = /embed|rerank|whisper|(^|-)bge-|all-minilm|clip|tts/i;
-/** Ollama lists models that run on its makers' servers, not here. */
+/** Ollama also lists models that run on remote servers. */
 const REMOTE = /[:-]cloud$/i;
 
 /**
- * The model to use: the wanted one (`llama3.2` also means Ollama's `llama3.2:latest`, a file name the file of a path), else the first that can
- * chat and runs on this machine. Undefined if there is none.
+ * The model to use: the wanted one, or else the first that can chat and runs on this machine. `llama3.2` also means Ollama's `llama3.2:latest`, and a file
+ * name also means a path that ends with it. Undefined if there is none.
  */
 export function chooseModel(models: readonly ListedModel[], wanted: string | undefined): ListedModel | undefined {
   if (wanted === undefined) return models.find(({ id }) => !NOT_FOR_CHAT.test(modelName(id)) && !REMOTE.test(id));

@@ -1,3 +1,4 @@
+// Counts the tokens of an answer and asks runtimes for the size of their context. On a job's way: the limits of an LLM_INFER's run.
 import { LIMITS } from "../../protocol/limits.ts";
 import { parseJson, utf8Length } from "../../protocol/text.ts";
 import type { ChatPart } from "./chat-answer.ts";
@@ -5,19 +6,19 @@ import { type Generation, RuntimeError } from "./runtime.ts";
 import * as z from "zod";
 import { bodyText } from "./http-response.ts";
 
-/** What may be shown of a part of an answer, and whether the rest of the answer is cut. */
+/** The visible content of a part of an answer, and whether the rest of the answer is cut. */
 export type Taken = { content: string; cut: boolean };
 
 /**
- * Counts an answer's tokens as they come, because some servers ignore `max_tokens` [LLM4]: what is over the limit is cut here. Servers send a piece
- * of text for each token, or for several; hidden text counts as well as visible text.
+ * Counts the tokens of an answer as they arrive and cuts it at the limit, because some servers ignore `max_tokens` [LLM4]. Servers send one piece of text for
+ * one token or for several. Hidden text counts too.
  */
 export class TokenCount {
   readonly #most: number;
   #pieces = 0;
   #bytes = 0;
   #held = "";
-  /** The server has said how the answer ended: what it counts now changes nothing. */
+  /** The server has stated how the answer ended. Later counts change nothing. */
   #ended = false;
   #cut = false;
 
@@ -25,12 +26,12 @@ export class TokenCount {
     this.#most = most;
   }
 
-  /** Takes one part of a stream. The first piece over the limit may be text that the server held back before: it waits for what follows. */
+  /** Takes one part of a stream. The first piece over the limit may be text that the server held back, so it is held until the next part. */
   take(part: ChatPart): Taken {
     const piece = part.reasoning + part.content;
     if (piece !== "") this.#pieces++;
     this.#ended ||= part.finishReason !== undefined;
-    // Some servers tell the usage with each part.
+    // Some servers send the usage with each part.
     const counted = this.#ended ? 0 : (part.usage?.completion_tokens ?? 0);
     if (Math.max(this.#pieces, counted) > this.#most + 1) {
       this.#held = "";
@@ -43,7 +44,7 @@ export class TokenCount {
     return { content: "", cut: false };
   }
 
-  /** Takes an answer that came in one piece. Without a count of the server's it is cut only when it is far too long, since tokens differ in length. */
+  /** Takes an answer that came in one piece. Without a count of the server it is cut only if it is far too long, because tokens differ in length. */
   takeWhole(part: ChatPart): Taken {
     const { content, reasoning } = part;
     this.#weigh(reasoning + content);
@@ -54,12 +55,12 @@ export class TokenCount {
     return { content: content.slice(0, Math.ceil((content.length * this.#most) / tokens)).toWellFormed(), cut: true };
   }
 
-  /** The answer is over: the piece that waited belongs to it. */
+  /** The held piece, which belongs to the answer if nothing follows. */
   rest(): string {
     return this.#held;
   }
 
-  /** The usage to tell: the server's, where it has not ignored the limit, or else an estimate. */
+  /** The usage to report: that of the server unless it ignored the limit, or else an estimate. */
   usage(told: Generation["usage"] | undefined, prompt: string): Generation["usage"] {
     const { prompt_tokens, completion_tokens } = told ?? { prompt_tokens: estimatedTokens(prompt), completion_tokens: this.#estimate() };
     return { prompt_tokens, completion_tokens: this.#cut ? this.#most : completion_tokens };
@@ -68,7 +69,7 @@ export class TokenCount {
   #weigh(piece: string): void {
     this.#bytes += utf8Length(piece);
     if (this.#bytes <= LIMITS.outputBytes) return;
-    throw new RuntimeError("output_too_large", `the model wrote more than ${LIMITS.outputBytes} bytes`, { retryable: false });
+    throw new RuntimeError("output_too_large", `the model generated more than ${LIMITS.outputBytes} bytes`, { retryable: false });
   }
 
   #estimate(): number {
@@ -76,12 +77,12 @@ export class TokenCount {
   }
 }
 
-/** Tokens of a text when the server does not count them: one for every four bytes of UTF-8, rounded up. */
+/** Estimated tokens of a text, for a server that does not count them: one per four bytes of UTF-8, rounded up. */
 function estimatedTokens(text: string): number {
   return Math.ceil(utf8Length(text) / 4);
 }
 
-/** How a runtime is asked: with its key, without redirects. */
+/** A request to a runtime, with its key and without redirects. */
 export type Ask = (url: string, init?: { method: "POST"; body: string }) => Promise<Response>;
 
 const Tokens = z.int().positive();
@@ -91,8 +92,8 @@ const OllamaRunning = z.object({ models: z.array(z.object({ name: z.string(), co
 const OllamaShow = z.object({ parameters: z.string() });
 
 /**
- * The context that a runtime has loaded a model with, in tokens: what prompt and answer may have together. Often far less than the model was trained
- * for, and in no OpenAI-compatible list. Undefined where the runtime does not tell.
+ * The context of a loaded model in tokens: prompt and answer together. It is often much smaller than the context of the model's training, and no
+ * OpenAI-compatible list states it. Undefined if the runtime does not state it.
  */
 export async function loadedContext(runtime: string, baseUrl: string, model: string, ask: Ask): Promise<number | undefined> {
   const root = baseUrl.replace(/\/v1$/, "");
@@ -111,7 +112,7 @@ export async function loadedContext(runtime: string, baseUrl: string, model: str
         const running = await read(OllamaRunning, `${root}/api/ps`);
         const told = running?.models.find(({ name }) => name === model)?.context_length;
         if (told !== undefined) return told;
-        // Older ones tell only what the model's own file sets; their default depends on the version and the machine.
+        // Older versions only state what the model's file sets. Their default depends on the version and the machine.
         const show = await read(OllamaShow, `${root}/api/show`, { method: "POST", body: JSON.stringify({ model }) });
         return Tokens.safeParse(Number(/^num_ctx\s+(\d+)\s*$/m.exec(show?.parameters ?? "")?.[1])).data;
       }

@@ -2,19 +2,19 @@ import { parseIsoTime } from "../../protocol/text.ts";
 import { tell, type Turn } from "./session-event.ts";
 import type { ClockVerdict, SessionState } from "./state.ts";
 
-/** Learns the coordinator's time from its answer to a registration [WS4]. One that does not say it leaves the clock unjudged. */
+/** Learns the coordinator's time from its answer to a registration [WS4]. Without a time in the answer the clock is not judged. */
 export function learnTime(state: SessionState, time: string | null | undefined, turn: Turn): void {
   const theirs = parseIsoTime(time ?? "");
   state.coordinatorOffset = theirs === null ? null : theirs - turn.now;
   judgeClock(state, turn);
 }
 
-/** What the coordinator's clock shows now, in ms since the epoch; null while nobody knows. Counted on by a clock that nobody sets. */
+/** The coordinator's time now, in ms since the epoch; null while it is unknown. It advances with the session's monotonic clock. */
 export function coordinatorTime(state: SessionState, turn: Turn): number | null {
   return state.coordinatorOffset === null ? null : turn.now + state.coordinatorOffset;
 }
 
-/** Tells the owner when the clock's verdict has changed: it was set, or it was not known before. */
+/** Tells the owner if the verdict on this machine's clock has changed. */
 export function judgeClock(state: SessionState, turn: Turn): void {
   const theirs = coordinatorTime(state, turn);
   if (theirs === null) return;
@@ -25,7 +25,7 @@ export function judgeClock(state: SessionState, turn: Turn): void {
   tell({ type: "clock", verdict, off_ms: off }, turn);
 }
 
-/** @param off How far the clock is off, in ms, in either direction. */
+/** The verdict on a clock. @param off how far the clock is off in either direction, in ms */
 export function verdictOf(off: number, limits: { clockDoubtful: number; clockRefused: number }): ClockVerdict {
   if (off > limits.clockRefused) return "refused";
   return off > limits.clockDoubtful ? "doubtful" : "right";
@@ -36,8 +36,8 @@ export function clockSentence(verdict: ClockVerdict, off: number): string {
   if (verdict === "right") return "this machine's clock agrees with the coordinator's again";
   const fact = `this machine's clock is ${offText(off)} the coordinator's`;
   return verdict === "doubtful"
-    ? `WARNING: ${fact}; set it soon: at 5 min the receipts are refused`
-    : `WARNING: ${fact}: no job is taken until it is set, because every receipt would be refused`;
+    ? `WARNING: ${fact}; set it soon: from 5 min on, the coordinator refuses the receipts`
+    : `WARNING: ${fact}: this worker takes no job until the clock is set, because the coordinator would refuse every receipt`;
 }
 
 /** How far a clock is off, in words: `7 min 3 s behind`. */

@@ -1,20 +1,21 @@
+// Delivers results and failures until the coordinator acknowledges them. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
 import type { CoordinatorFrame } from "./frames.ts";
 import { sendFrame, type SessionNote, tell, type Turn } from "./session-event.ts";
 import type { Failure, HeldResult, KeptResult, SessionState } from "./state.ts";
 
 type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
 
-/** As much of a coordinator's words as is told. */
+/** The owner sees at most this many characters of a coordinator's message. */
 const LOGGED_CHARS = 1_000;
 
-/** All that this worker still has: running, finished but not acknowledged, failed but not said [WS10]. */
+/** All jobs that this worker still has: running, finished but not acknowledged, failed but not reported yet [WS10]. */
 export function resumeList(state: SessionState): { job_id: string; attempt: number }[] {
   const { job, held, failures } = state;
   const entries = [...(job === null ? [] : [job]), ...held.toReversed(), ...failures].map(({ jobId, attempt }) => ({ job_id: jobId, attempt }));
   return entries.filter((entry, i) => entries.findIndex((other) => other.job_id === entry.job_id && other.attempt === entry.attempt) === i);
 }
 
-/** Holds a finished result, first on the shelf and then on the wire, until it is acknowledged. */
+/** Keeps a finished result on the shelf, sends it, and holds it until it is acknowledged. */
 export function deliver(state: SessionState, result: KeptResult, turn: Turn): void {
   const { timing } = state;
   const others = state.held.filter((held) => held.jobId !== result.jobId);
@@ -25,7 +26,7 @@ export function deliver(state: SessionState, result: KeptResult, turn: Turn): vo
   sendFrame(state, result.frame, turn);
 }
 
-/** Says that a run failed, now or when the worker is registered again. */
+/** Reports a failed run, now or when the worker is registered again. */
 export function fail(state: SessionState, failure: Failure, turn: Turn): void {
   const { jobId, attempt, error, message, retryable } = failure;
   tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, turn);
@@ -37,8 +38,8 @@ function sendFailure(state: SessionState, { jobId, attempt, error, message, retr
 }
 
 /**
- * A failure in words for the seeker: without the addresses of the owner's network and the paths of this machine, which runtimes put into their
- * errors. Of a path the last part stays. The owner is told the whole.
+ * A failure message for the seeker. Runtimes put addresses of the owner's network and paths of this machine into their errors; they are removed here. Only
+ * the last part of a path stays. The owner sees the whole message.
  */
 function withoutPlaces(message: string): string {
   return message
@@ -46,7 +47,7 @@ function withoutPlaces(message: string): string {
     .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]|~?\/|\\\\)(?:[^\s"'()\\/]+[\\/])+([^\s"'()\\/]*)/g, "$1");
 }
 
-/** After a registration: all that could not be sent, or may have been lost with the last socket. */
+/** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */
 export function resendAll(state: SessionState, turn: Turn): void {
   for (const failure of state.failures.splice(0)) sendFailure(state, failure, turn);
   for (const held of state.held) send(state, held, turn);
@@ -56,7 +57,7 @@ export function resendAll(state: SessionState, turn: Turn): void {
   }
 }
 
-/** Any acknowledgement ends the resending [WS10]. */
+/** Handles `job_complete_ack`. Every acknowledgement ends the resending [WS10]. */
 export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, turn: Turn): void {
   if (!state.held.some((held) => held.jobId === jobId)) return;
   state.held = state.held.filter((held) => held.jobId !== jobId);
@@ -64,7 +65,7 @@ export function acknowledged(state: SessionState, { job_id: jobId, status, error
   tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, turn);
 }
 
-/** Forgets results of a job up to an attempt; says whether there was one. */
+/** Forgets the results of a job up to an attempt. True if there was one. */
 export function forget(state: SessionState, jobId: string, attempt: number, turn: Turn): boolean {
   const others = state.held.filter((held) => held.jobId !== jobId || held.attempt > attempt);
   const found = others.length < state.held.length;
@@ -74,7 +75,7 @@ export function forget(state: SessionState, jobId: string, attempt: number, turn
   return found;
 }
 
-/** Sends again what is not acknowledged, and drops what can no longer count. */
+/** Sends unacknowledged results again, and drops results that are too old to be accepted. */
 export function passDeliveryTime(state: SessionState, turn: Turn): void {
   const expired = state.held.filter((held) => held.expiresDue <= turn.now);
   if (expired.length > 0) {
@@ -86,7 +87,7 @@ export function passDeliveryTime(state: SessionState, turn: Turn): void {
   for (const held of state.held) if (held.resendDue <= turn.now) send(state, held, turn);
 }
 
-/** When a kept result next needs to be looked at. */
+/** When a kept result is due next: to be sent again, or to be dropped. */
 export function deliveryDue(state: SessionState): number {
   const online = state.link.kind === "online";
   return Math.min(...state.held.map((held) => Math.min(held.expiresDue, online ? held.resendDue : Number.POSITIVE_INFINITY)));
@@ -105,10 +106,10 @@ function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dro
   tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, turn);
 }
 
-/** Where kept results outlive the process. */
+/** Storage in which finished results survive the process. */
 export interface ResultShelf {
   load(): readonly KeptResult[];
-  /** Replaces what is kept. Throws when that is not possible; the session goes on and says so. */
+  /** Replaces the stored results. It may throw; the session then continues and warns its owner. */
   save(results: readonly KeptResult[]): void;
 }
 

@@ -1,9 +1,10 @@
+// The frames of the socket as the worker reads and writes them: parses those of the coordinator, and builds `register`.
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import type { JobType } from "../../protocol/job.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 
-// Laxer than the protocol's own schemas: a coordinator written from SPEC.md alone sends `job_assign` with five fields and little else.
+// More tolerant than the protocol's schemas: a coordinator that implements only SPEC.md sends `job_assign` with five fields and few other frames.
 const attempt = z
   .int()
   .min(1)
@@ -13,7 +14,7 @@ const attempt = z
 const Assign = z.object({
   type: z.literal("job_assign"),
   job_id: z.string().min(1).max(128),
-  // A kind that this worker does not know is rejected, not ignored.
+  // Any text, because the worker rejects an unknown type instead of ignoring the frame.
   job_type: z.string(),
   payload: z.custom<Record<string, unknown>>(isJsonObject),
   attempt,
@@ -56,7 +57,7 @@ const Frame = z.discriminatedUnion("type", [
 /** A frame from a coordinator that this worker understands. */
 export type CoordinatorFrame = z.infer<typeof Frame>;
 
-/** Reads a frame of a coordinator; null for whatever is not understood, which a worker ignores. */
+/** Parses a frame of a coordinator; null for an unknown or malformed frame, which a worker ignores. */
 export function readCoordinatorFrame(text: string): CoordinatorFrame | null {
   const json = readJson(text);
   if (!json.ok) return null;
@@ -69,7 +70,7 @@ export type Profile = {
   providerType: "DESKTOP" | "MOBILE";
   capabilities: readonly JobType[];
   models: readonly string[];
-  /** Tokens that prompt and answer may have together, where the runtime tells. */
+  /** Tokens that prompt and answer may have together, if the runtime states it. */
   context?: number;
   engine?: string;
   name?: string;
@@ -81,11 +82,11 @@ export type Registering = {
   publicKey: string;
   profile: Profile;
   signature?: string;
-  /** Left out when a registered worker announces a change: then its lease stays as it is. */
+  /** Missing if a registered worker announces a change; its lease then stays unchanged. */
   resume?: readonly { job_id: string; attempt: number }[];
 };
 
-/** The text of a `register` frame. Texts longer than the coordinator takes are cut, never refused for. */
+/** The text of a `register` frame. Values that are too long for the coordinator are cut, so that it does not refuse the registration. */
 export function registerFrame({ publicKey, profile, signature, resume }: Registering): string {
   const { providerType, capabilities, models, context, engine, name, version } = profile;
   return JSON.stringify({

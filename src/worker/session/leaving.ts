@@ -3,9 +3,9 @@ import { sendFrame, type Turn } from "./session-event.ts";
 import type { SessionState } from "./state.ts";
 
 const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
-const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; what was not acknowledged is kept" } as const;
+const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
 
-/** Moves a leaving worker on [WS11]: says `drain` on each socket once, and ends the session when nothing is left to do. */
+/** Continues the leaving of a worker [WS11]: sends `drain` once per socket, and ends the session when nothing is left to do. */
 export function leaveIfDone(state: SessionState, turn: Turn): void {
   const { leaving, link } = state;
   if (leaving === null || link.kind === "stopped") return;
@@ -30,7 +30,7 @@ function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, turn:
   turn.effects.push({ type: "note", note: { type: "stopped", ...stop } });
 }
 
-/** When a leaving worker next needs to be looked at. */
+/** When a leaving worker stops waiting. */
 export function leavingDue(state: SessionState): number {
   return state.leaving?.due ?? Number.POSITIVE_INFINITY;
 }

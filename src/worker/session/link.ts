@@ -1,3 +1,4 @@
+// The link to the coordinator: connect, sign the challenge, register, heartbeat, reconnect. Every job of a worker arrives and leaves over it.
 import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
 import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";
@@ -17,25 +18,25 @@ export function dial(state: SessionState, turn: Turn): void {
   tell({ type: "connecting", try: state.tries + 1 }, turn);
 }
 
-/** The socket is open: the coordinator speaks first [WS2]. */
+/** Handles an open socket: the coordinator sends the first frame [WS2]. */
 export function opened(state: SessionState, turn: Turn): void {
   if (state.link.kind !== "dialling") return;
   const wait = state.patient ? state.timing.patientChallenge : state.timing.challenge;
   state.link = { kind: "greeting", conn: state.link.conn, due: turn.now + wait };
 }
 
-/** Signs the challenge, unless it is for another host: then a signature would let its sender pass as us over there [WS3]. */
+/** Signs the challenge, unless it names another host: with such a signature its sender could register there as this worker [WS3]. */
 export function challenged(state: SessionState, challenge: { nonce: string; network: string; host: string }, turn: Turn): void {
   const { link } = state;
   const late = link.kind === "registering" && link.proof === "no_challenge";
   if (link.kind !== "greeting" && !late) return;
   state.challenged = { network: challenge.network, host: challenge.host };
   if (state.network !== null && state.network !== challenge.network) {
-    const message = `this coordinator serves ${challenge.network}, but the worker was told to work for ${state.network} only`;
+    const message = `this coordinator serves ${challenge.network}, but this worker works only for ${state.network}`;
     return stopSession(state, { reason: "other_network", message }, turn);
   }
   if (challenge.host.toLowerCase() !== state.host) {
-    const message = `the coordinator calls itself ${challenge.host}, but ${state.host} was dialled: registering without a signature`;
+    const message = `the coordinator states that its host is ${challenge.host}, but this worker connected to ${state.host}: registering without a signature`;
     tell({ type: "warning", code: "other_host", message }, turn);
     return register(state, "other_host", undefined, turn);
   }
@@ -44,7 +45,7 @@ export function challenged(state: SessionState, challenge: { nonce: string; netw
   turn.effects.push({ type: "sign", conn: link.conn, text });
 }
 
-/** Sends the registration; `resume` names all that this worker still has [WS10]. */
+/** Sends the registration; `resume` names all jobs that this worker still has [WS10]. */
 export function register(state: SessionState, proof: Proof, signature: string | undefined, turn: Turn): void {
   const conn = presentConn(state);
   if (conn === null) return;
@@ -53,22 +54,22 @@ export function register(state: SessionState, proof: Proof, signature: string | 
   turn.effects.push({ type: "send", conn, text });
 }
 
-/** The registration was answered. */
+/** Handles the answer to a registration. */
 export function registered(state: SessionState, ack: RegisterAck, turn: Turn): void {
   const { link } = state;
-  // The answer to an announcement on a registered socket: only its time is news.
+  // The answer to an announcement on a registered socket: only its time is new.
   if (link.kind === "online" && ack.status === "ok") return learnTime(state, ack.time, turn);
   if (link.kind !== "registering") return;
   if (ack.status !== "ok") return refused(state, link.proof, ack, turn);
   const { timing } = state;
-  // A coordinator may ask for more heartbeats than SPEC.md's, not for fewer.
+  // A coordinator may ask for more frequent heartbeats than SPEC.md states, but not for less frequent ones.
   const heartbeat = Math.min(timing.heartbeat, Math.max(1_000, ack.heartbeat_interval_ms ?? timing.heartbeat));
   state.link = {
     kind: "online",
     conn: link.conn,
     since: turn.now,
     heartbeatDue: turn.now + heartbeat,
-    // A coordinator that speaks no challenge may not acknowledge heartbeats either.
+    // A coordinator that sends no challenge may not acknowledge heartbeats either.
     silentDue: state.challenged === null ? Number.POSITIVE_INFINITY : turn.now + timing.silent,
     heartbeat,
     drained: false,
@@ -83,7 +84,7 @@ export function registered(state: SessionState, ack: RegisterAck, turn: Turn): v
   leaveIfDone(state, turn);
 }
 
-/** Says on the registered socket what the worker can do now. No `resume`: what it holds stays its own [WS10]. */
+/** Announces on the registered socket what the worker can do now. Without `resume` its leases stay unchanged [WS10]. */
 export function announce(state: SessionState, turn: Turn): void {
   sendFrame(state, registerFrame({ publicKey: state.publicKey, profile: state.profile }), turn);
 }
@@ -103,17 +104,17 @@ function refused(state: SessionState, proof: Proof, ack: RegisterAck, turn: Turn
   }
 }
 
-/** The coordinator wants a signature, or another one [WS4]. */
+/** Handles a coordinator that requires a signature, or refuses this one [WS4]. */
 function unauthorized(state: SessionState, proof: Proof, turn: Turn): void {
   switch (proof) {
     case "no_challenge":
       if (state.patient)
-        return stopSession(state, { reason: "refused", message: "the coordinator wants a signed registration, but sends no challenge to sign" }, turn);
+        return stopSession(state, { reason: "refused", message: "the coordinator requires a signed registration, but sends no challenge to sign" }, turn);
       state.patient = true;
-      return reconnect(state, { code: CLOSE.unauthorized, cause: "a signature is wanted; waiting longer for the challenge" }, turn);
+      return reconnect(state, { code: CLOSE.unauthorized, cause: "the coordinator requires a signature; waiting longer for its challenge" }, turn);
     case "other_host": {
       const host = state.challenged?.host ?? "another host";
-      const message = `the coordinator wants a signature for ${host}, but ${state.host} was dialled: dial ${host}, or set PUBLIC_HOST=${state.host} at the coordinator`;
+      const message = `the coordinator requires a signature for ${host}, but this worker connected to ${state.host}: use ${host}, or set PUBLIC_HOST=${state.host} on the coordinator`;
       return stopSession(state, { reason: "refused", message }, turn);
     }
     case "signed":
@@ -123,7 +124,7 @@ function unauthorized(state: SessionState, proof: Proof, turn: Turn): void {
   }
 }
 
-/** The socket closed; its code says what to do [WS4]. */
+/** Handles a closed socket. Its code decides what the worker does [WS4]. */
 export function closed(state: SessionState, code: number, reason: string, turn: Turn): void {
   const { link } = state;
   switch (code) {
@@ -150,7 +151,7 @@ export function closed(state: SessionState, code: number, reason: string, turn: 
 
 type Cause = { code: number | null; cause: string };
 
-/** Gives the socket up and comes back with jitter. */
+/** Abandons the socket and reconnects later, with jitter. */
 function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
   if (state.link.kind === "online" && turn.now - state.link.since >= state.timing.stable) state.tries = 0;
   backOff(state, reconnectDelay(state.tries++, state.timing, turn.random()), cause, turn);
@@ -158,7 +159,7 @@ function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
 
 function backOff(state: SessionState, delay: number, { code, cause }: Cause, turn: Turn): void {
   abandon(state, turn);
-  // Never started, and not in `resume`: the coordinator gives it to somebody else.
+  // It never started and is not in `resume`, so the coordinator gives it to another worker.
   state.waiting = null;
   state.link = { kind: "waiting", due: turn.now + delay, parked: code === CLOSE.parked };
   tell({ type: "offline", code, cause, retry_in_ms: delay }, turn);
@@ -167,11 +168,11 @@ function backOff(state: SessionState, delay: number, { code, cause }: Cause, tur
 
 /** Milliseconds before try number `tries` (0 is the first): full jitter below a bound that doubles from 5 s to 30 s [WS4]. */
 function reconnectDelay(tries: number, timing: SessionTiming, random: number): number {
-  // 2 ** 1100 is Infinity, which Math.min takes as it should.
+  // 2 ** 1100 is Infinity, and Math.min handles that.
   return Math.round(random * Math.min(timing.reconnectMax, timing.reconnectFirst * 2 ** tries));
 }
 
-/** Milliseconds that a parked worker stays away: what the coordinator says, at most an hour, and a little jitter [WS4]. */
+/** Milliseconds that a parked worker waits: the time that the coordinator states, at most an hour, and a little jitter [WS4]. */
 function parkDelay(retryAfterS: number | null | undefined, timing: SessionTiming, random: number): number {
   const stated = typeof retryAfterS === "number" && retryAfterS > 0 ? retryAfterS * 1000 : timing.park;
   return Math.round(Math.min(stated, timing.parkMax) + random * timing.reconnectFirst);
@@ -182,7 +183,7 @@ function abandon(state: SessionState, turn: Turn): void {
   if (conn !== null) turn.effects.push({ type: "close", conn, code: CLOSE.normal, reason: "" });
 }
 
-/** Ends the session for good. A run is aborted; what is kept stays on the shelf. */
+/** Ends the session for good. A run is aborted; kept results stay on the shelf. */
 export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
   if (state.link.kind === "stopped") return;
   if (state.job !== null) turn.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt });
@@ -193,13 +194,13 @@ export function stopSession(state: SessionState, stop: Stop, turn: Turn): void {
   tell({ type: "stopped", ...stop }, turn);
 }
 
-/** The machine slept: what was due may be long overdue, and the other side has probably given this link up without our hearing of it. */
+/** Handles a sleep of the machine. Deadlines may be long overdue, and the coordinator has probably closed this link without this worker noticing. */
 export function woken(state: SessionState, slept: number, turn: Turn): void {
   const { link } = state;
   tell({ type: "woke", slept_ms: Math.round(slept) }, turn);
-  // A parking is the coordinator's to end.
+  // Only the coordinator ends a parking.
   if (link.kind === "waiting" && !link.parked) link.due = turn.now;
-  // A sleep, or a clock that was set: which of the two, only the coordinator's time can tell.
+  // Either the machine slept or its clock was set. Only the coordinator's time can tell which.
   const knewTime = state.coordinatorOffset !== null;
   state.coordinatorOffset = null;
   if (link.kind !== "online") return;
@@ -208,13 +209,13 @@ export function woken(state: SessionState, slept: number, turn: Turn): void {
   if (knewTime) announce(state, turn);
 }
 
-/** Any frame is a sign of life of the coordinator. */
+/** Records a sign of life of the coordinator. Any frame is one. */
 export function heard(state: SessionState, isAck: boolean, turn: Turn): void {
   if (state.link.kind !== "online") return;
   if (isAck || Number.isFinite(state.link.silentDue)) state.link.silentDue = turn.now + state.timing.silent;
 }
 
-/** Looks at the link now: ends a wait that was our own choice (a parking is not), and asks a link that looks alive for a sign of life. */
+/** Checks the link now: ends a wait before a reconnect (but not a parking), and sends a heartbeat over an open link to see whether it still works. */
 export function nudged(state: SessionState, turn: Turn): void {
   const { link, timing } = state;
   if (link.kind === "waiting" && !link.parked) return dial(state, turn);
@@ -224,7 +225,7 @@ export function nudged(state: SessionState, turn: Turn): void {
   turn.effects.push({ type: "send", conn: link.conn, text: HEARTBEAT });
 }
 
-/** What the link's own times ask for. */
+/** Acts on the link's deadlines that have passed. */
 export function passLinkTime(state: SessionState, turn: Turn): void {
   const { link } = state;
   switch (link.kind) {
@@ -251,7 +252,7 @@ export function passLinkTime(state: SessionState, turn: Turn): void {
   }
 }
 
-/** When the link next needs to be looked at. */
+/** The next deadline of the link. */
 export function linkDue(state: SessionState): number {
   const { link } = state;
   switch (link.kind) {

@@ -1,3 +1,4 @@
+// The pure core of a worker session: one event in, a changed state and effects out. It covers a job's way from `job_assign` to `job_complete_ack`.
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
@@ -7,10 +8,10 @@ import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue
 import { type SessionEvent, tell, type Turn } from "./session-event.ts";
 import { presentConn, type SessionState } from "./state.ts";
 
-/** Applies one event: changes `state` and adds to `turn.effects`. Knows no clock, no socket and no chance but those of the turn. */
+/** Applies one event: changes `state` and adds to `turn.effects`. Time and randomness come from the turn only. */
 export function reduce(state: SessionState, event: SessionEvent, turn: Turn): void {
   if (state.link.kind === "stopped") return;
-  // A socket is disposable: what an older one still says changes nothing.
+  // A socket is disposable: a late event of an older one changes nothing.
   if ("conn" in event && event.conn !== presentConn(state)) return;
   noticeSleep(state, turn);
   switch (event.type) {
@@ -57,7 +58,7 @@ export function reduce(state: SessionState, event: SessionEvent, turn: Turn): vo
   }
 }
 
-/** The session's clock stands still while the machine sleeps, the wall clock does not. One that was set forward by hand looks the same and does no harm. */
+/** Notices a sleep: the session's clock stops while the machine sleeps, the wall clock does not. A wall clock that was set forward looks the same; that is safe. */
 function noticeSleep(state: SessionState, turn: Turn): void {
   const slept = turn.wall - state.clocks.wall - (turn.now - state.clocks.now);
   state.clocks = { now: turn.now, wall: turn.wall };

@@ -2,23 +2,23 @@ import { type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 import type { Output } from "./seal.ts";
 import type { Run } from "./state.ts";
 
-/** What a run gives back. `tokens` are those of an LLM's answer. */
+/** The outcome of a run. `tokens` are those of an LLM's answer. */
 export type Execution = { ok: true; output: Output; tokens: number | null } | { ok: false; error: string; message: string; retryable: boolean };
 
-/** What a run may use and tell while it lasts. */
+/** What a run gets besides its job. */
 export type Hooks = {
   signal: AbortSignal;
   /** Visible text, or an empty string as a sign of life. */
   onProgress: (delta: string) => void;
 };
 
-/** Carries out jobs. Never rejects. */
+/** Executes jobs. Never rejects. */
 export type Executor = (run: Run, hooks: Hooks) => Promise<Execution>;
 
-/** Carries out one TASK; the built-in logic takes up to a second of CPU, so a desktop gives it a thread. */
+/** Executes one TASK. The built-in logic takes up to a second of CPU, so a desktop worker runs it in a thread. */
 export type TaskExecutor = (taskType: string, input: string, signal: AbortSignal) => Promise<Record<string, unknown>> | Record<string, unknown>;
 
-/** The executor of a worker. `llm` is asked anew for each job, because a runtime may come and go. */
+/** Makes the executor of a worker. It calls `llm` for each job, because a runtime may start and stop at any time. */
 export function createExecutor(parts: { task: TaskExecutor; llm?: () => Pick<Runtime, "generate"> | undefined; onFault?: (fault: unknown) => void }): Executor {
   return async (run, hooks) => {
     try {
@@ -26,7 +26,7 @@ export function createExecutor(parts: { task: TaskExecutor; llm?: () => Pick<Run
     } catch (fault) {
       if (fault instanceof RuntimeError) return { ok: false, error: fault.code, message: fault.message, retryable: fault.retryable };
       if (!hooks.signal.aborted) parts.onFault?.(fault);
-      // The text of an unexpected error may repeat the job's; its name does not.
+      // The message of an unexpected error may repeat text of the job. Its name does not.
       return { ok: false, error: "worker_error", message: fault instanceof Error ? fault.name : "unexpected error", retryable: true };
     }
   };
@@ -38,7 +38,7 @@ async function runTaskJob(task: TaskExecutor, run: Run, { signal }: Hooks): Prom
 }
 
 async function runLlmJob(llm: Pick<Runtime, "generate"> | undefined, run: Run, { signal, onProgress }: Hooks): Promise<Execution> {
-  if (llm === undefined) return { ok: false, error: "runtime_unreachable", message: "the LLM runtime is gone", retryable: true };
+  if (llm === undefined) return { ok: false, error: "runtime_unreachable", message: "the LLM runtime is no longer available", retryable: true };
   const maxTokens = run.payload["max_tokens"];
   const generation = await llm.generate(String(run.payload["prompt"]), {
     signal,

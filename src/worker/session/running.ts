@@ -1,3 +1,4 @@
+// A job on the worker, from `job_assign` to its end: accept or reject it, run it, stream its progress, and watch its deadlines [WS8, WS9].
 import { parseIsoTime } from "../../protocol/text.ts";
 import { coordinatorTime } from "./clock.ts";
 import { deliver, fail, forget } from "./delivery.ts";
@@ -8,33 +9,33 @@ import type { Failure, Progress, RunningJob, SessionState } from "./state.ts";
 
 const TASK_TYPES = ["summarize", "classify", "extract_json"];
 
-/** A job came [WS8]: acknowledged at once and run, or rejected, which costs it no attempt. */
+/** Handles an assigned job [WS8]: acknowledges and runs it, or rejects it. A rejection uses no attempt. */
 export function assigned(state: SessionState, assign: Assign, turn: Turn): void {
   const { job } = state;
   const { job_id: jobId, attempt } = assign;
   if (job !== null && job.jobId === jobId && attempt <= job.attempt) {
-    // The same frame again: its acknowledgement may have been lost.
+    // The same frame again: the first acknowledgement may have been lost.
     if (attempt === job.attempt) sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
     return;
   }
   const reason = rejection(state, assign, turn);
   if (reason !== null) return reject(state, jobId, reason, turn);
-  // A newer attempt of the job that runs: the older one counts no more.
+  // A newer attempt of the running job: the older one no longer counts.
   if (job !== null) abandonRun(state, job, turn);
   if (state.runtimeTaken && assign.job_type === "LLM_INFER") return hold(state, assign, turn);
   begin(state, assign, turn);
 }
 
 /**
- * The runtime works for another coordinator: the job is kept for as long as its acknowledgement may take, and given back unstarted if the runtime
- * is not free by then. An acknowledgement would say that it runs.
+ * Holds a job while the runtime works for another coordinator, for as long as its acknowledgement may take. If the runtime is not free by then, the job is
+ * rejected unstarted. It is not acknowledged before, because an acknowledgement means that the job runs.
  */
 function hold(state: SessionState, assign: Assign, turn: Turn): void {
   if (state.waiting?.assign.job_id !== assign.job_id) tell({ type: "job_waiting", job_id: assign.job_id, attempt: assign.attempt }, turn);
   state.waiting = { assign, due: state.waiting?.due ?? turn.now + state.timing.hold };
 }
 
-/** The runtime is another session's now, or free again: then a job that waited begins, if this worker may still begin one. */
+/** Handles a runtime that another session took or released. When it is free, a waiting job starts, if this worker may still start one. */
 export function runtimeChanged(state: SessionState, taken: boolean, turn: Turn): void {
   state.runtimeTaken = taken;
   const { waiting } = state;
@@ -70,11 +71,11 @@ function reject(state: SessionState, jobId: string, reason: string, turn: Turn):
   tell({ type: "job_rejected", job_id: jobId, reason }, turn);
 }
 
-/** Why this job cannot be taken, or null. */
+/** Why this worker cannot take the job, or null. */
 function rejection(state: SessionState, assign: Assign, turn: Turn): string | null {
   const { job_type: jobType, payload } = assign;
   if (state.leaving !== null) return "draining";
-  // A receipt with this clock's time would be refused, and cost the job an attempt [RC3]. Not judged by a time of before a sleep.
+  // The coordinator would refuse a receipt with the time of this clock, and the job would lose an attempt [RC3]. After a sleep the offset is unknown.
   if (state.clock === "refused" && coordinatorTime(state, turn) !== null) return "clock";
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
   if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
@@ -85,8 +86,8 @@ function rejection(state: SessionState, assign: Assign, turn: Turn): string | nu
 }
 
 /**
- * Milliseconds until the job's deadline, by the coordinator's clock where it is known. No coordinator assigns what is overdue or due later than the total time from now: such a deadline shows
- * that the two clocks differ, and then the total counts from now.
+ * Milliseconds until the job's deadline, by the coordinator's clock if it is known. No coordinator assigns a job that is overdue or due later than the total
+ * time from now. Such a deadline shows that the two clocks differ; then the total time counts from now.
  */
 function remaining(state: SessionState, deadline: string | null | undefined, time: number): number {
   const left = (parseIsoTime(deadline ?? "") ?? 0) - time;
@@ -97,7 +98,7 @@ function executionTime(state: SessionState, jobType: RunningJob["jobType"]): num
   return jobType === "TASK" ? state.timing.executeTask : state.timing.executeLlm;
 }
 
-/** The coordinator wants it no longer: stop and forget [WS11]. A cancel of an older attempt leaves a newer one alone. */
+/** Handles a cancelled job: stops and forgets it [WS11]. A cancel of an older attempt does not affect a newer one. */
 export function cancelled(state: SessionState, jobId: string, attempt: number | null, reason: string, turn: Turn): void {
   const upTo = attempt ?? Number.POSITIVE_INFINITY;
   const { job } = state;
@@ -115,12 +116,12 @@ function abandonRun(state: SessionState, job: RunningJob, turn: Turn): void {
   state.job = null;
 }
 
-/** The job that runs, if it is this one. What a run says after its end changes nothing. */
+/** The running job, if it is this one. An event of a run that is over changes nothing. */
 function present(state: SessionState, jobId: string, attempt: number): RunningJob | null {
   return state.job?.jobId === jobId && state.job.attempt === attempt ? state.job : null;
 }
 
-/** The run is alive, and may have text to show. */
+/** Handles a sign of life of the run, perhaps with visible text. */
 export function progressed(state: SessionState, event: Extract<SessionEvent, { type: "progress" }>, turn: Turn): void {
   const job = present(state, event.jobId, event.attempt);
   if (job === null) return;
@@ -141,7 +142,7 @@ function sendProgress(state: SessionState, job: RunningJob, turn: Turn): void {
   sendFrame(state, { type: "job_progress", job_id: job.jobId, attempt: job.attempt, ...nextDelta(job.progress) }, turn);
 }
 
-/** The run delivered. */
+/** Handles a run that has a result. */
 export function completed(state: SessionState, event: Extract<SessionEvent, { type: "completed" }>, turn: Turn): void {
   const { jobId, attempt } = event.result;
   const job = present(state, jobId, attempt);
@@ -153,7 +154,7 @@ export function completed(state: SessionState, event: Extract<SessionEvent, { ty
   leaveIfDone(state, turn);
 }
 
-/** The run failed. */
+/** Handles a run that has failed. */
 export function failed(state: SessionState, failure: Failure, turn: Turn): void {
   if (present(state, failure.jobId, failure.attempt) === null) return;
   state.job = null;
@@ -161,7 +162,7 @@ export function failed(state: SessionState, failure: Failure, turn: Turn): void 
   leaveIfDone(state, turn);
 }
 
-/** Ends a run whose time is over, and sends text that waited its turn. */
+/** Ends a run whose time is over, and sends text that waited for its next frame. */
 export function passRunTime(state: SessionState, turn: Turn): void {
   const { job, waiting } = state;
   if (waiting !== null && waiting.due <= turn.now) {
@@ -181,7 +182,7 @@ export function passRunTime(state: SessionState, turn: Turn): void {
   }
 }
 
-/** When the run next needs to be looked at. */
+/** The next deadline of the run. */
 export function runDue(state: SessionState): number {
   const { job } = state;
   const waitingDue = state.waiting?.due ?? Number.POSITIVE_INFINITY;
@@ -190,20 +191,20 @@ export function runDue(state: SessionState): number {
   return Math.min(job.executeDue, job.totalDue, text, waitingDue);
 }
 
-/** Characters of text in one frame; the rest follows in the next one. */
+/** The most characters of text in one frame; the rest follows in the next one. */
 const FRAME_CHARS = 32_768;
-/** Frames that are sent once more after a cut: the last ones may have gone into a dead socket, and a repeat is ignored [WS9]. */
+/** Frames that are sent again after a reconnect: the last ones may have been lost, and the coordinator ignores a repeated one [WS9]. */
 const TAIL_FRAMES = 32;
 
-/** The stream of an attempt that begins. */
+/** The stream of a new attempt. */
 function emptyProgress(): Progress {
   return { seq: 0, waiting: "", tail: [] };
 }
 
-/** Takes what waits, joined, as the next frame's delta; `seq` counts from 0. Empty text makes a frame too: a sign of life. */
+/** Takes the waiting text as the delta of the next frame; `seq` counts from 0. Without text the frame is a sign of life. */
 function nextDelta(progress: Progress): { seq: number; delta: string } {
   let end = Math.min(progress.waiting.length, FRAME_CHARS);
-  // Half a surrogate pair would not survive UTF-8.
+  // A cut surrogate pair would be lost in UTF-8.
   if (end < progress.waiting.length && /[\uD800-\uDBFF]/.test(progress.waiting.charAt(end - 1))) end -= 1;
   const frame = { seq: progress.seq++, delta: progress.waiting.slice(0, end) };
   progress.waiting = progress.waiting.slice(end);

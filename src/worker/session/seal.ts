@@ -3,21 +3,21 @@ import { isShallowJson, isWellFormedJson, utf8Length } from "../../protocol/text
 import { canonicalize, outputHash, receiptText } from "../../receipt/receipt.ts";
 import { type KeyPair, signText } from "../../receipt/ed25519.ts";
 
-/** What a job produced: text, or an object. */
+/** The output of a job: text, or an object. */
 export type Output = string | Record<string, unknown>;
 
 /** The text of a `job_complete` frame, or why this output can never be delivered. */
 export type Sealed = { ok: true; frame: string } | { ok: false; error: "output_too_large" | "invalid_output"; message: string };
 
 /**
- * Hashes, signs and packs an output [WS10, RC1, RC2]. Members are sorted as RFC 8785 does, so that the bytes sent and the bytes hashed are
- * one reading. `completedAt` is ISO 8601.
+ * Hashes and signs an output and packs it into a frame [WS10, RC1, RC2]. Members are sorted as in RFC 8785, so that the sent bytes and the hashed bytes are
+ * the same. `completedAt` is ISO 8601.
  */
 export async function seal(signer: Signer, job: { jobId: string; attempt: number }, output: Output, completedAt: string): Promise<Sealed> {
   const text = JSON.stringify(output);
   const bytes = utf8Length(text);
-  if (bytes > LIMITS.outputBytes) return { ok: false, error: "output_too_large", message: `${bytes} bytes of output, at most ${LIMITS.outputBytes} are taken` };
-  // The frame is one level around the output, and frames are read to a depth of 32.
+  if (bytes > LIMITS.outputBytes) return { ok: false, error: "output_too_large", message: `the output has ${bytes} bytes, the limit is ${LIMITS.outputBytes}` };
+  // The frame adds one level, and the coordinator accepts frames of a depth of 32.
   if (!isShallowJson(text, LIMITS.jsonDepth - 1)) return { ok: false, error: "invalid_output", message: "the output nests too deeply" };
   if (!isWellFormedJson(output)) return { ok: false, error: "invalid_output", message: "the output is not well-formed Unicode" };
   const sorted = canonicalize(JSON.parse(text));
@@ -41,7 +41,7 @@ export async function seal(signer: Signer, job: { jobId: string; attempt: number
   return { ok: true, frame: JSON.stringify(frame) };
 }
 
-/** A worker's key, which may be one that cannot be read out (WebCrypto in a browser). */
+/** A worker's key. Its secret may be unreadable (WebCrypto in a browser). */
 export type Signer = {
   /** 64 lowercase hex characters. */
   readonly publicKey: string;

@@ -1,3 +1,4 @@
+// WorkerSession, the shell around `reduce`: it owns socket, timer, clock and runs. Terminal and browser workers run their jobs with it.
 import { isoTime } from "../../protocol/text.ts";
 import type { ResultShelf } from "./delivery.ts";
 import type { Profile } from "./frames.ts";
@@ -26,18 +27,18 @@ export type SessionOptions = {
   execute: Executor;
   /** CAIP-2 id; the worker leaves a coordinator of another network. */
   network?: string;
-  /** Where finished results outlive this process. */
+  /** Storage in which finished results survive this process. */
   shelf?: ResultShelf;
   onNote?: (note: SessionNote) => void;
-  /** A run has really ended, aborted or not: what it used is free. */
+  /** Called when a run has really ended, aborted or not, and has released its resources. */
   onRunEnd?: () => void;
   timing?: Partial<SessionTiming>;
   random?: () => number;
 };
 
 /**
- * A worker's side of the socket: the thin shell of `reduce`. It owns what is not pure (socket, timer, clock, runs), turns each of their
- * events into one event of the state machine, and carries out the effects in order.
+ * The worker's side of the socket: a thin shell around `reduce`. It owns everything that is not pure (socket, timer, clock, runs), turns each of their events
+ * into one event of the state machine, and executes the effects in order.
  */
 export class WorkerSession {
   readonly #options: SessionOptions;
@@ -46,10 +47,10 @@ export class WorkerSession {
   #socket: Socket | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #run: { jobId: string; attempt: number; abort: AbortController } | null = null;
-  /** The run that has not ended yet, aborted or not. */
+  /** The run that has not really ended yet, aborted or not. */
   #unsettled: Promise<void> | null = null;
 
-  /** Throws TypeError if `url` is none, and whatever the shelf throws that cannot be read. */
+  /** @throws TypeError if `url` is not a URL; whatever the shelf throws if it cannot be read */
   constructor(options: SessionOptions) {
     this.#options = options;
     const { signer, profile, network, shelf } = options;
@@ -67,33 +68,33 @@ export class WorkerSession {
     this.#apply({ type: "start" });
   }
 
-  /** The worker can do something else than before; says so at once when it is registered. */
+  /** Changes what the worker can do, and announces it at once if the worker is registered. */
   announce(profile: Profile): void {
     this.#apply({ type: "announce", profile });
   }
 
-  /** Another session has the LLM runtime, or gave it back. */
+  /** Another session has taken or released the LLM runtime. */
   runtimeTaken(taken: boolean): void {
     this.#apply({ type: "runtime", taken });
   }
 
-  /** Whether an assigned LLM job waits for the runtime. */
+  /** True while an assigned LLM job waits for the runtime. */
   get waits(): boolean {
     return this.#state.waiting !== null;
   }
 
-  /** The network is back or the machine was asleep: dials now instead of waiting, and finds out soon whether an open link still lives. */
+  /** Call it when the network is back or the machine was asleep: a waiting session connects now, and an open link is checked. */
   nudge(): void {
     this.#apply({ type: "nudge" });
   }
 
-  /** Takes no new job, finishes the present one, delivers, and ends [WS11]. */
+  /** Takes no new job, finishes the current one, delivers its result, and ends [WS11]. */
   drain(): Promise<Stop> {
     this.#apply({ type: "drain" });
     return this.ended;
   }
 
-  /** Ends at once; a job that runs is given up. */
+  /** Ends at once and aborts a running job. */
   stop(): void {
     this.#apply({ type: "stop" });
   }
@@ -150,7 +151,7 @@ export class WorkerSession {
       if (typeof data === "string") this.#apply({ type: "frame", conn, text: data });
     });
     socket.addEventListener("close", ({ code, reason }) => this.#apply({ type: "closed", conn, code: code ?? 1006, reason: reason ?? "" }));
-    // Always followed by `close`, which says more.
+    // `close` always follows, with more details.
     socket.addEventListener("error", () => {});
   }
 
@@ -158,7 +159,7 @@ export class WorkerSession {
     try {
       this.#apply({ type: "signed", conn, signature: await this.#options.signer.sign(text) });
     } catch {
-      // A key that cannot sign leaves the registration unanswered, and the session tries again.
+      // Without a signature the registration times out, and the session tries again.
       this.#options.onNote?.({ type: "warning", code: "cannot_sign", message: "the worker's key cannot sign" });
     }
   }
@@ -175,7 +176,7 @@ export class WorkerSession {
   }
 
   async #carryThrough(run: Run, signal: AbortSignal, before: Promise<void> | null): Promise<void> {
-    // One job at a time: a run that was aborted gets a moment to end.
+    // One job at a time: an aborted run gets a moment to end.
     if (before !== null) await Promise.race([before, later(this.#state.timing.settle)]);
     if (signal.aborted) return;
     const { jobId, attempt } = run;
@@ -207,7 +208,7 @@ export class WorkerSession {
   }
 }
 
-/** Milliseconds of a clock that never goes back. */
+/** Milliseconds of a monotonic clock. */
 function now(): number {
   return performance.now();
 }

@@ -148,7 +148,7 @@ describe("worker doctor", () => {
     expect(away).toMatchObject({ code: 6, stderr: "one thing is wrong\n" });
     expect(away.checks.get("127.0.0.1:1")).toMatchObject({
       state: "fail",
-      message: "cannot be reached: fetch blocks this port, whatever listens there: use another one",
+      message: "cannot be reached: fetch blocks this port for every server: use another port",
     });
     expect(away.checks.get("LLM")).toMatchObject({ state: "warn", fix: expect.stringContaining("start the runtime at that URL") });
     const folder = temporaryFolder();
@@ -161,7 +161,7 @@ describe("worker doctor", () => {
   it("prints a mark for each, and the cure below what is wrong", async () => {
     const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
-    expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port, .*\n +→ is the address right/m);
+    expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port .*\n +→ is the address right/m);
     expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start makes one, or now: npx compute-router worker init\n/m);
     expect(stdout).not.toContain("\u001B");
   });

@@ -53,7 +53,7 @@ describe("[LLM7] without a chosen URL", () => {
     expect(found).toEqual({
       ok: false,
       tried: KNOWN_RUNTIMES.map(({ name, baseUrl }) => ({ name, url: baseUrl, why: "not running" })),
-      hint: "install Ollama (https://ollama.com) and run: ollama pull llama3.2 — or say --llm-url <url> or --runtime embedded",
+      hint: "install Ollama (https://ollama.com) and run: ollama pull llama3.2 — or use --llm-url <url> or --runtime embedded",
     });
     expect(KNOWN_RUNTIMES.map(({ baseUrl }) => new URL(baseUrl).hostname)).toEqual(KNOWN_RUNTIMES.map(() => "127.0.0.1"));
   });
@@ -103,7 +103,7 @@ describe("[LLM7] without a chosen URL", () => {
       tried: [
         { why: "has no model" },
         { why: "is loading its model" },
-        { why: "answers, but is no OpenAI-compatible server" },
+        { why: "answers, but is not an OpenAI-compatible server" },
         { why: "answers HTTP 404" },
         {},
         {},
@@ -150,11 +150,11 @@ describe("[LLM7] with a chosen URL", () => {
     expect(down).toEqual({
       ok: false,
       tried: [{ name: "openai-compatible", url: "http://127.0.0.1:9/v1", why: "not running" }],
-      hint: expect.stringContaining("leave --llm-url out"),
+      hint: expect.stringContaining("omit --llm-url"),
     });
     for (const llmUrl of ["ftp://box", "http://", "http://me:secret@box/v1"]) {
       const found = await find({}, { llmUrl });
-      expect(found).toMatchObject({ ok: false, tried: [{ why: expect.stringContaining("is no http(s) URL") }] });
+      expect(found).toMatchObject({ ok: false, tried: [{ why: expect.stringContaining("is not an http(s) URL") }] });
       expect(JSON.stringify(found)).not.toContain("secret");
     }
   });
@@ -172,7 +172,7 @@ describe("[LLM7] with a chosen URL", () => {
     await runtimeOf(await find({ 11434: noting }, { env })).generate("Hello?", { signal });
     expect(keys).toEqual([undefined, undefined, undefined]);
     expect(await find({ 9: (_request, response) => json(response, 401, {}) }, { llmUrl: "http://127.0.0.1:9" })).toMatchObject({
-      tried: [{ why: "wants a key: set LLM_API_KEY" }],
+      tried: [{ why: "requires a key: set LLM_API_KEY" }],
     });
   });
 });
@@ -197,7 +197,7 @@ describe("[LLM8] the model", () => {
   it("missing: the hint says how to get it", async () => {
     const ollama = await find({ 11434: serving("a") }, { model: "c" });
     expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c", but a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
-    expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or say --model <name>" });
+    expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or use --model <name>" });
     expect(runtimeOf(await find({ 11434: serving("a"), 1234: serving("c") }, { model: "c" }))).toMatchObject({ name: "lm-studio", model: "c" });
   });
 

@@ -47,7 +47,7 @@ describe("a worker that cannot connect says why", () => {
   it("no TLS on the other side", async () => {
     const port = await portOf(createServer());
     expect(await causeAt(`wss://127.0.0.1:${port}/`)).toBe(
-      "no connection: it does not speak TLS: ws: or http: instead of wss: or https:? (ERR_SSL_WRONG_VERSION_NUMBER)",
+      "no connection: it does not use TLS: try ws: or http: instead of wss: or https: (ERR_SSL_WRONG_VERSION_NUMBER)",
     );
   });
 
@@ -63,7 +63,7 @@ describe("a worker that cannot connect says why", () => {
 
   it("a connection that ends without an answer", async () => {
     const port = await portOf(createTcpServer((socket) => socket.end()));
-    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toMatch(/^no connection: it ended the connection without an answer \(\w+\)$/);
+    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toMatch(/^no connection: it closed the connection without an answer \(\w+\)$/);
   });
 });
 

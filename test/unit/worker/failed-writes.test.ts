@@ -57,7 +57,7 @@ describe("a folder", () => {
 
   it.runIf(hasProc)("of a worker that cannot be made ends it with one line", async () => {
     const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--config-dir", "/proc/nope"]);
-    expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot make the key file /proc/nope/worker.key (ENOENT); use --key FILE or --config-dir DIR\n" });
+    expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot create the key file /proc/nope/worker.key (ENOENT); use --key FILE or --config-dir DIR\n" });
   });
 
   it.runIf(hasProc)("of a worker with its key elsewhere, too", async () => {

@@ -88,7 +88,7 @@ describe("challenge and registration", () => {
     const bench = started();
     bench.challenge("router.example");
     bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
-    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { message: expect.stringContaining("dial router.example") } });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { message: expect.stringContaining("use router.example") } });
   });
 
   it("[WS3] a change of what it can do is announced on the registered socket without resume, so that its lease stays", () => {
