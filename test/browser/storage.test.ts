@@ -80,7 +80,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await clearSiteData(tab);
     await doesThree(key);
     await tab.says("#storage", "This site's data was deleted");
-    await tab.says("#custody", "the key is gone when the page is closed");
+    await tab.says("#custody", "the key is lost when the page is closed");
     await tab.says("#fact-accepted", "4");
     expect(await findings(tab.page)).toEqual([]);
     expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);

@@ -1,8 +1,9 @@
+// The conditions under which a page may work: visibility, network, battery and screen lock. They decide when the worker takes jobs.
 import type { PageSettings } from "./settings.ts";
 
 type Battery = EventTarget & { readonly level: number; readonly charging: boolean };
 
-/** Watches what the worker depends on, and tells each change. `onReturn` is called when the page or the network comes back. */
+/** Watches these conditions and reports each change. `onReturn` is called when the page or the network is back. */
 export async function watchConditions(onChange: (conditions: Conditions) => void, onReturn: () => void): Promise<void> {
   let battery: Battery | null = null;
   const tell = () =>
@@ -41,33 +42,33 @@ async function batteryOf(navigator: Navigator & { getBattery?: () => Promise<Bat
   }
 }
 
-/** The page's surroundings. */
+/** The conditions of the page. */
 export type Conditions = {
   hidden: boolean;
   online: boolean;
-  /** Where the browser tells: charge from 0 to 1. */
+  /** The charge from 0 to 1; null if the browser does not state it. */
   battery: { level: number; charging: boolean } | null;
 };
 
-/** Why a worker that is wanted rests. */
+/** Why a started worker rests. */
 export type Pause = "hidden" | "low_battery" | "offline";
 
-/** Below this charge a device that is not plugged in is left alone. */
+/** Below this charge a device that is not charging does not work. */
 const LOW_BATTERY = 0.2;
 
-/** What keeps the worker from working, most lasting first; null for nothing. */
+/** Why the worker must rest, the most lasting reason first; null if it need not. */
 export function pauseOf({ hidden, online, battery }: Conditions, settings: PageSettings): Pause | null {
   if (settings.saveBattery && battery !== null && !battery.charging && battery.level < LOW_BATTERY) return "low_battery";
   if (hidden && !settings.workHidden) return "hidden";
   return online ? null : "offline";
 }
 
-/** Whether the worker should say goodbye for this. Without a network nobody would hear it, and the session comes back by itself. */
+/** True if the worker should leave the coordinator. Without a network it cannot, and the session reconnects automatically. */
 export function leavesFor(pause: Pause | null): boolean {
   return pause === "hidden" || pause === "low_battery";
 }
 
-/** What the system says about keeping the screen on. */
+/** The state of keeping the screen on. */
 export type ScreenState = "on" | "released" | "refused" | "unsupported";
 
 /** Keeps the screen on while wanted and visible: a phone that locks its screen stops the page. */
@@ -83,7 +84,7 @@ export class ScreenLock {
     this.#onState = onState;
   }
 
-  /** Asks for it or gives it back. The system takes it away whenever the page is hidden, so this is called again when that changes. */
+  /** Requests or releases the lock. The system releases it when the page is hidden, so call this again when the page is visible. */
   async want(wanted: boolean): Promise<void> {
     this.#wanted = wanted;
     if (this.#wakeLock === undefined) return this.#onState("unsupported");
@@ -102,7 +103,7 @@ export class ScreenLock {
       });
       this.#onState("on");
     } catch {
-      // Hidden just now, or the system saves power.
+      // The page is hidden at this moment, or the system saves power.
       this.#onState("refused");
     } finally {
       this.#asking = false;

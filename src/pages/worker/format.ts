@@ -1,7 +1,8 @@
+// The texts of the job list on the worker page: task names, durations, outcomes, receipts, and the export file.
 import type { JobRecord, JobOutcome } from "../../worker/browser/job-record.ts";
 import type { Tone } from "./view.ts";
 
-/** A task type in words. */
+/** The name of a task type for people. */
 export function taskName(taskType: string): string {
   switch (taskType) {
     case "summarize":
@@ -15,12 +16,12 @@ export function taskName(taskType: string): string {
   }
 }
 
-/** Milliseconds as people say them. */
+/** Milliseconds as text, for example 1.2 s. */
 export function duration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }
 
-/** The middle of the times that results took; null without any. */
+/** The median duration of the results; null without any. */
 export function medianTime(records: readonly JobRecord[]): number | null {
   const times = records.flatMap(({ ms }) => (ms === null ? [] : [ms])).toSorted((a, b) => a - b);
   const [low, high] = [times[Math.floor((times.length - 1) / 2)], times[Math.floor(times.length / 2)]];
@@ -36,21 +37,21 @@ const LABELS: Record<JobOutcome, { tone: Tone; label: string }> = {
   dropped: { tone: "bad", label: "Dropped" },
 };
 
-/** How a job ended, in words and as a colour. */
+/** The outcome of a job as a label and a tone. */
 export function outcomeLabel({ outcome, error, receipt }: JobRecord): { tone: Tone; label: string } {
   if (outcome === "waiting" && receipt === null) return { tone: "wait", label: "Working" };
   const { tone, label } = LABELS[outcome];
   return { tone, label: error === null ? label : `${label}: ${error.replaceAll("_", " ")}` };
 }
 
-/** What checking the stored receipt said, with the hash of the output in short. */
+/** The result of checking the stored receipt, with a short form of the output's hash. */
 export function receiptLine({ receipt, signatureHolds }: JobRecord): string {
   if (receipt === null) return "No receipt";
-  const check = signatureHolds === true ? "signature checked" : "signature does not hold";
+  const check = signatureHolds === true ? "signature checked" : "signature is not valid";
   return `${receipt.output_hash.slice(0, 15)}…${receipt.output_hash.slice(-4)} · ${check}`;
 }
 
-/** The history as a file for its owner: the receipts as they were signed, wire names, ISO 8601 times. */
+/** The history as a file for its owner: receipts as they were signed, wire names, ISO 8601 times. */
 export function exportOf(records: readonly JobRecord[], worker: { publicKey: string; words: readonly string[]; host: string }, at: Date): string {
   const jobs = records.map(({ jobId, attempt, taskType, startedAt, ms, outcome, error, receipt, signatureHolds }) => ({
     job_id: jobId,

@@ -1,3 +1,4 @@
+// The list of jobs and receipts on the worker page, with its export.
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import { element, make, makeTime } from "../shell/dom.ts";
 import { duration, outcomeLabel, receiptLine, taskName } from "./format.ts";
@@ -5,10 +6,10 @@ import { duration, outcomeLabel, receiptLine, taskName } from "./format.ts";
 const TODAY = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const BEFORE = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" });
 const PAGE = 6;
-/** Jobs may come by the dozen a second; the list is drawn a few times a second. */
+/** Pause between two redraws, because dozens of jobs per second may arrive. */
 const DRAW_MS = 150;
 
-/** The worker's own list of jobs and receipts. */
+/** The worker's list of jobs and receipts. */
 export class HistoryPanel {
   readonly #list = element("jobs", HTMLElement);
   readonly #none = element("no-jobs", HTMLElement);
@@ -23,7 +24,7 @@ export class HistoryPanel {
     const [exporting, clearing] = this.#buttons;
     exporting.addEventListener("click", () => hooks.onExport(this.#records));
     clearing.addEventListener("click", () => {
-      // eslint-disable-next-line no-alert -- the browser's own question is the one that every assistive technology knows.
+      // eslint-disable-next-line no-alert -- every assistive technology supports the browser's own dialog.
       if (confirm("Delete the list of jobs and receipts on this device? Export it first if you may need it.")) hooks.onClear();
     });
     this.#more.addEventListener("click", () => {
@@ -42,7 +43,7 @@ export class HistoryPanel {
     this.#draw();
   }
 
-  /** Shows a job that is new or has changed; `limit` is how many are kept. */
+  /** Shows a job that is new or has changed; the list keeps `limit` jobs. */
   put(record: JobRecord, limit: number): void {
     const at = this.#records.findIndex(({ jobId, attempt }) => jobId === record.jobId && attempt === record.attempt);
     if (at === -1) this.#records = [record, ...this.#records].slice(0, limit);

@@ -1,3 +1,4 @@
+// The entry of the worker page: makes sure that one tab is the worker, watches the conditions, and offers to install the page.
 import { watchConditions } from "./conditions.ts";
 import { element, setText } from "../shell/dom.ts";
 import { defaultSettings, readSettings } from "./settings.ts";
@@ -29,7 +30,7 @@ const lock = new TabLock("locks" in navigator ? navigator.locks : undefined, {
 });
 element("take-over", HTMLButtonElement).addEventListener("click", () => void lock.takeOver());
 
-// The code is used once; it need not stay in the address.
+// The code can be used once, so it is removed from the address.
 const code = readCode(new URL(location.href).searchParams.get("code") ?? "");
 if (code !== "") {
   page.fillCode(code);
@@ -46,7 +47,7 @@ offerInstall();
 
 type InstallPrompt = Event & { prompt: () => Promise<unknown> };
 
-/** Caches the page for the next visit without a network, and offers to install it where the browser asks so. */
+/** Caches the page for a visit without a network, and offers to install it if the browser supports that. */
 function offerInstall(): void {
   const button = element("install", HTMLButtonElement);
   let offer: InstallPrompt | null = null;
@@ -61,7 +62,7 @@ function offerInstall(): void {
     button.hidden = true;
     void offer?.prompt();
   });
-  // Missing on plain http; the page works without.
+  // Not available on plain http; the page works without it.
   if ("serviceWorker" in navigator) void navigator.serviceWorker.register("/worker/sw.js", { scope: "/worker" }).catch(() => {});
 }
 

@@ -1,9 +1,10 @@
+// The form for a pairing code on the worker page, and the list of pairings. PRIVATE jobs come from paired users only.
 import type { Pairing } from "../../worker/browser/report.ts";
 import { element, make, makeTime, setText } from "../shell/dom.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** The form for a pairing code, and the pairings made. */
+/** The form for a pairing code, and the list of pairings. */
 export class PairPanel {
   readonly #code = element("code", HTMLInputElement);
   readonly #button = element("pair", HTMLButtonElement);
@@ -38,18 +39,18 @@ export class PairPanel {
     });
   }
 
-  /** Puts a code in, from a link or the clipboard; it is for a person to press the button. */
+  /** Fills in a code from a link or the clipboard. A person must press the button. */
   fill(text: string): void {
     this.#code.value = readCode(text);
     this.#say("", null);
   }
 
-  /** Brings the field into view. */
+  /** Moves the focus to the field. */
   focus(): void {
     this.#code.focus();
   }
 
-  /** Shows the pairings made, and that a claim has just won. */
+  /** Shows the pairings, and a message if the sent code is among them. */
   show(pairings: readonly Pairing[]): void {
     this.#list.replaceChildren(
       ...pairings.map(({ code, pairedAt }) => {
@@ -65,7 +66,7 @@ export class PairPanel {
     this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
   }
 
-  /** A claim was refused. */
+  /** Shows why a claim was refused. */
   fail(message: string): void {
     this.#sent = null;
     this.#button.disabled = false;
@@ -80,7 +81,7 @@ export class PairPanel {
   }
 }
 
-/** What was typed, pasted or scanned, read as a code as far as it goes: upper case, hex digits only, at most six. A whole link gives its `code`. */
+/** The code in a text that was typed, pasted or scanned: at most six hex digits in upper case. For a link it is the parameter `code`. */
 export function readCode(text: string): string {
   const linked = /[?&#]code=([^&#\s]+)/i.exec(text)?.[1];
   return (linked ?? text)
@@ -89,7 +90,7 @@ export function readCode(text: string): string {
     .slice(0, 6);
 }
 
-/** Whether it is a whole code. */
+/** True for a complete code. */
 export function isCode(code: string): boolean {
   return /^[0-9A-F]{6}$/.test(code);
 }

@@ -1,30 +1,31 @@
+// The settings of the worker page in localStorage, and the link from the page to its engine thread.
 import type { EngineMessage, PageMessage } from "../../worker/browser/report.ts";
 
 const KEY = "compute-router-worker";
 
-/** What the owner has chosen; kept between visits. */
+/** The owner's choices. They are stored between visits. */
 export type PageSettings = {
-  /** The worker was started and not stopped: the next visit goes on. */
+  /** True if the worker was started and not stopped; the next visit then continues. */
   wanted: boolean;
   keepScreenOn: boolean;
-  /** Take jobs while the page is hidden, where the browser lets it. */
+  /** Take jobs while the page is hidden, if the browser allows it. */
   workHidden: boolean;
   /** Rest below 20 % while not charging. */
   saveBattery: boolean;
 };
 
-/** A phone's browser stops hidden pages within seconds: not promised there unless the owner wants it. */
+/** The default settings. The browser of a phone stops hidden pages within seconds, so work in the background is off there. */
 export function defaultSettings(isPhone: boolean): PageSettings {
   return { wanted: false, keepScreenOn: true, workHidden: !isPhone, saveBattery: true };
 }
 
-/** Reads the settings; whatever is missing or unreadable is as by default. */
+/** Reads the settings. Missing or malformed values get their defaults. */
 export function readSettings(storage: Pick<Storage, "getItem"> | null, defaults: PageSettings): PageSettings {
   let stored: unknown = null;
   try {
     stored = JSON.parse(storage?.getItem(KEY) ?? "null");
   } catch {
-    // Somebody else's text, or a browser that forbids storage.
+    // Text of another program, or a browser that forbids storage.
   }
   const settings = { ...defaults };
   if (typeof stored !== "object" || stored === null) return settings;
@@ -37,19 +38,19 @@ export function readSettings(storage: Pick<Storage, "getItem"> | null, defaults:
   return settings;
 }
 
-/** Keeps the settings; a browser that forbids it forgets them. */
+/** Stores the settings, if the browser allows it. */
 export function writeSettings(storage: Pick<Storage, "setItem"> | null, settings: PageSettings): void {
   try {
     storage?.setItem(KEY, JSON.stringify(settings));
   } catch {
-    // Full or forbidden: they hold until the page is closed.
+    // The storage is full or forbidden. The settings last until the page is closed.
   }
 }
 
-/** How long an engine that is told to stop may take to say goodbye. */
+/** How long a stopped engine may take to leave the coordinator. */
 const GOODBYE_MS = 1_000;
 
-/** The engine in its own thread: its timers go on where those of a hidden page are held back. */
+/** The engine in its own thread. Its timers continue when the browser slows down those of a hidden page. */
 export class EngineLink {
   readonly #thread: Worker;
 

@@ -1,3 +1,4 @@
+// The state, identity and event panels of the worker page.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import type { Report } from "../../worker/browser/report.ts";
@@ -5,7 +6,7 @@ import { element, make, makeTime, setText } from "../shell/dom.ts";
 import { type Situation, type View, viewOf } from "./view.ts";
 import { duration, medianTime } from "./format.ts";
 
-/** A job is often done in less time than an eye needs: it is shown for at least this long. */
+/** A job is shown for at least this long, because many jobs end faster than an eye can see. */
 const SHOWN_MS = 700;
 
 /** The big card: lamp, state, one button, three numbers. */
@@ -27,7 +28,7 @@ export class StatePanel {
     });
   }
 
-  /** Shows the state; gives the ms after which to show it again because something shown ends then, or null. */
+  /** Shows the state. Returns the ms after which it must be shown again, or null. */
   show(situation: Situation): number | null {
     const { report, now } = situation;
     if (report.job !== null && report.job.jobId !== this.#lastJob?.job.jobId) this.#lastJob = { job: report.job, until: now + SHOWN_MS };
@@ -45,14 +46,14 @@ export class StatePanel {
     return lingers && this.#lastJob !== null ? this.#lastJob.until - now : null;
   }
 
-  /** Shows what was done so far. */
+  /** Shows the totals. */
   count(delivered: number, records: readonly JobRecord[]): void {
     const median = medianTime(records);
     setText(this.#accepted, String(delivered));
     setText(this.#time, median === null ? "–" : duration(median));
   }
 
-  /** The engine is gone for good; only a reload helps. */
+  /** Shows that the engine has crashed. Only a reload helps. */
   broken(message: string): void {
     this.#card.dataset["tone"] = "bad";
     setText(this.#title, "Cannot work here");
@@ -64,7 +65,7 @@ export class StatePanel {
 
 const COPIED_MS = 2_000;
 
-/** Who this worker is, and where its key lies. */
+/** The worker's key in words and hex, and how the browser stores it. */
 export class IdentityPanel {
   readonly #words = element("words", HTMLElement);
   readonly #key = element("public-key", HTMLElement);
@@ -74,12 +75,12 @@ export class IdentityPanel {
 
   constructor(isSecure: boolean) {
     this.#isSecure = isSecure;
-    // The clipboard is for secure pages only.
+    // The clipboard is available on secure pages only.
     this.#copy.hidden = !isSecure;
     this.#copy.addEventListener("click", () => void this.#copyKey());
   }
 
-  /** `isKept` says whether the key is on disk. */
+  /** Shows the identity; `isKept` is true if the key is on disk. */
   show(identity: WorkerIdentity, isKept: boolean): void {
     this.#words.replaceChildren(...identity.words.map((word) => make("li", "", word)));
     setText(this.#key, identity.publicKey);
@@ -97,17 +98,17 @@ export class IdentityPanel {
 }
 
 function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boolean): string {
-  const gone = isKept ? "" : " It is stored nowhere now: the key is gone when the page is closed.";
+  const gone = isKept ? "" : " It is not stored now: the key is lost when the page is closed.";
   if (custody === "locked")
     return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
-  const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http a browser has no key store";
-  return `${why}: the private key lies readable in this site's storage. Who can read that can pose as this worker.${gone}`;
+  const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http the browser has no key store";
+  return `${why}: the private key is stored in this site's storage, where it can be read. Everyone who can read it can act as this worker.${gone}`;
 }
 
 const WHEN = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const KEPT = 50;
 
-/** What happened that the state does not show, newest first. */
+/** Events that the state does not show, newest first. */
 export class EventsPanel {
   readonly #list = element("events", HTMLElement);
   readonly #none = element("no-events", HTMLElement);

@@ -1,28 +1,29 @@
+// The lock that makes one tab the worker, built on the Web Locks API.
 const NAME = "compute-router-worker";
 
-/** What happens to the lock of this tab. */
+/** Called when the lock of this tab changes. */
 export type LockHooks = {
   /** This tab is the worker now. */
   onHeld: () => void;
-  /** Another tab is; this one gets it when that is closed. */
+  /** Another tab is the worker; this tab gets the lock when that tab is closed. */
   onBusy: () => void;
-  /** Another tab took it over; this one waits again. */
+  /** Another tab took the lock; this tab waits again. */
   onLost: () => void;
 };
 
-/** One tab at a time is the worker [WS7]: two with one key would throw each other out of the coordinator. */
+/** Makes sure that one tab at a time is the worker [WS7]. Two tabs with one key would replace each other at the coordinator. */
 export class TabLock {
   readonly #locks: LockManager | undefined;
   readonly #hooks: LockHooks;
   #waiting: AbortController | null = null;
 
-  /** `locks` is missing on plain http; then the coordinator decides. */
+  /** `locks` is missing on plain http; then the coordinator decides which tab is the worker. */
   constructor(locks: LockManager | undefined, hooks: LockHooks) {
     this.#locks = locks;
     this.#hooks = hooks;
   }
 
-  /** Takes the lock, or waits for it and says so. */
+  /** Takes the lock, or reports that it is busy and waits for it. */
   async acquire(): Promise<void> {
     if (this.#locks === undefined) return this.#hooks.onHeld();
     const got = await this.#hold({ ifAvailable: true });
@@ -32,13 +33,13 @@ export class TabLock {
     await this.#hold({ signal: this.#waiting.signal });
   }
 
-  /** Takes the lock from whoever has it. */
+  /** Takes the lock from the tab that has it. */
   async takeOver(): Promise<void> {
     this.#waiting?.abort();
     await this.#hold({ steal: true });
   }
 
-  /** Resolves to false if it was not to be had, else when the lock is over. */
+  /** Resolves to false if the lock is not available, otherwise when the lock ends. */
   async #hold(options: LockOptions): Promise<boolean> {
     let held = false;
     try {
@@ -51,11 +52,12 @@ export class TabLock {
       });
     } catch (error) {
       if (held) {
-        // Stolen.
+        // Another tab has stolen the lock.
         this.#hooks.onLost();
         void this.acquire();
       } else if (!(error instanceof Error) || error.name !== "AbortError") {
-        // Not one that is no longer waited for: this browser gives no locks to a site that may store nothing. The coordinator decides then too.
+        // An AbortError only means that this tab no longer waits. Any other error means that the browser gives no locks to a site that may not store data.
+        // Then the coordinator decides.
         this.#hooks.onHeld();
         return true;
       }

@@ -1,8 +1,10 @@
+// What the worker page shows of the worker's state, as a pure function.
 import { clockSentence } from "../../worker/session/clock.ts";
+import { sentence } from "../../worker/browser/event-text.ts";
 import type { Report } from "../../worker/browser/report.ts";
 import type { Pause } from "./conditions.ts";
 
-/** Everything that decides what the page shows of the worker's state. */
+/** The input of {@link viewOf}. */
 export type Situation = {
   report: Report;
   wanted: boolean;
@@ -15,10 +17,10 @@ export type Situation = {
   now: number;
 };
 
-/** How a state looks: colour and symbol; the words say the same. */
+/** The colour and symbol of a state. The words have the same meaning. */
 export type Tone = "off" | "busy" | "good" | "wait" | "bad";
 
-/** What the page shows. `announce` is what a screen reader is told when it changes; it holds no seconds that count down. */
+/** What the page shows. A screen reader reads `announce` when it changes, so it has no seconds that count down. */
 export type View = {
   tone: Tone;
   title: string;
@@ -48,13 +50,13 @@ export function viewOf(situation: Situation): View {
 }
 
 function outdated(report: Report): View {
-  return view("bad", "Out of date", `There is a newer version of this page. This one takes no more jobs: load it again.${waitingResults(report)}`, RELOAD);
+  return view("bad", "Out of date", `There is a newer version of this page. This one takes no more jobs: reload it.${waitingResults(report)}`, RELOAD);
 }
 
 const WHY: Record<Pause, { sentence: string; because: string }> = {
-  hidden: { sentence: "This page is hidden. Work goes on when you come back to it.", because: "the page is hidden" },
-  low_battery: { sentence: "The battery is below 20 %. Work goes on when the device is charging.", because: "the battery is low" },
-  offline: { sentence: "This device has no network. The worker connects again by itself.", because: "there is no network" },
+  hidden: { sentence: "This page is hidden. Work continues when you come back to it.", because: "the page is hidden" },
+  low_battery: { sentence: "The battery is below 20 %. Work continues when the device is charging.", because: "the battery is low" },
+  offline: { sentence: "This device has no network. The worker reconnects automatically.", because: "there is no network" },
 };
 
 function linked({ report, pause, host, now }: Situation): View {
@@ -62,14 +64,14 @@ function linked({ report, pause, host, now }: Situation): View {
   switch (link.kind) {
     case "off":
     case "connecting":
-      return view("wait", "Connecting", `Calling ${host}.${waitingResults(report)}`, STOP);
+      return view("wait", "Connecting", `Connecting to ${host}.${waitingResults(report)}`, STOP);
     case "online":
       if (pause === "offline") return view("wait", "Paused", `${WHY.offline.sentence}${waitingResults(report)}`, STOP);
-      if (job !== null) return view("busy", "Working", "A job is being done.", STOP);
+      if (job !== null) return view("busy", "Working", "This worker is running a job.", STOP);
       if (report.clock?.refused === true) return view("bad", "Clock is wrong", sentence(clockSentence("refused", report.clock.offMs)), STOP);
       return view("good", "Ready", `Waiting for a job from ${host}.${clockDoubt(report)}${waitingResults(report)}`, STOP);
     case "waiting": {
-      const cause = link.parked ? "The coordinator has asked this worker to stay away for a while." : `No connection: ${link.cause}.`;
+      const cause = link.parked ? "The coordinator has asked this worker to wait for a while." : `No connection: ${link.cause}.`;
       const next = `Next try in ${seconds(link.until - now)}.`;
       return { ...view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP), announce: `Reconnecting. ${cause}` };
     }
@@ -85,7 +87,7 @@ function clockDoubt({ clock }: Report): string {
 }
 
 function leaving(report: Report, title: string, then: string): View {
-  const first = report.job === null ? "Hands in what is finished" : "Finishes the present job";
+  const first = report.job === null ? "Sends the finished results" : "Finishes the current job";
   return view("wait", title, `${first}, ${then}. No new jobs.`, STOP_NOW);
 }
 
@@ -94,7 +96,7 @@ function view(tone: Tone, title: string, detail: string, button: View["button"])
     tone,
     title,
     detail,
-    // Jobs come and go too fast to be told one by one.
+    // Jobs start and end too fast to announce each of them.
     announce: tone === "busy" || tone === "good" ? "Ready for jobs." : `${title}. ${detail}`,
     button,
   };
@@ -112,6 +114,3 @@ function seconds(ms: number): string {
   return whole < 120 ? `${whole} s` : `${Math.ceil(whole / 60)} min`;
 }
 
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
-}

@@ -1,3 +1,4 @@
+// WorkerPage: connects the panels of the page with the engine. It tells the engine when to work and shows what the engine reports.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
 import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report } from "../../worker/browser/report.ts";
@@ -17,14 +18,14 @@ import { storageNotice, StoragePanel } from "./storage-panel.ts";
 const SCREEN_HINT: Record<ScreenState, string> = {
   on: "The screen stays on while the worker is on and this page is visible.",
   released: "A locked phone stops the page.",
-  refused: "The system does not allow it just now; perhaps it saves power.",
-  unsupported: "This browser cannot. Set the device not to lock while it works.",
+  refused: "The system does not allow it at the moment; perhaps it saves power.",
+  unsupported: "This browser cannot do that. Set the device so that it does not lock.",
 };
 
-/** Where a page keeps its settings; null where the browser forbids it. */
+/** The storage of the settings; null if the browser forbids it. */
 export type SettingsStore = Pick<Storage, "getItem" | "setItem"> | null;
 
-/** The page around the engine: tells it when to work, and shows what it says. */
+/** The page around the engine. */
 export class WorkerPage {
   readonly #engineUrl: string;
   readonly #store: SettingsStore;
@@ -44,7 +45,7 @@ export class WorkerPage {
   #outdated = false;
   #conditions: Conditions = { hidden: false, online: true, battery: null };
   #delivered = 0;
-  /** What the engine was told last. */
+  /** The last instruction to the engine. */
   #told: "work" | "rest" = "rest";
   #again: ReturnType<typeof setTimeout> | undefined;
 
@@ -63,17 +64,17 @@ export class WorkerPage {
       box.checked = this.#settings[name];
       box.addEventListener("change", () => this.#set({ [name]: box.checked }));
     }
-    // Seconds that count down.
+    // Updates the seconds that count down.
     setInterval(() => this.#show(), 1_000);
   }
 
-  /** Puts a pairing code in, from the link that opened the page. */
+  /** Fills in a pairing code from the link that opened the page. */
   fillCode(code: string): void {
     this.#pair.fill(code);
     this.#linkedCode = true;
   }
 
-  /** This tab is the worker. */
+  /** Starts the engine, because this tab is the worker now. */
   open(): void {
     element("worker", HTMLElement).hidden = false;
     element("other-tab", HTMLElement).hidden = true;
@@ -82,7 +83,7 @@ export class WorkerPage {
     this.#engine = new EngineLink(this.#engineUrl, (message) => this.#heard(message));
   }
 
-  /** Another tab is. */
+  /** Stops the engine, because another tab is the worker now. */
   close(): void {
     this.#engine?.close();
     this.#engine = null;
@@ -95,20 +96,20 @@ export class WorkerPage {
     element("other-tab", HTMLElement).hidden = false;
   }
 
-  /** The surroundings changed. */
+  /** Applies changed conditions. */
   conditions(conditions: Conditions): void {
     this.#conditions = conditions;
     element("battery-row", HTMLElement).hidden = conditions.battery === null;
     this.#apply();
   }
 
-  /** The page or the network is back. */
+  /** Checks the link, because the page or the network is back. */
   returned(): void {
     this.#engine?.send({ type: "nudge" });
     this.#apply();
   }
 
-  /** The page is left, perhaps for good: the coordinator should not wait for this worker. */
+  /** Stops the work when the page is left, so that the coordinator does not wait for this worker. */
   left(): void {
     this.#engine?.send({ type: "stop" });
     this.#told = "rest";
@@ -127,7 +128,7 @@ export class WorkerPage {
       }
       case "report":
         this.#report = message.report;
-        // Somebody else ended it; a person decides whether to go on.
+        // The session was ended from outside. A person decides whether to continue.
         if (message.report.link.kind === "ended") {
           this.#told = "rest";
           this.#set({ wanted: false });
@@ -163,7 +164,7 @@ export class WorkerPage {
   #act(act: View["button"]["act"]): void {
     switch (act) {
       case "start":
-        // So that the browser does not clear the key when it needs room.
+        // Asks the browser not to delete the key when it needs space.
         if ("storage" in navigator) void navigator.storage.persist().catch(() => false);
         return this.#set({ wanted: true });
       case "rest":
@@ -195,7 +196,7 @@ export class WorkerPage {
 
   #showIdentity(): void {
     if (this.#identity === null) return;
-    // What was on disk before stays there, but for a clearing.
+    // A key that was on disk stays there, unless the data was deleted.
     const isKept = this.#storage === "kept" || (this.#identity.kept && this.#storage !== "cleared" && this.#storage !== "blocked");
     this.#identityPanel.show(this.#identity, isKept);
   }
@@ -206,7 +207,7 @@ export class WorkerPage {
     this.#apply();
   }
 
-  /** Tells the engine what follows from wishes and surroundings. */
+  /** Tells the engine to work or rest, from the settings and conditions. */
   #apply(): void {
     const { wanted, keepScreenOn } = this.#settings;
     const works = wanted && !this.#outdated && !leavesFor(pauseOf(this.#conditions, this.#settings));

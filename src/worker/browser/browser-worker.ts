@@ -1,3 +1,4 @@
+// BrowserWorker: the worker of the web page. It runs one session per stretch of work and records its jobs. Its jobs are TASK only.
 import { ENGINE } from "../../tasks/index.ts";
 import { createExecutor, type Profile, type SessionNote, type Socket, WorkerSession } from "../session/index.ts";
 import type { Executor, TaskExecutor } from "../session/runner.ts";
@@ -6,7 +7,7 @@ import type { History } from "./history.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
 import type { IndexedShelf } from "./kept-store.ts";
 
-/** What a browser worker is made of. */
+/** Options of a browser worker. */
 export type BrowserWorkerOptions = {
   /** `ws:` or `wss:` URL of the coordinator. */
   url: string;
@@ -21,8 +22,8 @@ export type BrowserWorkerOptions = {
 };
 
 /**
- * A worker in a page: TASK only [SPEC]. It works or rests as it is told; each stretch of work is one session, which a rest lets finish, so that
- * work that is wanted again meanwhile begins when the old session has ended.
+ * A worker in a page, for TASK only [SPEC]. It works or rests as it is told. Each stretch of work is one session, and a rest lets that session finish. If work
+ * is wanted again in the meantime, it starts when the old session has ended.
  */
 export class BrowserWorker {
   readonly #options: BrowserWorkerOptions;
@@ -41,7 +42,7 @@ export class BrowserWorker {
     };
   }
 
-  /** The present state. */
+  /** The current state. */
   get report(): Report {
     return this.#report;
   }
@@ -52,7 +53,7 @@ export class BrowserWorker {
     if (this.#session === null) this.#begin();
   }
 
-  /** Finishes the present job, hands it in and leaves [WS11]. */
+  /** Finishes the current job, delivers its result and leaves [WS11]. */
   rest(): void {
     this.#wanted = false;
     void this.#session?.drain();
@@ -64,7 +65,7 @@ export class BrowserWorker {
     this.#session?.stop();
   }
 
-  /** Looks at the link now. */
+  /** Checks the link now. */
   nudge(): void {
     this.#session?.nudge();
   }
@@ -83,7 +84,7 @@ export class BrowserWorker {
     void session.ended.then(({ reason }) => {
       this.#session = null;
       this.#account(() => this.#options.history.ended());
-      // Another worker with this key, or a coordinator that will not have it: trying again by itself would only fight.
+      // Another worker uses this key, or the coordinator refuses this worker. An automatic retry would not help.
       if (reason !== "drained" && reason !== "stopped") this.#wanted = false;
       if (this.#wanted) this.#begin();
     });
@@ -95,7 +96,7 @@ export class BrowserWorker {
     this.#options.onNote(note);
   }
 
-  /** The worker's own account of its jobs must never cost one: a job that is not begun is not answered either. */
+  /** Writes to the list of jobs. A failure there must never stop a job. */
   #account(write: () => void): void {
     try {
       write();
@@ -112,12 +113,12 @@ export class BrowserWorker {
 }
 
 const TICK_MS = 5_000;
-/** Less late than this is a busy machine, not a sleeping one. */
+/** A timer that is less late than this means a busy machine, not a sleeping one. */
 const LATE_MS = 15_000;
 
 /**
- * Tells when this thread stood still: the device slept, or the browser froze the page. No event says so in every browser, and the clock of
- * timers may stand still too, so the wall clock is looked at.
+ * Reports when this thread was stopped: the device slept, or the browser froze the page. There is no event for that in every browser, and the clock of timers
+ * may stop too, so this function watches the wall clock.
  */
 export function watchSleep(onWake: (from: number, to: number) => void): void {
   let last = Date.now();

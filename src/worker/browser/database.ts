@@ -1,14 +1,15 @@
+// The worker's IndexedDB: keys, unacknowledged results, history and pairings, each change in one transaction.
 const NAME = "compute-router-worker";
 const VERSION = 1;
 
-/** What is kept: single values by name, finished results that were not acknowledged, jobs done, pairings made. */
+/** The object stores: single values by name, unacknowledged results, finished jobs, pairings. */
 export const STORES = ["values", "results", "history", "pairings"] as const;
 export type StoreName = (typeof STORES)[number];
 
-/** How a connection ended by itself: the database was deleted, a newer version of this page needs it, or the browser has lost it. */
+/** Why a connection ended: the database was deleted, a newer version of this page needs it, or the browser has lost it. */
 export type Ending = "deleted" | "newer" | "lost";
 
-/** The worker's IndexedDB. Each method is one transaction and resolves when that is on disk; each rejects, and none throws, when the browser fails. */
+/** The worker's IndexedDB. Each method is one transaction and resolves when it is on disk. If the browser fails, the method rejects; it never throws. */
 export class Database {
   readonly #database: IDBDatabase;
 
@@ -17,15 +18,15 @@ export class Database {
   }
 
   /**
-   * Null where there is none and `mayMake` does not allow to make one. Rejects where the browser stores nothing (some private windows), and with a
-   * `VersionError` where a newer version of this page has stored something.
+   * Opens the database; null if it does not exist and `mayMake` is false. Rejects if the browser stores nothing (some private windows), and with a
+   * `VersionError` if a newer version of this page has stored something.
    */
   static async open(factory: IDBFactory, hooks: { mayMake: boolean; onEnd: (ending: Ending) => void }): Promise<Database | null> {
     const opening = factory.open(NAME, VERSION);
     let isMissing = false;
     opening.addEventListener("upgradeneeded", () => {
       isMissing = !hooks.mayMake;
-      // Takes back that the database was made just now.
+      // Undoes the creation of the database.
       if (isMissing) return opening.transaction?.abort();
       for (const name of STORES) opening.result.createObjectStore(name);
     });
@@ -36,12 +37,12 @@ export class Database {
       if (isMissing) return null;
       throw error;
     }
-    // Another tab wants to delete or upgrade it: do not stand in its way. The transactions that have begun still end.
+    // Another tab wants to delete or upgrade it, so this one must close it. Started transactions still finish.
     database.addEventListener("versionchange", ({ newVersion }) => {
       database.close();
       hooks.onEnd(newVersion === null ? "deleted" : "newer");
     });
-    // The browser has closed it: the site's data was cleared, or its disk failed.
+    // The browser has closed it: the site's data was deleted, or the disk failed.
     database.addEventListener("close", () => hooks.onEnd("lost"));
     return new Database(database);
   }
@@ -54,7 +55,7 @@ export class Database {
   async entries(store: StoreName): Promise<[key: string, value: unknown][]> {
     const objects = this.#database.transaction(store).objectStore(store);
     const [keys, values] = await Promise.all([outcome(objects.getAllKeys()), outcome<unknown[]>(objects.getAll())]);
-    // All keys of ours are strings.
+    // All keys of this database are strings.
     return keys.flatMap((key, i) => (typeof key === "string" ? [[key, values[i]]] : []));
   }
 
@@ -67,7 +68,7 @@ export class Database {
     await completion(transaction);
   }
 
-  /** Makes every store hold these and nothing else, in one transaction. */
+  /** Replaces the content of every store in one transaction. */
   async replace(content: ReadonlyMap<StoreName, ReadonlyMap<string, unknown>>): Promise<void> {
     const transaction = this.#write(STORES);
     for (const name of STORES) {

@@ -1,7 +1,7 @@
 import { clockSentence } from "../session/clock.ts";
 import type { SessionNote } from "../session/session-event.ts";
 
-/** A note as a sentence for the list of events; null for what the state shows anyway. */
+/** A note as a sentence for the list of events; null for a note that the state already shows. */
 export function eventText(note: SessionNote): { tone: "info" | "warning"; text: string } | null {
   switch (note.type) {
     case "online":
@@ -37,7 +37,7 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
       return { tone: "info", text: "Taking no new jobs." };
     case "tier":
       return { tone: "info", text: `This worker's stake tier is now ${note.tier}.` };
-    // Said by the engine's own watch, which sees a frozen page too.
+    // The engine reports this itself, because it notices a frozen page too.
     case "woke":
     case "job_waiting":
     case "job_progress":
@@ -51,6 +51,7 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
   }
 }
 
-function sentence(text: string): string {
+/** A text with a capital letter at its beginning and a full stop at its end. */
+export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }

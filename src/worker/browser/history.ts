@@ -1,3 +1,4 @@
+// The list of a browser worker's jobs with their receipts, which the page shows and exports.
 import * as z from "zod";
 import type { KeptResult } from "../session/state.ts";
 import type { SessionNote } from "../session/session-event.ts";
@@ -6,18 +7,18 @@ import { HISTORY_JOBS } from "./report.ts";
 import type { KeptStore } from "./kept-store.ts";
 import type { Verify } from "./identity.ts";
 
-/** What a history is made of. */
+/** Options of a history. */
 export type HistoryOptions = {
   database: Pick<KeptStore, "get" | "all" | "change"> | null;
   verify: Verify;
-  /** Called after each change, with the number of results that were ever accepted. */
+  /** Called after each change, with the number of all accepted results. */
   onRecord: (record: CheckedRecord, delivered: number) => void;
   onFailure: (cause: unknown) => void;
 };
 
 const Delivered = z.int().min(0).catch(0);
 
-/** The worker's own account of its jobs: what kind, when, how long, which receipt, and what the coordinator said. */
+/** The worker's list of its jobs: their type, time, duration, receipt, and the coordinator's answer. */
 export class History {
   readonly #options: HistoryOptions;
   /** Oldest first. */
@@ -30,7 +31,7 @@ export class History {
     this.#delivered = delivered;
   }
 
-  /** Reads what is stored and checks every signature anew. */
+  /** Reads the stored jobs and checks every signature again. */
   static async open(options: HistoryOptions): Promise<History> {
     const { database, verify } = options;
     const stored = ((await database?.all("history")) ?? []).flatMap((value) => {
@@ -48,27 +49,27 @@ export class History {
     return [...this.#records.values()].toReversed();
   }
 
-  /** Results that were ever accepted, those that have left the list included. */
+  /** The number of all accepted results, including those that are no longer in the list. */
   get delivered(): number {
     return this.#delivered;
   }
 
-  /** A run begins. */
+  /** Records the start of a run. */
   begin(job: { jobId: string; attempt: number; taskType: string; startedAt: number }): void {
     this.#put({ ...job, ms: null, outcome: "waiting", error: null, receipt: null, signatureHolds: null });
   }
 
-  /** A result was signed and is on its way. */
+  /** Records the receipt of a result that was signed. */
   async signed(result: KeptResult): Promise<void> {
     const record = this.#records.get(keyOf(result));
     if (record === undefined) return;
     const { signatureHolds } = await checked({ ...record, receipt: receiptOf(result.frame) }, this.#options.verify);
-    // What happened meanwhile, an acknowledgement perhaps, stays.
+    // Keep changes that happened in the meantime, for example an acknowledgement.
     const present = this.#records.get(keyOf(result));
     if (present !== undefined) this.#put({ ...present, receipt: receiptOf(result.frame), signatureHolds });
   }
 
-  /** Follows what the session tells. */
+  /** Applies a note of the session. */
   note(note: SessionNote): void {
     switch (note.type) {
       case "job_finished":
@@ -91,14 +92,14 @@ export class History {
     }
   }
 
-  /** A session ended: what it had begun and not finished comes to nothing. */
+  /** Marks the unfinished jobs of a session that has ended as cancelled. */
   ended(): void {
     for (const record of this.#records.values()) {
       if (record.outcome === "waiting" && record.receipt === null) this.#put({ ...record, outcome: "cancelled", error: "stopped_here" });
     }
   }
 
-  /** After a start: what an earlier page left open is either among the kept results or came to nothing. */
+  /** After a start: an open job of an earlier page either has a kept result or has ended without one. */
   reconcile(kept: readonly KeptResult[]): void {
     const alive = new Set(kept.map(keyOf));
     for (const record of this.#records.values()) {
@@ -107,7 +108,7 @@ export class History {
     }
   }
 
-  /** Forgets the list; not what was delivered in all, nor what still waits for the coordinator. */
+  /** Deletes the list, except for the total and for results that still wait for the coordinator. */
   async clear(): Promise<void> {
     const gone = [...this.#records].filter(([, record]) => record.outcome !== "waiting").map(([key]) => key);
     for (const key of gone) this.#records.delete(key);

@@ -1,3 +1,4 @@
+// The key of a browser worker: an unreadable WebCrypto key if the browser has Ed25519, otherwise a stored seed.
 import { fromHex, parseSignature, toBase64, toHex } from "../../receipt/bytes.ts";
 import { fingerprintWords, isPublicKey, keyPair, verifyText } from "../../receipt/ed25519.ts";
 import { seedSigner, type Signer } from "../session/seal.ts";
@@ -6,30 +7,30 @@ import type { KeptStore } from "./kept-store.ts";
 const KEY = "key";
 const ALGORITHM = "Ed25519";
 
-/** Who this worker is. */
+/** The public side of this worker's key. */
 export type WorkerIdentity = {
   /** 64 lowercase hex characters. */
   publicKey: string;
-  /** What to compare by eye. */
+  /** The fingerprint, for people to compare. */
   words: readonly string[];
-  /** `locked`: the browser keeps the key and gives it to nobody. `stored`: this browser cannot, so the seed lies in its storage. */
+  /** `locked`: the browser keeps the key, and no script can read it. `stored`: the browser cannot do that, so the seed is in its storage. */
   custody: "locked" | "stored";
-  /** False when the browser refused to store anything: the key is gone with the tab. */
+  /** False if the browser refused to store the key: it is lost when the tab is closed. */
   kept: boolean;
 };
 
-/** The key of this browser's worker: who it is, and what signs for it. */
+/** The key of this browser's worker: its public side, and its signer. */
 export type Identity = { identity: WorkerIdentity; signer: Signer };
 
-/** Where the key is among the stored values. */
+/** The place of the key in the database. */
 export const KEY_PLACE = { store: "values", key: KEY } as const;
 
-/** Whether a stored value is the key of this public key (64 lowercase hex). */
+/** True if a stored value is the key of this public key (64 lowercase hex). */
 export async function isKeyOf(stored: unknown, publicKey: string): Promise<boolean> {
   return (await identityOf(stored))?.identity.publicKey === publicKey;
 }
 
-/** Reads the key, or makes it on the first run. Without a database the key lasts as long as the tab. */
+/** Reads the key, or creates it on the first run. Without a database the key lasts as long as the tab. */
 export async function openIdentity(database: Pick<KeptStore, "get" | "change"> | null): Promise<Identity> {
   const stored = await database?.get("values", KEY);
   const known = await identityOf(stored);
@@ -40,11 +41,11 @@ export async function openIdentity(database: Pick<KeptStore, "get" | "change"> |
     try {
       await database?.change("values", [[KEY, made]]);
     } catch (error) {
-      // There are browsers that store no CryptoKey; a seed may still do. One that stores nothing at all signs with the better key while the tab lives.
+      // Some browsers cannot store a CryptoKey, but can store a seed. If nothing can be stored, the tab uses the unreadable key until it is closed.
       if (make === makeLocked && error instanceof Error && error.name === "DataCloneError") continue;
       return given(await identityOf(made), false);
     }
-    // Two tabs may have made one each: the one that is stored counts.
+    // Two tabs may each have created a key. The stored one counts.
     return given(await identityOf((await database?.get("values", KEY)) ?? made), database !== null);
   }
   throw new Error("this browser cannot make a key");
@@ -75,7 +76,7 @@ function isKeyPair(stored: unknown): stored is CryptoKeyPair {
   return typeof stored === "object" && stored !== null && "privateKey" in stored && "publicKey" in stored && stored.privateKey instanceof CryptoKey;
 }
 
-/** A key that no script can read out; null where WebCrypto has no Ed25519, or where there is no WebCrypto (plain http). */
+/** Creates a key that no script can read; null if WebCrypto has no Ed25519, or is missing (plain http). */
 async function makeLocked(): Promise<CryptoKeyPair | null> {
   try {
     const made = await crypto.subtle.generateKey(ALGORITHM, false, ["sign", "verify"]);
@@ -89,12 +90,12 @@ async function makeSeed(): Promise<Uint8Array | null> {
   return crypto.getRandomValues(new Uint8Array(32));
 }
 
-/** Whether `signature` (base64) is the key's (64 lowercase hex) over the UTF-8 of `text`. */
+/** Resolves to true if `signature` (base64) is a signature of the key (64 lowercase hex) over the UTF-8 of `text`. */
 export type Verify = (text: string, signature: string, publicKey: string) => Promise<boolean>;
 
 /**
- * By the browser where it can, ten times faster, else by our own code. Good for this worker's own receipts only: the browser does not refuse
- * small-order keys.
+ * Verifies with the browser's Ed25519 if it has one, which is ten times faster, and otherwise with @noble/ed25519. Use it only for this worker's own receipts,
+ * because the browser does not refuse small-order keys.
  */
 export const verifyOwn: Verify = async (text, signature, publicKey) => {
   const bytes = parseSignature(signature);

@@ -16,19 +16,19 @@ export const JobRecord = z.object({
   /** How long it took; null while the result is not there. */
   ms: z.number().nullable(),
   outcome: JobOutcome,
-  /** Why, where it did not go well. */
+  /** The reason of a bad outcome. */
   error: z.string().nullable(),
-  /** What this worker signed; never the text of the job or of its result. */
+  /** The receipt that this worker signed. The text of the job and its result are never stored. */
   receipt: Receipt.nullable(),
 });
 /** One job in the worker's own history. */
 export type StoredRecord = z.infer<typeof JobRecord>;
-/** With what checking its receipt's signature just now said; null without a receipt. */
+/** A record with the result of checking its receipt's signature; null without a receipt. */
 export type JobRecord = StoredRecord & { signatureHolds: boolean | null };
 
 const Completion = z.object({ receipt: Receipt.omit({ signature: true }), receipt_signature: z.string() });
 
-/** The receipt in a `job_complete` frame of our own making. */
+/** The receipt in a `job_complete` frame of this worker. */
 export function receiptOf(frame: string): Receipt | null {
   const read = Completion.safeParse(JSON.parse(frame));
   return read.success ? { ...read.data.receipt, signature: read.data.receipt_signature } : null;

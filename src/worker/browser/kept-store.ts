@@ -1,6 +1,6 @@
 /**
- * What a browser's worker keeps: in memory first, and behind that in IndexedDB, which may go away at any moment. The site's data is cleared, another
- * tab upgrades or deletes the database, the disk is full, the process behind it dies. A worker whose storage fails still answers its jobs.
+ * The storage of a browser worker: in memory first, and then in IndexedDB, which may fail at any moment: the site's data is deleted, another tab upgrades or
+ * deletes the database, the disk is full, or its process dies. A worker whose storage fails still runs its jobs.
  */
 import * as z from "zod";
 import { type ResultShelf, withinBounds } from "../session/delivery.ts";
@@ -10,19 +10,19 @@ import { Database, type Ending, STORES, type StoreName } from "./database.ts";
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 60_000;
 
-/** A storage that is back before this is not worth a notice. Right after the site's data was cleared a browser may not answer either. */
+/** A failure that ends earlier is not reported. Right after the site's data was deleted, a browser may not answer for a moment. */
 const LASTING_MS = 3_000;
 
 /**
- * What has become of the browser's storage: all is on disk; it never was to be had; it was deleted while the worker ran; it takes nothing more; it
- * does not answer; a newer version of this page has it. In all but the last one the worker goes on in memory.
+ * The state of the browser's storage. `kept`: everything is on disk. `blocked`: it was never available. `cleared`: it was deleted while the worker ran. `full`:
+ * it accepts nothing more. `failed`: it does not answer. `outdated`: a newer version of this page uses it. In all states but the last the worker continues.
  */
 export type StorageState = "kept" | "blocked" | "cleared" | "full" | "failed" | "outdated";
 
-/** Whether the value under `key` is this worker's: another tab may have stored another one since. */
+/** Tells whether the value under `key` belongs to this worker: another tab may have stored another one. */
 type Guard = { store: StoreName; key: string; isOurs: (stored: unknown) => Promise<boolean> };
 
-/** The worker's storage. `change` rejects while something is not on disk, and what it was given is written later where that is possible. */
+/** The worker's storage. `change` rejects while something is not on disk; the change is written later if that is possible. */
 export class KeptStore {
   readonly #factory: IDBFactory;
   readonly #onState: (state: StorageState) => void;
@@ -30,7 +30,7 @@ export class KeptStore {
   #database: Database | null = null;
   #state: StorageState = "kept";
   #guard: Guard | null = null;
-  /** The memory has changed since it was last written as a whole. */
+  /** True if the memory has changed since it was last written as a whole. */
   #stale = false;
   #retryMs = RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,7 +41,7 @@ export class KeptStore {
     this.#onState = onState;
   }
 
-  /** Never rejects: where nothing can be stored the state says so. `onState` is called with each later change of it. */
+  /** Opens the storage. Never rejects: if nothing can be stored, the state tells that. `onState` is called with each later change of the state. */
   static async open(factory: IDBFactory, onState: (state: StorageState) => void): Promise<KeptStore> {
     const store = new KeptStore(factory, onState);
     try {
@@ -58,12 +58,12 @@ export class KeptStore {
     return this.#state;
   }
 
-  /** From now on nothing is written over a value that is not this worker's. */
+  /** From now on, never overwrites a value of another worker. */
   guard(guard: Guard): void {
     this.#guard = guard;
   }
 
-  /** The value on disk, where another tab may have changed it; else the one in memory. */
+  /** The value on disk, because another tab may have changed it; or the one in memory if the disk fails. */
   async get(store: StoreName, key: string): Promise<unknown> {
     const objects = this.#objects(store);
     try {
@@ -89,21 +89,21 @@ export class KeptStore {
     try {
       await this.#database.change(store, puts, deletes);
     } catch (error) {
-      // This browser will never store such a value: the others must not wait for it.
+      // This browser can never store such a value, and the other values must not wait for it.
       if (isNamed(error, "DataCloneError")) for (const [key] of puts) objects.delete(key);
       else this.#failed(error);
       throw error;
     }
   }
 
-  /** Stores everything again after it was cleared, because a person wants that. Says whether it is stored. */
+  /** Stores everything again after it was deleted, on a person's request. True if it is stored. */
   async storeAgain(): Promise<boolean> {
     if (this.#state !== "cleared") return this.#state === "kept";
     try {
       this.#database = await this.#connect(true);
       if (await this.#writeAll({ mayLack: true })) return true;
     } catch {
-      // As it was before.
+      // The state stays as it was.
     }
     this.#disconnect();
     return false;
@@ -134,7 +134,7 @@ export class KeptStore {
         return this.#become("outdated");
       case "lost":
         if (this.#state === "cleared") return;
-        // Cleared or failed? Only another look tells.
+        // It was deleted or it failed. The next try tells which.
         this.#become("failed");
         return this.#retry(0);
       default:
@@ -165,14 +165,14 @@ export class KeptStore {
     this.#timer = setTimeout(() => void this.#recover(), delay);
   }
 
-  /** Looks whether the database is back. One that is gone is not made again: somebody has deleted it. */
+  /** Checks whether the database is back. It does not create a missing one, because a person has deleted it. */
   async #recover(): Promise<void> {
     const before = this.#state;
     try {
       this.#database ??= await this.#connect(false);
-      // What an event said meanwhile is newer.
+      // An event has set a newer state in the meantime.
       if (this.#state !== before) return;
-      // On a full disk it is the same database still; a new one without the key is what somebody has made after a deletion.
+      // On a full disk it is still the same database. After a deletion, a database without the key was created by another tab.
       if (await this.#writeAll({ mayLack: before === "full" })) return;
       this.#disconnect();
       this.#become("cleared");
@@ -187,7 +187,7 @@ export class KeptStore {
     }
   }
 
-  /** Writes all that is in memory, unless there is no database, or one with the key of another worker, or (but for `mayLack`) with none; says whether it did. */
+  /** Writes everything in memory. False if there is no database, or if it has the key of another worker, or (without `mayLack`) no key. */
   async #writeAll({ mayLack }: { mayLack: boolean }): Promise<boolean> {
     const { 0: database, 1: guard } = [this.#database, this.#guard] as const;
     if (database === null) return false;
@@ -211,8 +211,8 @@ function isNamed(error: unknown, name: string): boolean {
 const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), completedAt: z.number() });
 
 /**
- * Finished results that outlive the tab. The session wants them at once and storage answers later, so they are read before the first session and
- * written behind it: a tab that dies in the few milliseconds between keeps the result only if the coordinator has it already.
+ * Finished results that survive the tab. The session needs them at once, but the storage answers later. They are therefore read before the first session and
+ * written in the background. If the tab dies in the milliseconds between, the result survives only if the coordinator already has it.
  */
 export class IndexedShelf implements ResultShelf {
   readonly #database: Storage | null;
@@ -260,7 +260,7 @@ export class IndexedShelf implements ResultShelf {
 type Storage = Pick<KeptStore, "all" | "change">;
 
 type Hooks = {
-  /** Called with the results that were not there before. */
+  /** Called with the new results. */
   onSave: (fresh: readonly KeptResult[]) => void;
   onFailure: (cause: unknown) => void;
 };

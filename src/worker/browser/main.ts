@@ -1,3 +1,4 @@
+// The engine of the worker page, in its own thread: opens storage and key, runs the BrowserWorker, and talks to the page by messages.
 import * as z from "zod";
 import { ENGINE } from "../../tasks/index.ts";
 import { BrowserWorker, watchSleep } from "./browser-worker.ts";
@@ -11,12 +12,12 @@ import { claimCode } from "./pairing.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
-/** Put in by scripts/build-pages.ts. */
+/** Set by scripts/build-pages.ts. */
 declare const VERSION: string;
 declare const TASK_THREAD: string;
 
 const StoredPairing = z.object({ code: z.string(), pairedAt: z.string(), network: z.string() });
-/** The newest pairings that are remembered. */
+/** How many pairings are remembered, newest first. */
 const PAIRINGS = 100;
 
 function tell(message: EngineMessage): void {
@@ -38,7 +39,7 @@ async function readPairings(store: KeptStore): Promise<Pairing[]> {
 async function start(): Promise<(message: PageMessage) => void> {
   let worker: BrowserWorker | null = null;
   let isOutdated = false;
-  /** A newer version of this page has taken over: the present job is handed in, and no other one is taken. */
+  /** A newer version of this page is in use: this worker finishes its current job and takes no other. */
   function retire(): void {
     isOutdated = true;
     worker?.rest();
@@ -51,9 +52,9 @@ async function start(): Promise<(message: PageMessage) => void> {
 
   const store = await KeptStore.open(indexedDB, storageIs);
   storageIs(store.state);
-  // Its key is out of reach for this version. Another key would be another worker.
+  // This version cannot read the key. With another key it would be another worker.
   if (isOutdated) return () => {};
-  // The store says what has become of it, and writes later what it could not write now.
+  // The store reports its state and writes later what it cannot write now.
   const onFailure = () => {};
   const { identity, signer } = await openIdentity(store);
   store.guard({ ...KEY_PLACE, isOurs: (stored) => isKeyOf(stored, signer.publicKey) });
@@ -76,7 +77,7 @@ async function start(): Promise<(message: PageMessage) => void> {
     () => new Worker(TASK_THREAD, { name: "tasks" }),
     () => void findProgram(),
   );
-  /** A coordinator that was updated has no file of this version any more: every further job would fail here. */
+  /** An updated coordinator no longer has the files of this version, and then every further job would fail here. */
   async function findProgram(): Promise<void> {
     const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
     if (response?.status === 404) retire();
@@ -96,7 +97,7 @@ async function start(): Promise<(message: PageMessage) => void> {
     },
   }));
   watchSleep((from, to) => {
-    warn(`Stood still for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
+    warn(`The page was stopped for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
     made.nudge();
   });
 
@@ -134,7 +135,7 @@ async function start(): Promise<(message: PageMessage) => void> {
         return;
       case "store_again":
         void store.storeAgain().then((isStored) => {
-          if (!isStored) warn("The worker could not be stored again: the browser does not allow it, or another tab has made a new worker since.");
+          if (!isStored) warn("The worker could not be stored again: the browser does not allow it, or another tab has created a new worker since.");
         });
         return;
       default:
@@ -145,7 +146,7 @@ async function start(): Promise<(message: PageMessage) => void> {
 
 const starting = start();
 starting.catch((cause: unknown) => tell({ type: "broken", message: cause instanceof Error ? cause.message : "unexpected error" }));
-// Messages that come while the key is read wait for it, in their order.
+// Messages that arrive while the key is read wait for it, in order.
 self.addEventListener("message", ({ data }: MessageEvent<PageMessage>) => {
   void starting.then(
     (handle) => handle(data),

@@ -4,17 +4,17 @@ import { pairText } from "../../protocol/worker-messages.ts";
 import type { Signer } from "../session/seal.ts";
 import type { Pairing } from "./report.ts";
 
-/** What claiming a code gave; `message` is for a person. */
+/** Result of {@link claimCode}; `message` is for a person. */
 export type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };
 
 const Refusal = z.object({ error: z.string() });
 const Network = z.object({ network: z.string() });
 
-/** Claims a pairing code for this worker, with proof of its key; the network is signed too, for the same code may exist on the other instance [TR4]. */
+/** Claims a pairing code for this worker, with proof of its key. The network is signed too, because the same code may exist on the other instance [TR4]. */
 export async function claimCode(code: string, signer: Signer, ask: typeof fetch): Promise<ClaimOutcome> {
   try {
     const health = await ask("/v1/health");
-    if (!health.ok) return { ok: false, message: "The coordinator cannot answer just now. Try again in a moment." };
+    if (!health.ok) return { ok: false, message: "The coordinator cannot answer at the moment. Try again soon." };
     const { network } = Network.parse(await health.json());
     const signature = await signer.sign(pairText({ network, code, pubkey: signer.publicKey }));
     const response = await ask("/v1/trust/claim", {
@@ -42,6 +42,6 @@ function explain(error: string, response: Response): string {
     case "rate_limited":
       return `Too many tries. Wait ${response.headers.get("retry-after") ?? "60"} seconds.`;
     default:
-      return response.status >= 500 ? "The coordinator cannot answer just now. Try again in a moment." : `The coordinator refused: ${error}`;
+      return response.status >= 500 ? "The coordinator cannot answer at the moment. Try again soon." : `The coordinator refused: ${error}`;
   }
 }

@@ -1,3 +1,4 @@
+// What the worker page knows about its worker: the state reduced from the session's notes, and the messages between page and engine.
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { SessionNote } from "../session/session-event.ts";
 import type { Stop } from "../session/state.ts";
@@ -5,24 +6,24 @@ import type { WorkerIdentity } from "./identity.ts";
 import type { JobRecord } from "./job-record.ts";
 import type { StorageState } from "./kept-store.ts";
 
-/** Where the worker's link is. Times are wall clock in ms since the epoch. */
+/** The state of the worker's link. Times are the wall clock in ms since the epoch. */
 export type LinkReport =
   | { kind: "off" }
   | { kind: "connecting" }
   | { kind: "online"; since: number; authenticated: boolean; tier: Tier | null; network: string | null }
   | { kind: "waiting"; until: number; cause: string; parked: boolean }
-  /** Ended by somebody else: it takes a person to go on. */
+  /** The coordinator or another worker ended it. Only a person can continue. */
   | { kind: "ended"; reason: Stop["reason"]; message: string };
 
-/** All that a person sees of the worker's state. */
+/** Everything that a person sees of the worker's state. */
 export type Report = {
   link: LinkReport;
-  /** Finishes the present job and takes no other. */
+  /** True while the worker finishes its current job and takes no other. */
   leaving: boolean;
   job: { jobId: string; since: number } | null;
   /** Finished results that the coordinator has not acknowledged. */
   unacknowledged: number;
-  /** What is wrong with this device's clock; null while it agrees with the coordinator's. */
+  /** How far this device's clock is off; null while it agrees with the coordinator's. */
   clock: { refused: boolean; offMs: number } | null;
 };
 
@@ -70,17 +71,17 @@ export function nextReport(report: Report, note: SessionNote, now: number): Repo
   }
 }
 
-/** The newest jobs that are remembered. */
+/** How many jobs are remembered, newest first. */
 export const HISTORY_JOBS = 300;
 
-/** A pairing that this worker made. The user's id is the other side's secret and is not kept. */
+/** A pairing of this worker. The user's id is a secret of the other side and is not stored. */
 export type Pairing = { code: string; pairedAt: string; network: string };
 
-/** What the page asks of the engine. */
+/** The messages from the page to the engine. */
 export type PageMessage =
   /** Take jobs. */
   | { type: "work" }
-  /** Finish the present job, take no other, leave. */
+  /** Finish the current job, take no other, leave. */
   | { type: "rest" }
   /** Leave at once. */
   | { type: "stop" }
@@ -88,10 +89,10 @@ export type PageMessage =
   | { type: "nudge" }
   | { type: "pair"; code: string }
   | { type: "clear_history" }
-  /** Store the worker again that was deleted from this browser. */
+  /** Store the worker again after it was deleted from this browser. */
   | { type: "store_again" };
 
-/** What the engine tells the page. */
+/** The messages from the engine to the page. */
 export type EngineMessage =
   | { type: "ready"; identity: WorkerIdentity; pairings: readonly Pairing[]; records: readonly JobRecord[]; delivered: number; version: string; engine: string }
   | { type: "report"; report: Report }
@@ -100,7 +101,7 @@ export type EngineMessage =
   | { type: "history_cleared" }
   | { type: "paired"; pairings: readonly Pairing[] }
   | { type: "pairing_failed"; message: string }
-  /** Something that a person should know. */
+  /** A line for the list of events. */
   | { type: "event"; at: number; tone: "info" | "warning"; text: string }
   | { type: "storage"; state: StorageState }
   /** A newer version of this page is in use: this one takes no more jobs. */

@@ -1,15 +1,15 @@
 declare const self: ServiceWorkerGlobalScope;
-/** Put in by scripts/build-pages.ts: every file of the page, whose names carry their content's hash, and a hash of all of them. */
+/** Set by scripts/build-pages.ts: every file of the page (their names contain the hash of their content), and a hash of all of them. */
 declare const FILES: readonly string[];
 declare const RELEASE: string;
 
 const CACHE = `compute-router-worker ${RELEASE}`;
 const PAGE = "/worker";
-/** How long a page that is there already waits for the network to bring a newer one. */
+/** How long the cached page waits for a newer one from the network. */
 const PATIENCE_MS = 2_500;
 
 self.addEventListener("install", (event) => {
-  // Not activated at once: a page that runs still starts threads from its own version's files.
+  // Not activated at once, because an open page still loads files of its own version.
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll([PAGE, ...FILES].map((url) => new Request(url, { cache: "reload" })))));
 });
 
@@ -28,10 +28,10 @@ self.addEventListener("fetch", (event) => {
   if (request.method !== "GET" || url.origin !== self.location.origin) return;
   if (url.pathname === PAGE) event.respondWith(page(request));
   else if (FILES.includes(url.pathname)) event.respondWith(file(request));
-  // All else, the API above all, is none of this cache's business.
+  // Everything else, especially the API, does not use this cache.
 });
 
-/** The page from the network, or the kept one when that is down or slow. */
+/** The page from the network, or the cached one if the network is down or slow. */
 async function page(request: Request): Promise<Response> {
   const kept = await caches.match(PAGE);
   const fresh = fetch(request).then((response) => (response.ok || kept === undefined ? response : kept));
@@ -40,7 +40,7 @@ async function page(request: Request): Promise<Response> {
   return await Promise.race([fresh.catch(() => kept), late]);
 }
 
-/** A file never changes under its name. */
+/** The cached file: a file with the same name never changes. */
 async function file(request: Request): Promise<Response> {
   return (await caches.match(request.url)) ?? (await fetch(request));
 }

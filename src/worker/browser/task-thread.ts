@@ -1,6 +1,6 @@
 import { runTask } from "../../tasks/index.ts";
 
-/** What the thread is asked, and what it answers. */
+/** The messages to and from the thread. */
 export type TaskCall = { taskType: Parameters<typeof runTask>[0]; input: string };
 export type TaskAnswer = { ok: true; output: Record<string, unknown> } | { ok: false; name: string };
 

@@ -1,15 +1,15 @@
 import type { TaskAnswer } from "./task-thread.ts";
 
 /**
- * Runs the built-in tasks in a worker of their own: a long text takes seconds on a phone, during which heartbeats and cancels would wait, and a
- * thread can be ended in the middle. The thread stays for the next task.
+ * Runs the built-in tasks in a Web Worker. A long text takes seconds on a phone. Without a thread, heartbeats and cancels would wait, and a task could not be
+ * aborted. The thread stays for the next task.
  */
 export class ThreadedTasks {
   readonly #spawn: () => Worker;
   readonly #onUnloadable: () => void;
   #thread: Worker | null = null;
 
-  /** `onUnloadable` is called when a thread has ended before it ever answered: its program may be gone. */
+  /** `onUnloadable` is called if a thread ends before its first answer, because its program may no longer exist on the server. */
   constructor(spawn: () => Worker, onUnloadable: () => void) {
     this.#spawn = spawn;
     this.#onUnloadable = onUnloadable;
@@ -20,7 +20,7 @@ export class ThreadedTasks {
     this.#thread ??= this.#start();
   }
 
-  /** The output of a task. Rejects when the task does, when the thread cannot start, and when it is aborted. One at a time. */
+  /** Runs a task and returns its output. Rejects if the task throws, the thread cannot start, or the task is aborted. One task at a time. */
   readonly run = (taskType: string, input: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
     const thread = (this.#thread ??= this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
@@ -45,7 +45,7 @@ export class ThreadedTasks {
     const thread = this.#spawn();
     let answered = false;
     thread.addEventListener("message", () => (answered = true), { once: true });
-    // Also between two tasks: a task that is given to a dead thread would wait for an answer that never comes.
+    // Also between two tasks, because a task in a dead thread would never get an answer.
     thread.addEventListener("error", () => {
       this.#end(thread);
       if (!answered) this.#onUnloadable();

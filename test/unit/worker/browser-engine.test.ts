@@ -212,7 +212,7 @@ describe("claiming a pairing code", () => {
     [400, { error: "already_claimed" }, "has been used"],
     [400, { error: "expired" }, "older than an hour"],
     [429, { error: "rate_limited" }, "Wait 17 seconds"],
-    [503, { error: "overloaded" }, "cannot answer just now"],
+    [503, { error: "overloaded" }, "cannot answer at the moment"],
     [400, { error: "something new" }, "refused: something new"],
     [200, { nonsense: true }, "No answer"],
   ])("[API4] %i %j is said in words", async (status, body, words) => {

@@ -47,7 +47,7 @@ describe("what a storage that does not keep everything is told as", () => {
     const notice = storageNotice(state);
     expect(notice?.title ?? null).toBe(title);
     expect(notice?.isOffering ?? false).toBe(isOffering);
-    if (notice !== null) expect(notice.text).toMatch(/The worker (goes on|works)/);
+    if (notice !== null) expect(notice.text).toMatch(/The worker (continues|works)/);
   });
 });
 
