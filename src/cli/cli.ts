@@ -1,3 +1,4 @@
+// The command line `compute-router`: finds the command, prints help, and turns errors into one line and an exit code.
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
 import { CliError, EXIT, EXIT_HELP } from "./command.ts";
@@ -21,7 +22,7 @@ const main = defineCommand({
   },
 });
 
-/** Runs one command line; sets the exit code of the process. */
+/** Runs one command line and sets the exit code of the process. */
 export async function runCli(given: string[]): Promise<void> {
   const rawArgs = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
@@ -34,16 +35,16 @@ export async function runCli(given: string[]): Promise<void> {
   }
 }
 
-/** Prints the help of a command, under the name by which its reader can call it. The names are whole, so citty must not put the parent's before them. */
+/** Prints the help of a command, under the name that works here. The names are complete, so citty must not add that of the parent. */
 async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void> {
   const meta = typeof asked.meta === "function" ? await asked.meta() : await asked.meta;
   const words = (meta?.name ?? "").split(" ").slice(1);
-  // Our own words, in colour.
+  // This text is part of the program and may have colors, so it is not escaped.
   process.stdout.write(`${await renderUsage({ ...asked, meta: { ...meta, name: ownCommand(words.join(" ")).trimEnd() } })}\n`);
   if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
 }
 
-/** The words of a command line that name the command, as far as they do: `worker key`. */
+/** The words of a command line that name a command, for example `worker key`. */
 async function commandIn(rawArgs: readonly string[]): Promise<string> {
   const words: string[] = [];
   let at: { subCommands?: unknown } = main;
@@ -59,15 +60,15 @@ async function commandIn(rawArgs: readonly string[]): Promise<string> {
   return words.join(" ");
 }
 
-/** Says what went wrong and returns the exit code. `command` is the command that was meant, for its help. */
+/** Prints an error and returns the exit code. `command` is the command whose help the message names. */
 function report(error: unknown, command: string): number {
   if (error instanceof CliError) {
     printError(error.message);
     return error.exit;
   }
-  // citty's own errors: an unknown command, a missing argument.
+  // An error of citty: an unknown command or a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    // It colors its messages, and puts words of the command line into them.
+    // citty colors its messages and puts words of the command line into them.
     const message = stripVTControlCharacters(error.message).replace(/\.$/, "");
     printError(`${message}; see: ${ownCommand(command === "" ? "--help" : `${command} --help`)}`);
     return EXIT.usage;

@@ -1,19 +1,20 @@
+// Commands that refuse unknown options and words, the error with which a command ends, and the exit codes.
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
 import { ownCommand } from "../worker/node/command-name.ts";
 
 type Definition<T extends ArgsDef> = {
-  /** Left out of the list of sub-commands. */
+  /** True to omit it from the list of sub-commands. */
   hidden?: boolean;
   name: string;
   description: string;
   args: T;
-  /** `all` gives every value of an option that may be said more than once. */
+  /** `all` returns every value of an option that may be given more than once. */
   run: (args: CommandContext<T>["args"], all: (option: string) => string[]) => Promise<void> | void;
-  /** Options that may be said more than once. */
+  /** Options that may be given more than once. */
   many?: readonly string[];
 };
 
-/** A command that refuses unknown options and words: citty accepts them silently, and a typing error would change the meaning. */
+/** Defines a command that refuses unknown options and words. citty accepts them silently, so a typing error would change the meaning. */
 export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [] }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
@@ -28,14 +29,14 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
       }
       for (const [option, { type }] of Object.entries(args))
         if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1)
-          throw usage(`--${option} was said more than once`, name);
+          throw usage(`--${option} was given more than once`, name);
       if (context.args._.length > words) throw usage(`unexpected "${context.args._[words]}"`, name);
       await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },
   });
 }
 
-/** Every value of an option on a command line; the parser keeps the last one only. */
+/** Every value of an option on a command line. The parser keeps only the last one. */
 function valuesOf(rawArgs: readonly string[], option: string): string[] {
   const end = rawArgs.indexOf("--");
   const args = end === -1 ? rawArgs : rawArgs.slice(0, end);
@@ -49,7 +50,7 @@ function usage(problem: string, name: string): CliError {
   return new CliError(EXIT.usage, `${problem}; see: ${ownCommand(`${name} --help`)}`);
 }
 
-/** An end of the program that a person can do something about: `message` says what. */
+/** An error that a person can fix; `message` tells how. It sets the exit code of the program. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exit: Exclude<(typeof EXIT)[keyof typeof EXIT], 0>;
@@ -83,6 +84,6 @@ export const EXIT = {
   notRunning: 9,
 } as const;
 
-/** The meanings, one a line, for the help. */
+/** The meanings of the exit codes, for the help. */
 export const EXIT_HELP =
   "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 130/143 second signal";

@@ -1,3 +1,4 @@
+// The checks of `worker doctor`: Node, configuration, key, coordinators, a trial job, the LLM. It changes nothing.
 import { accessSync, constants } from "node:fs";
 import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
@@ -18,10 +19,10 @@ import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-w
 import { SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
 import { coordinatorUrls } from "./seeker.ts";
 
-/** The first answer of a model that has to be loaded. */
+/** How long the first answer may take, because the model may have to be loaded. */
 const LLM_TIMEOUT_MS = 120_000;
 
-/** Checks everything that a worker needs, and yields each result as soon as it is known. Changes nothing. */
+/** Checks everything that a worker needs and yields each result as soon as it is known. It changes nothing. */
 export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, undefined> {
   if (hasWebSocket()) yield { name: "node", state: "ok", message: process.versions.node };
   else yield { name: "node", state: "fail", message: `${process.versions.node} has no WebSocket`, fix: NO_WEBSOCKET, exit: EXIT.error };
@@ -29,10 +30,15 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   const reading = readKeyFile(plan.keyFile);
   if (reading.ok) yield { name: "key", state: "ok", message: `${shortKey(reading.key.publicKey)} in ${plan.keyFile}` };
   else if (reading.reason === "missing")
-    yield { name: "key", state: "warn", message: `none at ${plan.keyFile} yet`, fix: `the first start makes one, or now: ${ownCommand("worker init")}` };
+    yield {
+      name: "key",
+      state: "warn",
+      message: `none at ${plan.keyFile} yet`,
+      fix: `the first start creates one, or create it now: ${ownCommand("worker init")}`,
+    };
   else yield { name: "key", state: "fail", message: reading.message, fix: "or use another key file: --key FILE", exit: EXIT.key };
   for (const coordinator of plan.coordinators) yield* await checkCoordinator(coordinator);
-  // Any key will do to see whether this machine can sign.
+  // Without a key file, any key shows whether this machine can sign.
   const key = reading.ok ? reading.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
   yield await task(key);
   yield* llm(plan.wish, key);
@@ -45,7 +51,7 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
   } catch (error) {
     const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
     if (!isMissing)
-      return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "say another folder: --config-dir DIR", exit: EXIT.key };
+      return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "use another folder: --config-dir DIR", exit: EXIT.key };
   }
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };
   return { name: "configuration", state: "warn", message: "none: the options and the defaults apply", fix: `to keep them: ${ownCommand("worker init")}` };
@@ -53,7 +59,7 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
 
 async function task(key: KeyPair): Promise<Check> {
   const run = await dryRun(key, null, AbortSignal.timeout(LLM_TIMEOUT_MS));
-  if (run.ok) return { name: "task", state: "ok", message: `a trial job took ${run.ms} ms, its receipt holds` };
+  if (run.ok) return { name: "task", state: "ok", message: `a trial job took ${run.ms} ms, its receipt is valid` };
   return {
     name: "task",
     state: "fail",
@@ -64,7 +70,7 @@ async function task(key: KeyPair): Promise<Check> {
 }
 
 async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, void, undefined> {
-  if (wish === null) return yield { name: "LLM", state: "ok", message: "not wanted: tasks only" };
+  if (wish === null) return yield { name: "LLM", state: "ok", message: "not used: tasks only" };
   if (needsInstall(wish)) return yield { name: "LLM", state: "warn", message: "the embedded runtime is not installed yet", fix: "the first start installs it" };
   const signal = AbortSignal.timeout(LLM_TIMEOUT_MS);
   const found = await llmFinder(wish, () => {})(signal).catch((error: unknown) => ({
@@ -74,7 +80,12 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
   }));
   if (!found.ok) {
     const tried = found.tried.map(({ name, url, why }) => `${name} at ${url} ${why}`).filter((line) => !line.endsWith("not running"));
-    return yield { name: "LLM", state: "warn", message: `no server answers: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`, fix: found.hint };
+    return yield {
+      name: "LLM",
+      state: "warn",
+      message: `no LLM server found: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`,
+      fix: found.hint,
+    };
   }
   const { runtime } = found;
   try {
@@ -86,10 +97,10 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
         name: "answer",
         state: "warn",
         message: `a trial prompt failed: ${run.message}`,
-        fix: "does the runtime's own log say why? Another model: --model NAME",
+        fix: "see the log of the runtime, or use another model: --model NAME",
       };
     const speed = run.tokens === null || run.ms === 0 ? "" : `, ${Math.round((1000 * run.tokens) / run.ms)} tok/s`;
-    yield { name: "answer", state: "ok", message: `a trial prompt took ${run.ms} ms${speed}, its receipt holds` };
+    yield { name: "answer", state: "ok", message: `a trial prompt took ${run.ms} ms${speed}, its receipt is valid` };
   } finally {
     await runtime.close();
   }
@@ -98,10 +109,10 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
 function running({ folder }: WorkerPlan, publicKey: string | null): Check {
   const mine = runningWorkers(folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
   if (mine === undefined) return { name: "running", state: "ok", message: `no; to start it${needsNewerNode()}: ${ownCommand("worker start")}` };
-  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; more: ${ownCommand("worker status")}` };
+  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; for details: ${ownCommand("worker status")}` };
 }
 
-/** One thing that was looked at. `warn` does not keep a worker from working. */
+/** The result of one check. With `warn` the worker can still work. */
 export type Check =
   | { name: string; state: "ok"; message: string }
   | { name: string; state: "warn"; message: string; fix?: string }
@@ -109,7 +120,7 @@ export type Check =
 
 const MARKS = { ok: { mark: "✓", color: 32 }, warn: { mark: "!", color: 33 }, fail: { mark: "✗", color: 31 } } as const;
 
-/** A check as one line, and what to do about it as a second one. Coordinators and runtimes wrote a part of it. */
+/** A check as one line, and its fix as a second line. Both are escaped, because they contain text of coordinators and runtimes. */
 export function checkLines(check: Check, { color, width }: { color: boolean; width: number }): string {
   const { mark, color: code } = MARKS[check.state];
   const line = `${color ? `\u001B[${code}m${mark}\u001B[39m` : mark} ${untrusted(check.name).padEnd(width)}  ${untrusted(check.message)}`;
@@ -120,10 +131,10 @@ const TIMEOUT_MS = 5_000;
 
 const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), host: z.string() });
 
-/** What a coordinator says about itself, and how well this machine's clock agrees with it. */
+/** The health of a coordinator, and the difference between its clock and this machine's. */
 type CheckResponse = { network: string; workersOnline: number; ms: number; skewMs: number };
 
-/** Whether a worker can work for a coordinator: it answers, the clocks agree, its socket opens and names the host that was dialled. */
+/** Checks whether a worker can work for a coordinator: it answers, the clocks agree, and its socket opens and names the right host. */
 export async function checkCoordinator({ url, network }: CoordinatorPlace): Promise<Check[]> {
   const name = coordinatorName(url);
   const answer = await askHealth(url);
@@ -133,7 +144,7 @@ export async function checkCoordinator({ url, network }: CoordinatorPlace): Prom
         name,
         state: "fail",
         message: answer,
-        fix: "is the address right, and does the coordinator run?",
+        fix: "is the address right, and is the coordinator running?",
         exit: EXIT.unreachable,
       },
     ];
@@ -144,7 +155,7 @@ export async function checkCoordinator({ url, network }: CoordinatorPlace): Prom
       ? {
           name,
           state: "fail",
-          message: `serves ${answer.network}, but ${network} is wanted`,
+          message: `serves ${answer.network}, but this worker works only for ${network}`,
           fix: "correct --network, or `network` in the configuration",
           exit: EXIT.refused,
         }
@@ -177,11 +188,11 @@ function clock(skewMs: number): Check {
   if (verdict === "right") return { name: "clock", state: "ok", message: side };
   const fix = "set this machine's clock, best by NTP (timedatectl set-ntp true)";
   if (verdict === "doubtful")
-    return { name: "clock", state: "warn", message: `${side}: receipts are refused beyond ${TIMING.receiptSkew / 60_000} minutes`, fix };
-  return { name: "clock", state: "fail", message: `${side}: its receipts are not valid`, fix, exit: EXIT.refused };
+    return { name: "clock", state: "warn", message: `${side}: from ${TIMING.receiptSkew / 60_000} minutes on, the coordinator refuses the receipts`, fix };
+  return { name: "clock", state: "fail", message: `${side}: the coordinator would refuse every receipt`, fix, exit: EXIT.refused };
 }
 
-/** Opens a socket and reads the challenge. It does not register: that would replace this worker if it runs [WS7]. */
+/** Opens a socket and reads the challenge. It does not register, because that would replace this worker if it is running [WS7]. */
 async function checkSocket(url: string): Promise<Check> {
   if (!hasWebSocket()) return { name: "socket", state: "warn", message: "not checked: this Node has no WebSocket" };
   const { host } = new URL(url);
@@ -198,19 +209,19 @@ async function checkSocket(url: string): Promise<Check> {
     return {
       name: "socket",
       state: "fail",
-      message: "the coordinator takes no WebSocket there",
-      fix: "a proxy in between has to pass the Upgrade header on",
+      message: "the coordinator accepts no WebSocket at this address",
+      fix: "a proxy in front of it must forward the Upgrade header",
       exit: EXIT.unreachable,
     };
   }
   const challenge = Challenge.safeParse(parseJson(text));
   if (!challenge.success) return { name: "socket", state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" };
   if (challenge.data.host.toLowerCase() === host) return { name: "socket", state: "ok", message: "opens, and asks for a signature for the right host" };
-  const fix = `dial ${challenge.data.host}, or set PUBLIC_HOST=${host} at the coordinator`;
+  const fix = `use ${challenge.data.host}, or set PUBLIC_HOST=${host} on the coordinator`;
   return {
     name: "socket",
     state: "fail",
-    message: `the coordinator calls itself ${challenge.data.host}, ${host} was dialled: no signature is given`,
+    message: `the coordinator states that its host is ${challenge.data.host}, not ${host}: the worker will not sign`,
     fix,
     exit: EXIT.refused,
   };

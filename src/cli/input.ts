@@ -1,3 +1,4 @@
+// What the commands read: JSON files, standard input, and the answers of a person at a terminal.
 import { readFile } from "node:fs/promises";
 import { parseJson } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -24,7 +25,7 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** All of standard input as text. Without any, from a terminal or not, `how` says what to do: a person is not waited for. */
+/** All of standard input as text. It never waits for a person: without input it throws CliError with `how`, which tells what to do. */
 export async function standardInput(how: string): Promise<string> {
   const given = await pipedInput(how);
   if (given === "") throw new CliError(EXIT.usage, `nothing to read: ${how}`);
@@ -44,12 +45,12 @@ export type Prompt = {
   confirm: (question: string, usual: boolean) => Promise<boolean>;
 };
 
-/** Whether there is a person to ask. */
+/** True if a person can answer questions. */
 export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stdout.isTTY;
 }
 
-/** Asks on the terminal. Ctrl-C and Ctrl-D end it with CliError. What is typed ahead of a question answers it. */
+/** Runs a dialogue on the terminal. Ctrl-C and Ctrl-D end it with CliError. A line that was typed before its question answers it. */
 export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const ahead: string[] = [];
@@ -67,7 +68,7 @@ export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): P
     if (typed !== undefined) return typed.trim();
     const next = new Promise<string>((resolve) => {
       take = (line) => {
-        // At once: the lines of a paste come in one turn.
+        // Reset at once, because pasted lines arrive together.
         take = keep;
         resolve(line);
       };

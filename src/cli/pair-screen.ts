@@ -1,3 +1,4 @@
+// What `pair create` shows: the code, its link and its QR code, laid out so that they fit the terminal and need no scrolling.
 import { stripVTControlCharacters } from "node:util";
 import type { PairingOffer } from "../sdk/index.ts";
 import { isLocalAddress } from "../sdk/trust.ts";
@@ -5,18 +6,16 @@ import { ownCommand } from "../worker/node/command-name.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { encode } from "uqr";
 
-// What `pair create` shows of a code, laid out for the size of the terminal: a code that scrolled away cannot be scanned.
-
 const INDENT = "  ";
 const ONLY_HERE = "(for this machine only; a phone needs --url with an address it can reach)";
 
-/** Where the code is shown. Without color it is plain text, for pipes and screen readers too. */
+/** The screen on which the code is shown. Without color it is plain text, also for pipes and screen readers. */
 export type Screen = { color: boolean; columns: number; rows: number };
 
-/** What is shown of a code. `place` is the option that names its coordinator, ` --url …`, or empty for the default one. */
+/** The shown parts of an offer. `place` is the option that names its coordinator, ` --url …`, or empty for the default one. */
 type ShownOffer = Pick<PairingOffer, "code" | "expiresAt" | "workerUrl"> & { place: string };
 
-/** All about a code that does not change while it is waited for. The code and its times are the coordinator's words. */
+/** The lines about a code that do not change during the wait. The code and its times are escaped, because the coordinator wrote them. */
 export function offerLines(offer: ShownOffer, screen: Screen): string[] {
   const code = untrusted(offer.code);
   const workerUrl = untrusted(offer.workerUrl);
@@ -30,23 +29,23 @@ export function offerLines(offer: ShownOffer, screen: Screen): string[] {
   const big = fitting(bigText(code), screen.columns) ?? spaced;
   const picture = fitting(qrLines(offer.workerUrl), screen.columns);
   const text = indented(ways);
-  // From the best to the smallest: large letters and the QR code, small letters and the QR code, only letters.
+  // From the largest to the smallest: large letters and QR code, small letters and QR code, only letters.
   const layouts = [
     ["", ...indented(big), "", ...(picture === undefined ? [] : [...indented(picture), ""]), ...text, ""],
     ...(picture === undefined ? [] : [[...indented(spaced), ...indented(picture), ...text]]),
     ["", ...indented(big), "", ...text, ""],
   ];
   const rowsOf = (lines: readonly string[]) => lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(width(line) / screen.columns)), 0);
-  // One line more counts down, and the command itself stands above.
+  // One more line shows the countdown.
   return layouts.find((lines) => rowsOf(lines) + 1 <= screen.rows) ?? layouts.at(-1) ?? text;
 }
 
-/** Lines that the terminal does not break. */
+/** The lines if the terminal does not break them; otherwise undefined. */
 function fitting(lines: readonly string[], columns: number): readonly string[] | undefined {
   return lines.every((line) => width(line) + INDENT.length <= columns) ? lines : undefined;
 }
 
-/** Escape sequences take no room. */
+/** The columns of a line. Escape sequences take none. */
 function width(line: string): number {
   return stripVTControlCharacters(line).length;
 }
@@ -55,7 +54,7 @@ function indented(lines: readonly string[]): string[] {
   return lines.map((line) => (line === "" ? "" : `${INDENT}${line}`));
 }
 
-// Four columns and five rows a character: with three, B and 8, D and 0 look alike.
+// Each character has four columns and five rows. With three columns, B and 8 or D and 0 would look the same.
 const GLYPHS: Record<string, string> = {
   "0": ".##. #..# #..# #..# .##.",
   "1": "..#. .##. ..#. ..#. .###",
@@ -77,7 +76,7 @@ const GLYPHS: Record<string, string> = {
 
 const ROWS = 5;
 
-/** A pairing code in letters five lines high, two columns a dot, because a terminal's cell is twice as high as it is wide. */
+/** A pairing code in letters of five lines. Each dot has two columns, because a cell of a terminal is twice as high as it is wide. */
 export function bigText(code: string): string[] {
   return Array.from({ length: ROWS }, (_, row) =>
     [...code]
@@ -87,13 +86,13 @@ export function bigText(code: string): string[] {
   );
 }
 
-/** Black on white whatever the colors of the terminal are: many readers do not know the inverse. */
+/** Black on white, independent of the terminal's colors, because many readers cannot read an inverted code. */
 const INK = "\u001B[38;5;16;48;5;231m";
 const PLAIN = "\u001B[0m";
-/** Light modules around it: the standard wants four, readers do with two, and lines are scarce. */
+/** Light modules around the code. The standard requires four, but readers accept two, and lines are scarce. */
 const BORDER = 2;
 
-/** A QR code as lines of a terminal with colors: two modules a character, one above the other. */
+/** A QR code as lines for a terminal with colors. Each character shows two modules, one above the other. */
 export function qrLines(text: string): string[] {
   const { data, size } = encode(text, { ecc: "M", border: BORDER });
   const isDark = (x: number, y: number) => data[y]?.[x] === true;

@@ -1,27 +1,27 @@
 import { printable } from "../worker/node/status-line.ts";
 
-// Own text is printed as it is, colors included. Text of others (a coordinator, a worker, a file, the environment) becomes part of a line by
-// `untrusted`, is printed whole by `printUntrusted`, or goes into an error, which has no colors of ours.
+// Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted`
+// as a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
 
-/** Where a command prints: a terminal, a pipe. */
+/** The output of a command: a terminal or a pipe. */
 export type Out = { readonly isTTY?: boolean; write(text: string): unknown };
 
-/** Prints a line, or several, of our own. */
+/** Prints one or more lines of this program. */
 export function print(text: string, out: Out = process.stdout): void {
   out.write(`${text}\n`);
 }
 
-/** Prints text of others, which a program may read: a pipe gets it as it is, a terminal nothing that it would obey. */
+/** Prints untrusted text. A pipe gets it unchanged, because a program may read it; for a terminal it is escaped. */
 export function printUntrusted(text: string, out: Out = process.stdout): void {
   out.write(out.isTTY === true ? printable(text) : text);
 }
 
-/** Prints a value as one line of JSON; on a terminal it is still JSON, with nothing in it that a terminal obeys. */
+/** Prints a value as one line of JSON. For a terminal its text is escaped, and it is still JSON. */
 export function printJson(value: unknown, out: Out = process.stdout): void {
   printUntrusted(`${JSON.stringify(value)}\n`, out);
 }
 
-/** Prints a message on standard error. It has no colors, and much of it may be text of others. */
+/** Prints a message on standard error. It is escaped, because much of it may be untrusted text. */
 export function printError(text: string, out: Out = process.stderr): void {
   out.write(`${printable(text)}\n`);
 }

@@ -1,3 +1,4 @@
+// What the commands for users share: the options that name coordinator, user and payer, the SDK client, and advice for its errors.
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { CliError, EXIT } from "./command.ts";
 import { randomBytes } from "node:crypto";
@@ -36,13 +37,13 @@ const URL_ARG = {
   description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/",
 } as const;
 
-/** ` --url …` for the command in a hint, where it is needed there: the environment of this command may not be that of the next one. */
+/** ` --url …` for the command in a hint, if it is not the default. The next command may run without the environment variables of this one. */
 export function urlHint(text: string | undefined): string {
   const { base } = coordinatorUrls(text);
   return base === coordinatorUrls(DEFAULT_URL).base ? "" : ` --url ${shellWord(base)}`;
 }
 
-/** The coordinator's socket URL and REST base of what a person wrote. */
+/** The socket URL and the REST base of a coordinator, from the text of a person. */
 export function coordinatorUrls(text: string | undefined): { socket: string; base: string } {
   const wanted = text ?? (process.env["ROUTER_BASE_URL"] || DEFAULT_URL);
   const whole = /^[a-z]+:\/\//i.test(wanted) ? wanted : `ws://${wanted}`;
@@ -57,14 +58,14 @@ export function coordinatorUrls(text: string | undefined): { socket: string; bas
   return { socket: `${secure ? "wss" : "ws"}:${rest}`, base: `${secure ? "https" : "http"}://${host}${pathname.replace(/\/+$/, "")}` };
 }
 
-/** Where the user id is kept. */
+/** The file with the user id. */
 export function userIdFile(folder: string): string {
   return join(folder, "user-id");
 }
 
 /**
- * The user that the commands act for when `--user` is not said: 128 random bits, made once and kept, because pairings belong to it.
- * Whoever knows it can use them [TR1], so the file is its owner's only.
+ * The user id of the commands without `--user`: 128 random bits, created once and stored, because pairings belong to it. Everyone who knows it can use them
+ * [TR1], so only the owner can read the file.
  */
 export function keptUserId(folder: string): string {
   const file = userIdFile(folder);
@@ -81,14 +82,14 @@ export function keptUserId(folder: string): string {
 
 /** The options of every command that may pay. */
 const PAYER_ARGS = {
-  payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is this module's default export (docs/sdk.md, Paying)" },
+  payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is the default export of this module (docs/sdk.md, Paying)" },
   "max-price": { type: "string", valueHint: "dollars", description: "The most that the job may cost, as 0.01; with --payer the default is 0.01" },
 } as const;
 
-/** The most a job may cost with a payer unless the user says otherwise, in US dollars: the dearest endpoint. */
+/** The default limit for a job with a payer, in US dollars: the price of the most expensive endpoint. */
 const DEFAULT_MAX_PRICE = "0.01";
 
-/** The SDK's options for paying. The program itself has no wallet and reads no keys: the module does. */
+/** The SDK's options for paying. This program has no wallet and reads no keys; the module of the user does. */
 async function payerOptions(args: { payer?: string | undefined; "max-price"?: string | undefined }): Promise<ClientOptions> {
   const maxPrice = args["max-price"] ?? (args.payer === undefined ? undefined : DEFAULT_MAX_PRICE);
   const payment = args.payer === undefined ? undefined : await loadHook(args.payer);
@@ -120,7 +121,7 @@ export const SEEKER_ARGS = {
   json: { type: "boolean", description: "Print JSON" },
 } as const;
 
-/** What those options say. */
+/** The values of these options. */
 export type SeekerOptions = {
   url?: string | undefined;
   user?: string | undefined;
@@ -143,7 +144,7 @@ async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
   });
 }
 
-/** Asks, and turns every expected failure into what a person can do about it. */
+/** Calls the SDK and turns every expected failure into a CliError with advice. */
 export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter) => Promise<T>): Promise<T> {
   try {
     return await ask(await seeker(args));
@@ -152,17 +153,17 @@ export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter
   }
 }
 
-/** A command for a hint, with the options that say the same coordinator and the same user. */
+/** A command for a hint, with the options for the same coordinator and the same user. */
 export function sameUser(words: string, args: SeekerOptions): string {
   const user = args.user === undefined ? "" : ` --user ${shellWord(args.user)}`;
   const folder = args["config-dir"] === undefined ? "" : ` --config-dir ${shellWord(args["config-dir"])}`;
   return ownCommand(`${words}${urlHint(args.url)}${user}${folder}`);
 }
 
-/** What to do about a pairing code that cannot be claimed [API4]. */
+/** Advice for a pairing code that cannot be claimed [API4]. */
 const CODE_ADVICE: Record<string, string> = {
-  already_claimed: "already_claimed: the code was used; its owner can make a new one: pair create",
-  expired: "expired: a code is valid for an hour; its owner can make a new one: pair create",
+  already_claimed: "already_claimed: the code was used; its owner can create a new one: pair create",
+  expired: "expired: a code is valid for one hour; its owner can create a new one: pair create",
 };
 
 function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
@@ -171,15 +172,15 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
   if (error instanceof RouterConnectionError && error.reason === "timeout") return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
-    return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or say --url`);
+    return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or use --url`);
   if (error instanceof NoTrustedWorkerError) {
     return because(EXIT.job, `no_trusted_worker: none of your paired workers is online; to pair one: ${sameUser("pair create", args)}`);
   }
   if (error instanceof NoEligibleWorkerError)
     return because(EXIT.job, `no_eligible_worker: no worker could take the job; to start one: ${ownCommand(`worker start${urlHint(args.url)}`)}`);
-  if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it goes on: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
+  if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it continues: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
-    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; the worker says: ${untrusted(error.workerMessage)}`);
+    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; message of the worker: ${untrusted(error.workerMessage)}`);
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
@@ -196,10 +197,10 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
 }
 
-/** A payer that was asked leaves the key of the commit in the error; without one nothing was tried. */
+/** Advice for a 402. If the payer was called, the error has the idempotency key of the commit. */
 function paymentAdvice(error: PaymentRequiredError): string {
   if (error.idempotencyKey !== null) return `the coordinator refused the payment: ${error.reason ?? error.message}`;
-  return `this coordinator wants ${error.accepts[0]?.price ?? "a payment"} for the job; to pay, say --payer with a module that has your wallet (docs/sdk.md, Paying)`;
+  return `this coordinator asks for ${error.accepts[0]?.price ?? "a payment"}; to pay, use --payer with a module that has your wallet (docs/sdk.md, Paying)`;
 }
 
 const POLICIES = ["FAST", "CHEAP", "AUTO"] as const;
@@ -218,17 +219,17 @@ export const RUN_ARGS = {
   private: { type: "boolean", description: "Only on workers that you have paired with" },
   timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
   ...PAYER_ARGS,
-  "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt holds" },
+  "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt is valid" },
 } as const;
 
-/** A policy of what a person wrote, in any case. */
+/** Parses `--policy`, in upper or lower case. */
 export function readPolicy(text: string | undefined): (typeof POLICIES)[number] | undefined {
   const policy = POLICIES.find((known) => known === text?.toUpperCase());
   if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy: one of ${POLICIES.join(", ")}`);
   return policy;
 }
 
-/** A whole number of what a person wrote. */
+/** Parses a whole number. */
 export function readCount(option: string, text: string | undefined, min: number, max: number): number | undefined {
   if (text === undefined) return undefined;
   const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;

@@ -1,21 +1,21 @@
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 
-/** The version of this package. Read, not imported: package.json lies outside of what the compiler may see. */
+/** The version of this package. It is read at run time, because package.json is outside the folders of the compiler. */
 export function packageVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** Whether this Node has the WebSocket that working for a coordinator takes; all other commands do without. Node 22 was the first. */
+/** True if this Node has a WebSocket (Node 22 and later). Only a worker needs it. */
 export function hasWebSocket(): boolean {
   return typeof globalThis.WebSocket === "function";
 }
 
-/** What a hint to `worker start` says besides on a Node that cannot run it; empty on all others. */
+/** An addition to a hint at `worker start`, for a Node that cannot run it; empty for all others. */
 export function needsNewerNode(): string {
   return hasWebSocket() ? "" : `, with Node 22 or newer (this is ${process.versions.node})`;
 }
 
-/** What to do on a Node without a WebSocket. */
+/** Advice for a Node without a WebSocket. */
 export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;

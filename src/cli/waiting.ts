@@ -1,10 +1,9 @@
+// The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue. The job itself always continues.
 import { ownCommand } from "../worker/node/command-name.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
 import { asking, type SeekerOptions, urlHint } from "./seeker.ts";
 import { type JobEvent, type JobInput, ProtocolError, type RouterResult, type RunOptions, type RunResult } from "../sdk/index.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
-
-// The wait for a job, as a person sees it: what happens, for how long, and after Ctrl-C how to go on. The job itself goes on in any case.
 
 const SECOND_MS = 1_000;
 
@@ -14,26 +13,26 @@ const STATES: Record<string, string> = {
   running: "a worker is working on the job",
 };
 
-/** What a run tells about its job. */
+/** What a run reports about its job. */
 export type Wait = {
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
   /** The coordinator has the job. */
   hasJob: (jobId: string) => void;
-  /** Its state, as the coordinator names it. */
+  /** The job has this status. */
   isIn: (status: string) => void;
-  /** Its text begins: the screen is the text's. */
+  /** The text begins, so the status line must disappear. */
   begins: () => void;
 };
 
 /**
- * Waits for a job. On a terminal a line on standard error shows that, and is gone afterwards. Ctrl-C ends the wait: it prints the job's id and
- * the command that shows the result, sets the exit code 130, and resolves to undefined.
+ * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it prints the id of the job and the
+ * command that shows the result, sets the exit code 130, and resolves to undefined.
  */
 export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => Promise<T>, out: Out = process.stderr): Promise<T | undefined> {
   const ending = new AbortController();
   const started = Date.now();
-  // A member, because it is set from within the run.
+  // An object, because the run sets it.
   const known: { jobId: string | null } = { jobId: null };
   let state = "sending the job";
   let isLive = out.isTTY === true;
@@ -48,7 +47,7 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
   };
   const ticking = setInterval(draw, SECOND_MS);
   const onSignal = () => ending.abort();
-  // Once: a second Ctrl-C ends the program at once.
+  // `once`, so that a second Ctrl-C ends the program immediately.
   process.once("SIGINT", onSignal);
   const change = (next: string | undefined) => {
     if (next === undefined || next === state) return;
@@ -76,8 +75,8 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     const { jobId } = known;
     printError(
       jobId === null
-        ? "stopped before the coordinator confirmed the job; it may have the job all the same"
-        : `job ${jobId} goes on. To see its result:\n${ownCommand(`job ${jobId}${urlHint(url)}`)}`,
+        ? "stopped before the coordinator confirmed the job; it may still have the job"
+        : `job ${jobId} continues. To see its result:\n${ownCommand(`job ${jobId}${urlHint(url)}`)}`,
     );
     process.exitCode = 130;
     return undefined;
@@ -88,7 +87,7 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
   }
 }
 
-/** Runs a job to its end and prints the result; after Ctrl-C it prints how to go on instead. */
+/** Runs a job to its end and prints the result. After Ctrl-C it prints how to continue instead. */
 export async function runJob(args: SeekerOptions & { json?: boolean | undefined }, job: JobInput, options: RunOptions): Promise<void> {
   const result = await asking(args, (client) =>
     waitFor(args.url, ({ signal, hasJob, isIn }) => {
@@ -102,7 +101,7 @@ export async function runJob(args: SeekerOptions & { json?: boolean | undefined 
   if (result !== undefined) printResult(result, args.json === true);
 }
 
-/** Prints a result: the output on standard output, what is known about it on standard error, so that a pipe gets the output only. */
+/** Prints a result: the output on standard output, the facts about it on standard error, so that a pipe gets only the output. */
 function printResult(result: RunResult, json: boolean): void {
   const { output, receipt, verified, verification, price, jobId, source } = result;
   if (json) {
@@ -113,19 +112,19 @@ function printResult(result: RunResult, json: boolean): void {
   printFacts(result);
 }
 
-/** Prints what is known about a result on standard error: receipt, signer, price, job. */
+/** Prints the facts about a result on standard error: receipt, signer, price, job. */
 export function printFacts({ receipt, verification, price, jobId }: RunResult): void {
   const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
-  const holds = verification.ok ? "receipt holds" : `NOT verified: ${verification.reason}`;
-  print(untrusted([holds, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+  const verdict = verification.ok ? "receipt valid" : `NOT verified: ${verification.reason}`;
+  print(untrusted([verdict, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
 }
 
-/** Where a stream is printed. */
+/** The outputs of a stream. */
 export type Streams = { stdout: Out; stderr: Out };
 
 /**
- * Prints a job's text as it comes, on standard output; resolves with the result. What was printed cannot be taken back: after a reset, and where
- * the result turns out to be another text, it begins again on a new line.
+ * Prints the text of a job on standard output as it arrives, and resolves with the result. Printed text cannot be removed. After a reset, or if the result is
+ * another text, the text begins again on a new line.
  */
 export async function printStream(
   events: AsyncIterable<JobEvent>,
@@ -134,7 +133,7 @@ export async function printStream(
 ): Promise<RouterResult> {
   let printed = "";
   let hasBeginning = false;
-  const beginAnew = (why: string): void => {
+  const restart = (why: string): void => {
     if (printed === "") return;
     stdout.write("\n");
     stderr.write(`${why}; the text begins again:\n`);
@@ -144,7 +143,7 @@ export async function printStream(
     if (event.type === "job") wait.hasJob(event.jobId);
     if (event.type === "status") wait.isIn(event.status);
     if (event.type === "delta") {
-      // Text whose beginning was lost is not worth reading: the result has all of it.
+      // Text without its beginning is not printed. The result has the whole text.
       hasBeginning ||= event.seq === 0;
       if (!hasBeginning) continue;
       wait.begins();
@@ -153,12 +152,12 @@ export async function printStream(
     }
     if (event.type === "reset") {
       hasBeginning = false;
-      beginAnew("the worker was lost, or the connection");
+      restart("the worker or the connection was lost");
     }
     if (event.type !== "done") continue;
     const { output } = event.result;
     const text = typeof output === "string" ? output : JSON.stringify(output, null, 2);
-    if (!text.startsWith(printed)) beginAnew("the result is another");
+    if (!text.startsWith(printed)) restart("the result is another text");
     wait.begins();
     printUntrusted(`${text.slice(printed.length)}\n`, stdout);
     return event.result;

@@ -1,3 +1,4 @@
+// `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
 
@@ -18,12 +19,12 @@ import { printJson, printUntrusted } from "./print.ts";
 import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
-/** How often the seconds on the screen are counted on, and the status file is brought up to date if anything has changed. */
+/** How often the seconds on the screen are updated, and the status file if anything has changed. */
 const TICK_MS = 1_000;
-/** The status file is written this often in any case: an older one shows that the process stands still. */
+/** How often the status file is written at least. An older file shows that the process has stopped responding. */
 const REPORT_MS = 10_000;
 
-/** A terminal that does not tell its width, as `docker run -t` has at first. */
+/** The width of a terminal that does not state it, as with `docker run -t` at first. */
 const UNKNOWN_WIDTH = 80;
 
 /** Works until a signal or the coordinators end it, then ends the process. */
@@ -61,7 +62,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   };
 
   const view = viewFor(json, status, key.publicKey, plan);
-  if (reading.made) view.say(`made a new key for this worker: ${keyFile}`);
+  if (reading.made) view.say(`created a new key for this worker: ${keyFile}`);
   if (metrics !== undefined) view.say(`metrics at ${metrics.url}`);
   const desktop = new DesktopWorker({
     coordinators,
@@ -95,7 +96,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   await desktop.close();
   tidy();
   const has = (...reasons: string[]) => stops.some(({ reason }) => reasons.includes(reason));
-  // A socket that the other side never closes would hold the process.
+  // Otherwise a socket that the other side never closes would keep the process alive.
   process.exit(has("replaced") ? EXIT.replaced : has("refused", "other_network") ? EXIT.refused : EXIT.ok);
 }
 
@@ -129,7 +130,7 @@ async function metricsServer({ metrics }: WorkerPlan, page: () => string): Promi
 
 function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: WorkerPlan): WorkerView {
   const { stdout } = process;
-  // Whoever read the lines has gone: the work goes on.
+  // The worker continues if the reader of its output is gone.
   stdout.on("error", () => {});
   if (json || !stdout.isTTY) {
     const coordinators = status.links.map(({ coordinator }) => coordinator);
@@ -150,7 +151,7 @@ function doctorCommand({ coordinators, folder, config }: WorkerPlan): string {
   return ownCommand(["worker doctor", ...urls, ...(folder === configFolder() ? [] : [`--config-dir ${shellWord(folder)}`])].join(" "));
 }
 
-/** The first signal drains, the second ends at once. Returns what takes the listeners away. */
+/** The first signal drains, the second one ends the process at once. Returns a function that removes the listeners. */
 function onSignals(desktop: DesktopWorker, beforeExit: () => void): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals) => {

@@ -1,3 +1,4 @@
+// The options of the `worker` commands, and the plan that they make together with the configuration: coordinators, key, LLM, name.
 import { resolve } from "node:path";
 import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { defaultKeyFile } from "../worker/node/key-file.ts";
@@ -9,7 +10,7 @@ import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.
 import { CliError, EXIT } from "./command.ts";
 import { coordinatorUrls, readCount } from "./seeker.ts";
 
-/** The options that say where the worker's key is. */
+/** The options for the place of the worker's key. */
 export const KEY_ARGS = {
   key: { type: "string", valueHint: "file", description: "Key file; default worker.key in the configuration folder" },
   "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
@@ -22,25 +23,25 @@ export function keyPlace(args: { key?: string | undefined; "config-dir"?: string
   return { folder, keyFile: args.key === undefined ? defaultKeyFile(folder) : resolve(args.key) };
 }
 
-/** Where a worker's coordinators, key and configuration are. */
+/** The options for a worker's coordinators, key and configuration. */
 export const WORKER_PLACE_ARGS = {
   url: {
     type: "string",
     valueHint: "url",
-    description: "Coordinator: ws:, wss:, http: or https:; say it again for more. Default $ROUTER_BASE_URL, the configuration, ws://127.0.0.1:4010/",
+    description: "Coordinator: ws:, wss:, http: or https:; repeat the option for more. Default $ROUTER_BASE_URL, the configuration, ws://127.0.0.1:4010/",
   },
   ...KEY_ARGS,
 } as const;
 
-/** What a worker is set up with; `worker init` keeps it, `worker start` takes it from there unless it is said again. */
+/** The setup of a worker. `worker init` stores it, and `worker start` uses it unless an option overrides it. */
 export const WORKER_ARGS = {
   ...WORKER_PLACE_ARGS,
   "llm-url": { type: "string", valueHint: "url", description: "LLM server with an OpenAI-compatible API; default: search this machine" },
-  model: { type: "string", valueHint: "name", description: "Model to answer with; default: the server's first" },
+  model: { type: "string", valueHint: "name", description: "Model that answers; default: the first one of the server" },
   "max-tokens": {
     type: "string",
     valueHint: "n",
-    description: `Most tokens of one answer, whatever the job asks for; default ${LIMITS.workerMaxTokens}`,
+    description: `The most tokens of one answer, whatever the job asks for; default ${LIMITS.workerMaxTokens}`,
   },
   runtime: { type: "string", valueHint: "embedded", description: "`embedded`: run llama.cpp in a child process" },
   "model-file": { type: "string", valueHint: "file", description: "GGUF file for the embedded runtime" },
@@ -50,14 +51,14 @@ export const WORKER_ARGS = {
   metrics: { type: "string", valueHint: "address", description: "Serve Prometheus metrics, as 127.0.0.1:9464; a port alone means this machine only" },
 } as const;
 
-/** What `worker start` takes besides: how to run this once. */
+/** The options of `worker start`, with those for this run only. */
 export const WORKER_START_ARGS = {
   ...WORKER_ARGS,
   standby: { type: "boolean", description: "Take LLM_INFER jobs only while no other worker of the coordinator does" },
-  json: { type: "boolean", description: "One JSON object a line, as without a terminal" },
+  json: { type: "boolean", description: "One JSON object per line, as without a terminal" },
 } as const;
 
-/** The options of the `worker` commands, as they were said. */
+/** The values of the options of the `worker` commands. */
 export type WorkerOptions = {
   "llm-url"?: string | undefined;
   model?: string | undefined;
@@ -73,12 +74,12 @@ export type WorkerOptions = {
   "config-dir"?: string | undefined;
 };
 
-/** What a worker is to do: what was said, else what is configured, else what is usual. */
+/** What a worker will do. Options have priority over the configuration, and the configuration over the defaults. */
 export type WorkerPlan = {
   coordinators: readonly CoordinatorPlace[];
   /** Null: no LLM. */
   wish: LlmWish | null;
-  /** LLM jobs only while no other worker takes them. */
+  /** True to take LLM jobs only while no other worker takes them. */
   standby: boolean;
   name: string | undefined;
   folder: string;
@@ -89,7 +90,7 @@ export type WorkerPlan = {
   configFile: string;
 };
 
-/** Makes the plan. Throws CliError when options or configuration make no sense. */
+/** Makes the plan. Throws CliError if options or configuration are not valid. */
 export function workerPlan(args: WorkerOptions, urls: readonly string[]): WorkerPlan {
   const configDir = args["config-dir"];
   const folder = configFolder(configDir === undefined ? {} : { configDir });
@@ -116,7 +117,7 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   };
 }
 
-/** The coordinators that were said, else those of the environment, the configuration, this machine. */
+/** The coordinators of the options, or else of the environment, of the configuration, or of this machine. */
 function coordinatorPlaces(urls: readonly string[], network: string | undefined, config: WorkerConfig | null): CoordinatorPlace[] {
   const said = urls.length > 0 || process.env["ROUTER_BASE_URL"] ? (urls.length > 0 ? urls : [undefined]) : null;
   const configured = config?.coordinators.map((place): CoordinatorPlace => ({
@@ -136,16 +137,16 @@ function coordinatorPlaces(urls: readonly string[], network: string | undefined,
   return places;
 }
 
-/** The LLM that is wanted; null for none. An option about the LLM replaces all that is configured about it. */
+/** The LLM that the owner wants; null for none. Any option about the LLM replaces the whole configuration of the LLM. */
 function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | null {
   const { runtime, model, "llm-url": llmUrl, "model-file": modelFile } = args;
-  if (runtime !== undefined && runtime !== "embedded") throw new CliError(EXIT.usage, `--runtime: the only one is "embedded"; for a server say --llm-url`);
+  if (runtime !== undefined && runtime !== "embedded") throw new CliError(EXIT.usage, `--runtime: the only value is "embedded"; for a server use --llm-url`);
   if (modelFile !== undefined && runtime === undefined) throw new CliError(EXIT.usage, "--model-file is for --runtime embedded");
   if (modelFile !== undefined && !existsSync(modelFile)) throw new CliError(EXIT.usage, `--model-file: there is no file ${modelFile}`);
-  if (runtime !== undefined && llmUrl !== undefined) throw new CliError(EXIT.usage, "say --runtime embedded or --llm-url, not both");
+  if (runtime !== undefined && llmUrl !== undefined) throw new CliError(EXIT.usage, "use --runtime embedded or --llm-url, not both");
   if (args["tasks-only"] === true) {
     if (runtime !== undefined || llmUrl !== undefined || model !== undefined)
-      throw new CliError(EXIT.usage, "--tasks-only leaves no use for --llm-url, --model or --runtime");
+      throw new CliError(EXIT.usage, "--tasks-only cannot be combined with --llm-url, --model or --runtime");
     return null;
   }
   if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };
@@ -153,7 +154,7 @@ function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | nul
   return { kind: "found", ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) };
 }
 
-/** The limit of tokens stands beside the choice of an LLM: saying one leaves the other as it is configured. */
+/** Adds the limit of tokens. It is independent of the choice of an LLM: an option for one keeps the configuration of the other. */
 function withMaxTokens(wish: LlmWish | null, said: string | undefined, config: WorkerConfig | null): LlmWish | null {
   const maxTokens = readCount("max-tokens", said, 1, LIMITS.maxTokens) ?? config?.max_tokens;
   return wish === null || maxTokens === undefined ? wish : { ...wish, maxTokens };
@@ -172,7 +173,7 @@ function configuredWish(llm: WorkerConfig["llm"]): LlmWish | null {
   }
 }
 
-/** The same wish as the configuration writes it. */
+/** The wish in the form of the configuration. */
 export function configOfWish(wish: LlmWish | null): WorkerConfig["llm"] {
   if (wish === null) return { kind: "none" };
   if (wish.kind === "embedded") return { kind: "embedded", ...(wish.modelFile !== undefined && { model_file: wish.modelFile }) };
@@ -181,6 +182,6 @@ export function configOfWish(wish: LlmWish | null): WorkerConfig["llm"] {
 
 function metricsAddress(text: string): MetricsAddress {
   const address = readMetricsAddress(text);
-  if (address === null) throw new CliError(EXIT.usage, `--metrics: "${text}" is no address as 127.0.0.1:9464`);
+  if (address === null) throw new CliError(EXIT.usage, `--metrics: "${text}" is not an address such as 127.0.0.1:9464`);
   return address;
 }

@@ -95,7 +95,7 @@ describe("npm start", { timeout: 120_000 }, () => {
     const url = `http://127.0.0.1:${svm}`;
     await commit(url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
     const said = (what: string) => child.lines.filter((line) => line.trimEnd().endsWith(what)).map((line) => line.slice(line.indexOf("s ") + 3));
-    const isGone = "talker is gone: no LLM jobs until it is back";
+    const isGone = "talker is no longer available: no LLM jobs until it is back";
     await until("gone", () => (said(isGone).includes(`svm  ${isGone}`) ? true : undefined), text);
     ollama.gone = false;
     await until("back", () => (said("talker is back").includes("svm  talker is back") ? true : undefined), text);
@@ -153,7 +153,7 @@ describe("npm start", { timeout: 120_000 }, () => {
       env: NO_LLM,
     });
     expect(await child.exited).toBe(1);
-    expect(child.lines).toEqual([`port ${svm} of 127.0.0.1 is taken: end what listens there, or choose another: npm start -- --svm-port N`]);
+    expect(child.lines).toEqual([`port ${svm} of 127.0.0.1 is taken: stop the program that listens there, or choose another: npm start -- --svm-port N`]);
     server.close();
   });
 });

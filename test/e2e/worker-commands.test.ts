@@ -15,7 +15,7 @@ describe("a desktop worker for both instances", () => {
     const doctor = await runProgram(["worker", "doctor", ...place]);
     expect(doctor).toMatchObject({ code: 0, stderr: "" });
     expect(doctor.stdout).toMatch(/^✓ LLM +tiny-chat-q8_0 by embedded$/m);
-    expect(doctor.stdout).toMatch(/^✓ answer +a trial prompt took \d+ ms, \d+ tok\/s, its receipt holds$/m);
+    expect(doctor.stdout).toMatch(/^✓ answer +a trial prompt took \d+ ms, \d+ tok\/s, its receipt is valid$/m);
     expect(doctor.stdout.match(/^✓ socket /gm)).toHaveLength(2);
     expect(doctor.stdout).not.toContain("✗");
 

@@ -1,3 +1,4 @@
+// `compute-router job` and `compute-router quote`: show a job with the check of its receipt, and show prices.
 import { type Job, verifyReceipt } from "../../sdk/index.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
@@ -11,7 +12,7 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 /** `compute-router job`. */
 export const job = command({
   name: "job",
-  description: "Show a job, its result and whether its receipt holds",
+  description: "Show a job, its result and whether its receipt is valid",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },
     wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for its end" },
@@ -41,14 +42,14 @@ function lines({ id, status, created_at, completed_at, result, receipt }: Job): 
 }
 
 function verdict(isOfThisJob: boolean, check: ReturnType<typeof verifyReceipt>): string {
-  if (!isOfThisJob) return "does NOT hold: it is of another job";
-  return check.ok ? "holds" : `does NOT hold: ${check.reason}`;
+  if (!isOfThisJob) return "NOT valid: it belongs to another job";
+  return check.ok ? "valid" : `NOT valid: ${check.reason}`;
 }
 
 /** `compute-router quote`. */
 export const quote = command({
   name: "quote",
-  description: "What jobs cost",
+  description: "Show what jobs cost",
   args: {
     type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Kind of job; default both" },
     policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },

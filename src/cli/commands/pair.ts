@@ -1,3 +1,4 @@
+// `compute-router pair create|claim|list` and `compute-router user`: pair users with workers for PRIVATE jobs.
 import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
 import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
@@ -14,10 +15,10 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
 
-/** A pairing that was made. `pairedAt` is ISO 8601. */
+/** A new pairing. `pairedAt` is ISO 8601. */
 export type Claimed = { coordinator: string; pairedAt: string };
 
-/** Claims a pairing code for a worker's key, at the first of these coordinators that knows it. Throws CliError. */
+/** Claims a pairing code for a worker's key at the first of these coordinators that knows the code. Throws CliError. */
 export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
   const code = text.trim().toUpperCase();
   let unreachable: CliError | undefined;
@@ -29,7 +30,7 @@ export async function claimPairing(urls: readonly (string | undefined)[], key: K
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
-      // The code may be another coordinator's, and one that could not be asked may be the one that knows it.
+      // Another coordinator may know the code, perhaps one that could not be reached.
       if (reason === "invalid_code") unknowing.push(coordinatorName(coordinatorUrls(url).socket));
       else if (error.exit === EXIT.unreachable) unreachable ??= error;
       else throw error;
@@ -37,13 +38,13 @@ export async function claimPairing(urls: readonly (string | undefined)[], key: K
   }
   const unknown = `${unknowing.join(" and ")} ${unknowing.length > 1 ? "do" : "does"} not know the code`;
   if (unreachable === undefined)
-    throw new CliError(EXIT.refused, `invalid_code: ${unknown}; check the code, or say --url with the address of the coordinator that made it`);
+    throw new CliError(EXIT.refused, `invalid_code: ${unknown}; check the code, or use --url with the address of the coordinator that created it`);
   throw unknowing.length === 0 ? unreachable : new CliError(unreachable.exit, `${unreachable.message}; ${unknown}`, { cause: unreachable });
 }
 
-/** What the worker's owner sees. The user id is a secret of the other side: it is not shown. */
+/** The text for the worker's owner. The user id is a secret of the other side, so it is not shown. */
 export function pairedText(paired: string, publicKey: string): string {
-  return `${untrusted(paired)}: worker ${fingerprintOf(publicKey)} (key ${shortKey(publicKey)}) may now run that user's PRIVATE jobs\nThe user sees the same words; if not, it is another worker.`;
+  return `${untrusted(paired)}: worker ${fingerprintOf(publicKey)} (key ${shortKey(publicKey)}) may now run that user's PRIVATE jobs\nThe user must see the same words; otherwise it is another worker.`;
 }
 
 function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {
@@ -55,15 +56,15 @@ function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: 
   });
 }
 
-/** A terminal that does not tell its size. */
+/** The size of a terminal that does not state it. */
 const UNKNOWN = { columns: 80, rows: 24 };
 const SECOND_MS = 1_000;
 
 /** `compute-router pair create`. */
 export const pairCreate = command({
   name: "pair create",
-  description: "Get a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs; on a terminal, wait until one has",
-  args: { ...SEEKER_ARGS, wait: { type: "boolean", description: "Wait for the worker; --no-wait: do not. Default: on a terminal, without --json" } },
+  description: "Create a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs; on a terminal, wait for the worker",
+  args: { ...SEEKER_ARGS, wait: { type: "boolean", description: "Wait for the worker (--no-wait: do not wait). Default: wait on a terminal without --json" } },
   run: async (args) => {
     const json = args.json === true;
     const { isTTY, columns, rows } = process.stdout;
@@ -82,13 +83,13 @@ export const pairCreate = command({
       } else if (json) printJson({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt });
       else
         print(
-          `paired with worker ${worker.fingerprint} (key ${untrusted(shortKey(worker.publicKey))})\nIts owner sees the same words; if not, it is another worker.`,
+          `paired with worker ${worker.fingerprint} (key ${untrusted(shortKey(worker.publicKey))})\nIts owner must see the same words; otherwise it is another worker.`,
         );
     });
   },
 });
 
-/** Waits for the worker, counting down where that can be seen; undefined when the person ends it. */
+/** Waits for the worker, with a countdown on a terminal. Undefined if the person ends the wait. */
 async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }: { isLive: boolean }): Promise<PairedWorker | undefined> {
   const ending = new AbortController();
   const onSignal = () => ending.abort();
@@ -111,22 +112,22 @@ async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }:
 /** `compute-router user`. */
 export const user = command({
   name: "user",
-  description: "Print the user id that the commands use without --user (made on first use); it is a secret",
+  description: "Print the user id that the commands use without --user (created on first use); it is a secret",
   args: { "config-dir": SEEKER_ARGS["config-dir"], json: SEEKER_ARGS.json },
   run: (args) => {
     const configDir = args["config-dir"];
     const folder = configFolder(configDir === undefined ? {} : { configDir });
     const id = keptUserId(folder);
     if (args.json === true) return printJson({ user_id: id, file: userIdFile(folder) });
-    // Alone on standard output, so that a script can take it.
+    // The only text on standard output, so that a script can use it.
     printUntrusted(`${id}\n`);
-    print(`from ${untrusted(userIdFile(folder))}; a secret: whoever has it can use your pairings`, process.stderr);
+    print(`from ${untrusted(userIdFile(folder))}; a secret: everyone who has it can use your pairings`, process.stderr);
   },
 });
 
 const claim = command({
   name: "pair claim",
-  description: "Let this machine's worker run the PRIVATE jobs of whoever made the code",
+  description: "Let this machine's worker run the PRIVATE jobs of the user who created the code",
   args: {
     code: { type: "positional", required: true, description: "Six characters, from `pair create`" },
     url: SEEKER_ARGS.url,
@@ -145,7 +146,7 @@ const claim = command({
 
 const list = command({
   name: "pair list",
-  description: "List the workers that you have paired with: their keys in words, as their owners see them, and since when",
+  description: "List your paired workers: their keys in words, as their owners see them, and the time of the pairing",
   args: SEEKER_ARGS,
   run: async (args) => {
     const { providers } = await asking(args, (client) => client.trust.list());

@@ -8,14 +8,14 @@ import { TaskType } from "../../protocol/job.ts";
 /** `compute-router run`. */
 export const run = command({
   name: "run",
-  description: "Have a worker's LLM answer a prompt",
+  description: "Send a prompt to a worker's LLM",
   args: {
     prompt: { type: "positional", required: true, description: "The prompt; `-` reads standard input" },
     "max-tokens": { type: "string", valueHint: "n", description: "The most tokens of the answer" },
     stream: {
       type: "boolean",
-      description: "Print the text as it is written; the default in a terminal",
-      negativeDescription: "Print the text when it is whole",
+      description: "Print the text while it is generated; the default in a terminal",
+      negativeDescription: "Print the text when it is complete",
     },
     ...RUN_ARGS,
   },
@@ -36,7 +36,7 @@ export const run = command({
 /** `compute-router task`. */
 export const task = command({
   name: "task",
-  description: "Have a worker summarize, classify or extract JSON from the text on standard input",
+  description: "Let a worker summarize, classify or extract JSON from the text on standard input",
   args: {
     type: { type: "positional", required: true, description: "summarize, classify or extract_json" },
     ...RUN_ARGS,

@@ -1,17 +1,19 @@
+// `compute-router stake set|list|show`: the operator's table of stakes, which decides the tiers with STAKE_SOURCE=table. It runs wrangler.
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import * as z from "zod";
 import { CliError, command, EXIT } from "../command.ts";
 import { defineCommand } from "citty";
+import { parseJson } from "../../protocol/text.ts";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { print, printJson } from "../print.ts";
 
-/** Options that say which database is meant. */
+/** The options that select the database. */
 export const PLACE_ARGS = {
   config: { type: "string", description: "Wrangler file of the instance, such as wrangler.evm.toml", required: true },
   state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev`" },
-  remote: { type: "boolean", description: "The deployed database instead" },
+  remote: { type: "boolean", description: "Use the deployed database" },
 } as const;
 
 const Row = z.object({ provider_pubkey: z.string(), amount: z.number(), updated_at: z.number() });
@@ -20,14 +22,14 @@ export type StakeRow = z.infer<typeof Row>;
 
 const Answer = z.tuple([z.object({ results: z.array(Row).default([]) })]).rest(z.unknown());
 
-/** Runs one statement by wrangler and returns its rows. @throws {CliError} with what wrangler said */
+/** Runs one statement with wrangler and returns its rows. @throws {CliError} with the message of wrangler */
 export function runSql({ config, state, remote }: { config: string; state?: string | undefined; remote?: boolean | undefined }, sql: string): StakeRow[] {
   if ((remote === true) === (state !== undefined))
-    throw new CliError(EXIT.usage, "say which database: --state FOLDER for a coordinator on this machine, or --remote");
+    throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
   const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
   let run = execute();
-  // A coordinator makes its tables at the first statement that needs one: before that, wrangler makes the same.
+  // A coordinator creates its tables at the first statement that needs one. Before that, wrangler creates the same tables.
   if (
     run.status !== 0 &&
     `${run.stdout}${run.stderr}`.includes("no such table") &&
@@ -49,17 +51,13 @@ function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
   });
 }
 
-/** What stands after wrangler's own lines. */
+/** The JSON after wrangler's own lines; undefined if there is none. */
 function read(output: string | null): unknown {
-  try {
-    return JSON.parse((output ?? "").slice((output ?? "").indexOf("[")));
-  } catch {
-    return null;
-  }
+  return parseJson((output ?? "").slice((output ?? "").indexOf("[")));
 }
 
 const KEY_ARG = { type: "positional", description: "Public key of the worker, 64 hex digits", required: true } as const;
-const JSON_ARG = { type: "boolean", description: "One JSON object a line" } as const;
+const JSON_ARG = { type: "boolean", description: "One JSON object per line" } as const;
 
 const set = command({
   name: "stake set",
@@ -72,7 +70,7 @@ const set = command({
   run: (args) => {
     const key = keyOf(args.key);
     const amount = amountOf(args.amount);
-    // Both are checked to be plain digits, so nothing of the command line can become SQL.
+    // Both are checked to be plain digits, so the command line cannot inject SQL.
     if (amount === 0) runSql(args, `DELETE FROM stakes WHERE provider_pubkey = '${key}'`);
     else {
       runSql(
@@ -82,7 +80,7 @@ const set = command({
       );
     }
     print(line(key, amount));
-    process.stderr.write("a worker that is connected gets its tier within 5 minutes, or when it connects again\n");
+    process.stderr.write("a connected worker gets its tier within 5 minutes, or when it reconnects\n");
   },
 });
 
@@ -103,7 +101,7 @@ const list = command({
 
 const show = command({
   name: "stake show",
-  description: "Show a worker's stake and what it may be given",
+  description: "Show a worker's stake and which jobs it may get",
   args: { key: KEY_ARG, ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
     const key = keyOf(args.key);
@@ -114,7 +112,7 @@ const show = command({
     print(`key    ${key}`);
     print(`words  ${fingerprintOf(key)}`);
     print(`stake  ${amount}${row === undefined ? " (no row)" : `, since ${day(row.updated_at)}`}`);
-    print(`tier   ${tier}: ${tier === "Open" ? "CHEAP jobs; FAST from 100 up" : "CHEAP and FAST jobs"}; PRIVATE ones of users paired with it`);
+    print(`tier   ${tier}: ${tier === "Open" ? "CHEAP jobs; FAST from 100 up" : "CHEAP and FAST jobs"}; PRIVATE jobs of paired users`);
   },
 });
 

@@ -1,3 +1,4 @@
+// `compute-router worker init`: creates key and configuration of a worker, with questions on a terminal or from options.
 import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
 import { type KeyFileResult, readOrMakeKeyFile } from "../../worker/node/key-file.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
@@ -17,19 +18,19 @@ import { needsNewerNode } from "../version.ts";
 /** `compute-router worker init`. */
 export const workerInit = command({
   name: "worker init",
-  description: "Set up a worker: key and configuration; asks on a terminal, else takes the options",
+  description: "Set up a worker: key and configuration. On a terminal it asks, otherwise it uses the options",
   args: {
     ...WORKER_ARGS,
     pair: { type: "string", valueHint: "code", description: "Claim this pairing code too" },
-    yes: { type: "boolean", description: "Ask nothing: take the options, and the defaults for the rest" },
-    force: { type: "boolean", description: "Replace a configuration that is there" },
+    yes: { type: "boolean", description: "Ask nothing: use the options, and the defaults for the rest" },
+    force: { type: "boolean", description: "Replace an existing configuration" },
     json: { type: "boolean", description: "Ask nothing, and print JSON" },
   },
   many: ["url"],
   run: async (args, all) => {
     const plan = workerPlan(args, all("url"));
     const asks = isInteractive() && args.yes !== true && args.json !== true;
-    if (!asks && plan.config !== null && args.force !== true) throw new CliError(EXIT.usage, `${plan.configFile} is there already; to replace it, say --force`);
+    if (!asks && plan.config !== null && args.force !== true) throw new CliError(EXIT.usage, `${plan.configFile} exists already; to replace it, use --force`);
     const color = (process.env["NO_COLOR"] ?? "") === "";
     const setup: Setup = asks
       ? await withPrompt((prompt) => askSetup(plan, args.pair ?? "", prompt, color))
@@ -39,7 +40,7 @@ export const workerInit = command({
     writeConfig(plan.configFile, config);
     const { key, made } = reading;
     if (args.json !== true) {
-      print(`${asks ? "\n" : ""}key            ${shortKey(key.publicKey)} ${made ? "made: keep a copy of" : "in"} ${untrusted(plan.keyFile)}`);
+      print(`${asks ? "\n" : ""}key            ${shortKey(key.publicKey)} ${made ? "created: keep a copy of" : "in"} ${untrusted(plan.keyFile)}`);
       print(`configuration  ${untrusted(plan.configFile)}`);
     }
     const urls = setup.coordinators.map(({ url }) => url);
@@ -65,7 +66,7 @@ function configOf(
   { config, keyFile, wish: planned }: WorkerPlan,
   args: { key?: string | undefined; metrics?: string | undefined },
 ): WorkerConfig {
-  // Whole, because the worker may be started from another folder.
+  // The absolute path, because the worker may be started in another folder.
   const key = args.key === undefined ? config?.key : keyFile;
   const metrics = args.metrics ?? config?.metrics;
   return {
@@ -79,25 +80,25 @@ function configOf(
   };
 }
 
-/** What the dialogue of `worker init` leads to. */
+/** The result of the dialogue of `worker init`. */
 export type Setup = { coordinators: readonly CoordinatorPlace[]; name: string; wish: LlmWish | null; code: string };
 
 const WIDTH = 14;
 
-/** The first run's questions. What was said as an option, or is configured already, is the answer to an empty line. */
+/** Asks the questions of the setup. An empty line means the value of the option or of the configuration. */
 export async function askSetup(plan: WorkerPlan, saidCode: string, prompt: Prompt, color: boolean): Promise<Setup> {
-  print("Empty lines take what is in brackets; Ctrl-C leaves everything as it is.\n");
+  print("An empty line means the value in brackets. Ctrl-C changes nothing.\n");
   const coordinators = await askCoordinators(plan, prompt, color);
   const name = await prompt.ask("Name to show for this worker", plan.name ?? hostname());
   const wish = await askLlm(plan.wish, prompt);
-  const code = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (none: empty)", saidCode);
+  const code = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (empty: none)", saidCode);
   return { coordinators, name, wish, code };
 }
 
 async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean): Promise<readonly CoordinatorPlace[]> {
   const usual = plan.coordinators.map(({ url }) => url).join(" ");
   for (;;) {
-    const answer = await prompt.ask("Coordinator, or several with spaces between", usual);
+    const answer = await prompt.ask("Coordinator (several: separate them by spaces)", usual);
     const places = readPlaces(answer, plan.coordinators);
     if (typeof places === "string") {
       print(`  ${untrusted(places)}`);
@@ -105,8 +106,7 @@ async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean)
     }
     const checks = (await Promise.all(places.map((place) => checkCoordinator(place)))).flat();
     for (const check of checks) print(`  ${checkLines(check, { color, width: WIDTH }).replaceAll("\n", "\n  ")}`);
-    if (checks.every(({ state }) => state !== "fail") || (await prompt.confirm("Take it all the same? The worker tries until it gets through", true)))
-      return places;
+    if (checks.every(({ state }) => state !== "fail") || (await prompt.confirm("Use it anyway? The worker tries until it can connect", true))) return places;
   }
 }
 
@@ -118,13 +118,13 @@ function readPlaces(text: string, known: readonly CoordinatorPlace[]): Coordinat
       .map((word) => coordinatorUrls(word).socket);
     return [...new Set(urls)].map((url) => known.find((place) => place.url === url) ?? { url });
   } catch (error) {
-    return error instanceof Error ? error.message : "that is no URL";
+    return error instanceof Error ? error.message : "that is not a URL";
   }
 }
 
 async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | null> {
   if (said === null || said.kind === "embedded") {
-    const what = said === null ? "No LLM jobs, tasks only: keep it so?" : "The embedded LLM (llama.cpp in a child process): keep it?";
+    const what = said === null ? "No LLM jobs, tasks only: keep this?" : "The embedded LLM (llama.cpp in a child process): keep it?";
     if (await prompt.confirm(what, true)) return said;
   }
   const wish: LlmWish = said?.kind === "found" ? said : { kind: "found" };
@@ -136,11 +136,11 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
     print(`  found ${untrusted(name)} with ${untrusted(models.slice(0, 6).join(", "))}${models.length > 6 ? ` and ${models.length - 6} more` : ""}`);
     if (!(await prompt.confirm("Use it for LLM jobs?", true))) return null;
     const chosen = models.length > 1 ? await askModel(models, model, prompt) : model;
-    // The usual one is not written down: another may be the first tomorrow.
+    // The default model is not stored, because the server may have another first model later.
     return chosen === model && wish.model === undefined ? wish : { ...wish, model: chosen };
   }
   print(`  found none; to get one, ${untrusted(found.hint)}`);
-  const choice = await prompt.ask("LLM: `find` one whenever it is there, `embedded` (a very small model, to try it out), or `none`", "find");
+  const choice = await prompt.ask("LLM: `find` (search for one regularly), `embedded` (a very small model, for a first try), or `none`", "find");
   if (/^e/i.test(choice)) return { kind: "embedded" };
   return /^n/i.test(choice) ? null : wish;
 }
@@ -149,6 +149,6 @@ async function askModel(models: readonly string[], usual: string, prompt: Prompt
   for (;;) {
     const chosen = await prompt.ask("Model", usual);
     if (models.includes(chosen)) return chosen;
-    print("  there is no such model; one of those above, please");
+    print("  there is no such model; choose one of the list above");
   }
 }

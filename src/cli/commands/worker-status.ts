@@ -1,3 +1,4 @@
+// `compute-router worker status`: what the running workers of a configuration folder report in their status files.
 import { fingerprintOf } from "../../receipt/ed25519.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
@@ -10,13 +11,13 @@ import { CliError, command, EXIT } from "../command.ts";
 import { KEY_ARGS } from "../worker-plan.ts";
 import { print, printJson } from "../print.ts";
 
-/** A worker writes its status every 10 s at least. */
+/** An older report means that the worker does not respond. It writes one at least every 10 s. */
 const STALE_MS = 30_000;
 
 /** `compute-router worker status`. */
 export const workerStatus = command({
   name: "worker status",
-  description: "Say what the running workers of this configuration folder do; exit code 0: all are online, 6: some are not, 9: none runs",
+  description: "Show what the running workers of this configuration folder do; exit code 0: all are online, 6: some are not, 9: none runs",
   args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
   run: (args) => {
     const configDir = args["config-dir"];
@@ -40,7 +41,7 @@ function reportText(report: StatusReport, now: number): string {
     llm === null ? "tasks only" : `${llm.model} by ${llm.runtime}`,
     ...(metrics === null ? [] : [metrics]),
     ...(draining ? ["finishing"] : []),
-    ...(now - Date.parse(report.updated_at) > STALE_MS ? [`stands still: it last said something ${duration(now - Date.parse(report.updated_at))} ago`] : []),
+    ...(now - Date.parse(report.updated_at) > STALE_MS ? [`not responding: its last report is ${duration(now - Date.parse(report.updated_at))} old`] : []),
   ];
   return [
     untrusted(about.join("  ")),
@@ -67,7 +68,7 @@ function coordinatorText(report: StatusReport["coordinators"][number], now: numb
   return untrusted(parts.join("  "));
 }
 
-/** Milliseconds as the two largest units that matter. */
+/** Milliseconds in the two largest units. */
 function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds} s`;

@@ -1,3 +1,4 @@
+// `compute-router worker start|pair|doctor` and the group of all `worker` commands.
 import { CliError, command, EXIT } from "../command.ts";
 import { WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
 import { fingerprintOf } from "../../receipt/ed25519.ts";
@@ -13,12 +14,12 @@ import { workerKey } from "./worker-key.ts";
 /** `compute-router worker start`. */
 export const workerStart = command({
   name: "worker start",
-  description: "Work until stopped (Ctrl-C finishes the present job first, twice leaves at once)",
+  description: "Work until stopped (Ctrl-C finishes the current job first, a second Ctrl-C leaves at once)",
   args: WORKER_START_ARGS,
   many: ["url"],
   run: async (args, all) => {
     const plan = workerPlan(args, all("url"));
-    // Loaded only to work: the built-in tasks bring a dictionary.
+    // Loaded only here, because the built-in tasks include a dictionary.
     const { work } = await import("../work.ts");
     await work(plan, args.json === true);
   },
@@ -27,7 +28,7 @@ export const workerStart = command({
 /** `compute-router worker pair`. */
 export const workerPair = command({
   name: "worker pair",
-  description: "Let this worker run the PRIVATE jobs of the user who made the code; without --url at the coordinators of the running worker",
+  description: "Let this worker run the PRIVATE jobs of the user who created the code; without --url, at the coordinators of the running worker",
   args: {
     code: { type: "positional", required: true, description: "Six characters, from the user's `pair create`" },
     ...WORKER_PLACE_ARGS,
@@ -46,7 +47,7 @@ export const workerPair = command({
   },
 });
 
-/** The coordinators that the worker with this key works for now: its own options may name others than the configuration does. */
+/** The coordinators that the worker with this key works for now. Its options may name others than the configuration. */
 function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
   const mine = runningWorkers(folder).filter(({ provider_pubkey }) => provider_pubkey === publicKey);
   return [...new Set(mine.flatMap(({ coordinators }) => coordinators.flatMap(({ url }) => url ?? [])))];
@@ -55,8 +56,8 @@ function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
 /** `compute-router worker doctor`. */
 export const workerDoctor = command({
   name: "worker doctor",
-  description: "Check everything that this worker needs, and say how to correct what is wrong; changes nothing",
-  args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object a line" } },
+  description: "Check everything that this worker needs and tell how to fix problems; changes nothing",
+  args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object per line" } },
   many: ["url"],
   run: async (args, all) => {
     const plan = workerPlan(args, all("url"));
@@ -72,7 +73,7 @@ export const workerDoctor = command({
       }
     }
     const [first] = failed;
-    if (first !== undefined) throw new CliError(first.exit, failed.length === 1 ? "one thing is wrong" : `${failed.length} things are wrong`);
+    if (first !== undefined) throw new CliError(first.exit, failed.length === 1 ? "one check failed" : `${failed.length} checks failed`);
   },
 });
 
@@ -85,7 +86,7 @@ const subCommands = {
   key: workerKey,
 };
 
-/** Whether this is an option that `worker` does not know. */
+/** True for an option that `worker` does not know. */
 function isUnknownOption(arg: string): boolean {
   const [, name] = /^--(?:no-)?([^=]+)/.exec(arg) ?? [];
   if (name === undefined) return false;
@@ -95,19 +96,19 @@ function isUnknownOption(arg: string): boolean {
   );
 }
 
-/** `compute-router worker [init|start|pair|doctor|status|key]`; without a word it starts. */
+/** `compute-router worker [init|start|pair|doctor|status|key]`; without a sub-command it starts. */
 export const worker = defineCommand({
   meta: { name: "compute-router worker", description: "Work for one coordinator or several; without a command: start" },
-  // citty has to know which options take a value to find the sub-command.
+  // citty needs these options to find the sub-command, because some take a value.
   args: WORKER_START_ARGS,
   default: "start",
   setup: ({ rawArgs }) => {
-    // citty would drop what comes before the sub-command, and the worker would start elsewhere than it was told to.
+    // citty ignores options before the sub-command, so the worker would start with other settings than the user wrote.
     const at = rawArgs.findIndex((arg) => Object.hasOwn(subCommands, arg));
     const before = rawArgs[at - 1] ?? "";
     const isValue = before.startsWith("--") && !before.includes("=") && !["--tasks-only", "--standby", "--json"].includes(before);
-    if (at > 0 && !isValue) throw new CliError(EXIT.usage, `say options after the command: ${ownCommand(`worker ${rawArgs[at]}`)} …`);
-    // Its value would be taken for a command, and the message would be about that.
+    if (at > 0 && !isValue) throw new CliError(EXIT.usage, `write options after the command: ${ownCommand(`worker ${rawArgs[at]}`)} …`);
+    // citty would take the value of an unknown option for a command and report that instead.
     const first = rawArgs[0] ?? "";
     const unknown = first.startsWith("-") ? rawArgs.slice(0, at > 0 ? at : undefined).find(isUnknownOption) : undefined;
     if (unknown !== undefined) throw new CliError(EXIT.usage, `unknown option ${unknown.split("=")[0]}; see: ${ownCommand("worker --help")}`);

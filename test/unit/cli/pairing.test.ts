@@ -207,7 +207,7 @@ describe("worker pair without --url", () => {
     const pair = (code: string) => runCli(["worker", "pair", code, "--config-dir", folder]);
     expect(await pair("A00000")).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(router.url).host}: worker ${WORDS}`) });
     const { code, stderr } = await pair("BBBBBB");
-    const advice = "check the code, or say --url with the address of the coordinator that made it";
+    const advice = "check the code, or use --url with the address of the coordinator that created it";
     expect({ code, stderr }).toEqual({
       code: 5,
       stderr: `invalid_code: ${new URL(other.url).host} and ${new URL(router.url).host} do not know the code; ${advice}\n`,

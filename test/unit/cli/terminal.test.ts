@@ -13,16 +13,16 @@ describe.runIf(hasScript)("on a terminal", () => {
     void coordinator.dialled().then((worker) => worker.challenge());
     const folder = join(temporaryFolder(), "new");
     const { says, type, said, exited } = terminal(["worker", "init", "--tasks-only", "--config-dir", folder], { NO_COLOR: "1" });
-    await says("Coordinator, or several");
+    await says("Coordinator (several");
     type("127.0.0.1:1\r");
     await says(`✗ 127.0.0.1:1     cannot be reached`);
-    await says("Take it all the same?");
+    await says("Use it anyway?");
     // Typed ahead of the question.
     type(`n\r${coordinator.host}\r`);
     await says("✓ socket");
     await says("Name to show");
     type("den\r");
-    await says("keep it so? [Y/n]");
+    await says("keep this? [Y/n]");
     type("\r");
     await says("Pairing code");
     type("\r");
@@ -43,7 +43,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     llm.models = ["small", "large"];
     const folder = join(temporaryFolder(), "new");
     const { says, type, exited } = terminal(["worker", "init", "--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", folder]);
-    await says("Coordinator, or several");
+    await says("Coordinator (several");
     type("\r\r");
     await says("with small, large");
     type("yes\rhuge\r");
@@ -57,7 +57,7 @@ describe.runIf(hasScript)("on a terminal", () => {
   it("worker init left by Ctrl-C changes nothing", async () => {
     const folder = join(temporaryFolder(), "new");
     const { says, type, exited } = terminal(["worker", "init", "--config-dir", folder]);
-    await says("Coordinator, or several");
+    await says("Coordinator (several");
     type("\u0003");
     expect(await exited).toBe(2);
     await says("nothing was changed");

@@ -23,7 +23,7 @@ describe("the wait for a job", () => {
     const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
     expect({ code, stderr }).toEqual({
       code: 7,
-      stderr: expect.stringContaining(`it goes on: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`),
+      stderr: expect.stringContaining(`it continues: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`),
     });
   });
 
@@ -43,7 +43,7 @@ describe("the wait for a job", () => {
     const cli = `'${process.execPath}' '${MAIN}'`;
     const pipe = `echo a text | ${cli} ${words} --json --user u --url ${router.url} | ${cli} verify --job -`;
     const { stdout } = await promisify(execFile)("sh", ["-c", pipe], { cwd: ROOT });
-    expect(stdout).toContain(`the receipt holds\njob        ${onlyJob(router)}`);
+    expect(stdout).toContain(`the receipt is valid\njob        ${onlyJob(router)}`);
   });
 
   it("verify --job - says that there is nothing, where a run has failed", async () => {
@@ -71,7 +71,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     run.type("\u0003");
     expect(await run.exited).toBe(130);
     expect(run.said()).toMatch(
-      new RegExp(`job ${onlyJob(router)} goes on. To see its result:\\r\\nnpx compute-router job ${onlyJob(router)} --url ${router.url}\\r\\n$`),
+      new RegExp(`job ${onlyJob(router)} continues. To see its result:\\r\\nnpx compute-router job ${onlyJob(router)} --url ${router.url}\\r\\n$`),
     );
     expect(run.screen().text).not.toContain("waiting");
   });
@@ -81,6 +81,6 @@ describe.runIf(hasScript)("on a terminal", () => {
     const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
     expect(await run.exited).toBe(0);
     expect(run.said()).toContain("sending the job …");
-    expect(run.screen().lines.slice(0, 2)).toEqual(["Echo: hi", expect.stringMatching(/^receipt holds {2}worker /)]);
+    expect(run.screen().lines.slice(0, 2)).toEqual(["Echo: hi", expect.stringMatching(/^receipt valid {2}worker /)]);
   });
 });

@@ -77,7 +77,7 @@ describe("worker init", () => {
   it.each([
     [["--url", NOBODY, "--url", "127.0.0.1:1"], "is named twice"],
     [["--url", NOBODY, "--url", "ws://127.0.0.1:2/", "--network", "eip155:1"], "--network is for one coordinator"],
-    [["--name", "a", "--name", "b"], "--name was said more than once"],
+    [["--name", "a", "--name", "b"], "--name was given more than once"],
     [["--metrics", "nowhere"], "--metrics"],
     [["--metrics", "127.0.0.1:99999"], "--metrics"],
   ])("start %o is a usage error", async (args, message) => {
@@ -87,7 +87,7 @@ describe("worker init", () => {
 
   it("options before the command are refused, not dropped", async () => {
     const { code, stderr } = await runCli(["worker", "--url", NOBODY, "start"]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("say options after the command: npx compute-router worker start") });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("write options after the command: npx compute-router worker start") });
   });
 });
 
@@ -100,7 +100,7 @@ describe("worker doctor", () => {
     await challenged;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect([...checks.values()].filter(({ state }) => state === "fail")).toEqual([]);
-    expect(checks.get("task")?.message).toMatch(/^a trial job took \d+ ms, its receipt holds$/);
+    expect(checks.get("task")?.message).toMatch(/^a trial job took \d+ ms, its receipt is valid$/);
     expect(checks.get("socket")?.state).toBe("ok");
     expect(checks.get(coordinator.host)?.message).toContain("eip155:10143");
     expect(readdirSync(folder)).toEqual(["worker.key"]);
@@ -140,12 +140,12 @@ describe("worker doctor", () => {
     void coordinator.dialled().then((worker) => worker.challenge("router.example"));
     const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
     expect(code).toBe(5);
-    expect(checks.get("socket")).toMatchObject({ state: "fail", fix: expect.stringContaining("dial router.example") });
+    expect(checks.get("socket")).toMatchObject({ state: "fail", fix: expect.stringContaining("use router.example") });
   });
 
   it("says that a coordinator is away, that a key is open to others, that there is no LLM: each with its cure", async () => {
     const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:1", "--config-dir", withKey().folder);
-    expect(away).toMatchObject({ code: 6, stderr: "one thing is wrong\n" });
+    expect(away).toMatchObject({ code: 6, stderr: "one check failed\n" });
     expect(away.checks.get("127.0.0.1:1")).toMatchObject({
       state: "fail",
       message: "cannot be reached: fetch blocks this port for every server: use another port",
@@ -154,7 +154,7 @@ describe("worker doctor", () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "worker.key"), "00".repeat(32), { mode: 0o644 });
     const open = await examine("--url", NOBODY, "--tasks-only", "--config-dir", folder);
-    expect(open).toMatchObject({ code: 3, stderr: "2 things are wrong\n" });
+    expect(open).toMatchObject({ code: 3, stderr: "2 checks failed\n" });
     expect(open.checks.get("key")).toMatchObject({ state: "fail", message: expect.stringContaining("chmod 600") });
   });
 
@@ -162,7 +162,7 @@ describe("worker doctor", () => {
     const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port .*\n +→ is the address right/m);
-    expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start makes one, or now: npx compute-router worker init\n/m);
+    expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start creates one, or create it now: npx compute-router worker init\n/m);
     expect(stdout).not.toContain("\u001B");
   });
 });
@@ -244,7 +244,7 @@ describe("worker key", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(await runCli(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("is there already"),
+      stderr: expect.stringContaining("exists already"),
     });
     expect((await runCli(["worker", "key", "export", "-", "--config-dir", folder])).stdout).toBe(`${seed}\n`);
   });
@@ -274,7 +274,7 @@ describe("worker key", () => {
     expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("works with this key") });
     worker.kill("SIGKILL");
     await worker.exited;
-    expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("still to be handed in") });
+    expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("are not delivered yet") });
     expect(readFileSync(join(folder, "worker.key"), "utf8")).toBe(`${seed}\n`);
     expect(existsSync(join(folder, "worker.key"))).toBe(true);
   });

@@ -42,13 +42,13 @@ describe("the check of migrations/", () => {
   });
 
   test.each([
-    ["DROP TABLE `jobs`", "a migration only adds, this may not: DROP TABLE `jobs`"],
-    ["ALTER TABLE `jobs` RENAME TO `work`", "a migration only adds, this may not: ALTER TABLE"],
-    ["ALTER TABLE `jobs` DROP COLUMN `result`", "a migration only adds, this may not: ALTER TABLE"],
-    ["PRAGMA foreign_keys = OFF", "a migration only adds, this may not: PRAGMA"],
-    ["DELETE FROM `jobs`", "a migration only adds, this may not: DELETE"],
-    ["CREATE TABLE `a` (`b` text);\nCREATE TABLE `c` (`d` text)", "a `--> statement-breakpoint` must stand between two statements"],
-    [`CREATE TABLE \`a\` (\`${"b".repeat(100_000)}\` text)`, "longer than D1 takes"],
+    ["DROP TABLE `jobs`", "a migration may only add; this statement does more: DROP TABLE `jobs`"],
+    ["ALTER TABLE `jobs` RENAME TO `work`", "a migration may only add; this statement does more: ALTER TABLE"],
+    ["ALTER TABLE `jobs` DROP COLUMN `result`", "a migration may only add; this statement does more: ALTER TABLE"],
+    ["PRAGMA foreign_keys = OFF", "a migration may only add; this statement does more: PRAGMA"],
+    ["DELETE FROM `jobs`", "a migration may only add; this statement does more: DELETE"],
+    ["CREATE TABLE `a` (`b` text);\nCREATE TABLE `c` (`d` text)", "two statements must be separated by `--> statement-breakpoint`"],
+    [`CREATE TABLE \`a\` (\`${"b".repeat(100_000)}\` text)`, "longer than D1 accepts"],
   ])("[API10] refuses %s", async (statement, message) => {
     appendFileSync(join(folder, "0002_user_tokens.sql"), `--> statement-breakpoint\n${statement};`);
     expect(await check()).toContain(message);

@@ -153,7 +153,9 @@ describe("views", () => {
     expect(out).toContain("no LLM: taking tasks only; to get one, run: ollama pull llama3.2\n● online");
     view.note({ type: "clock", coordinator: EVM, verdict: "doubtful", off_ms: 65_000 }, after(ONLINE));
     view.note({ type: "clock", coordinator: EVM, verdict: "refused", off_ms: -8_000_000 }, after(ONLINE));
-    expect(out).toContain("WARNING: this machine's clock is 65 s ahead of the coordinator's; set it soon: from 5 min on, the coordinator refuses the receipts\n");
+    expect(out).toContain(
+      "WARNING: this machine's clock is 65 s ahead of the coordinator's; set it soon: from 5 min on, the coordinator refuses the receipts\n",
+    );
     expect(out).toContain("WARNING: this machine's clock is 2 h behind the coordinator's: this worker takes no job until the clock is set");
     view.note({ type: "tier", coordinator: EVM, tier: "Open" }, after(ONLINE));
     view.note({ type: "tier", coordinator: EVM, tier: "Verified" }, after(ONLINE));
