@@ -1,3 +1,4 @@
+// What `npm start` and `npm run start:paid` share: both coordinators, a worker on each, the arguments, and the session until Ctrl-C.
 import { join } from "node:path";
 import { assertPortFree, type Coordinator, DEFAULT_PORT, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { type LocalLlm, lookForLlm, readyLlm, TOY } from "./local-llm.ts";
@@ -8,9 +9,9 @@ import { parseArgs } from "node:util";
 import { parseJson } from "../src/protocol/text.ts";
 import { printable } from "../src/worker/node/status-line.ts";
 
-/** What both instances start with. */
+/** How both instances start. */
 export type BringUp = {
-  /** The command that chooses other ports. */
+  /** The command for choosing other ports. */
   command: string;
   ports: Readonly<Record<Instance, number>>;
   /** Folder of the databases and of the workers' keys. */
@@ -25,19 +26,19 @@ export async function assertPortsFree({ command, ports }: Pick<BringUp, "command
   for (const instance of INSTANCES) await assertPortFree(ports[instance], `choose another: ${command} -- --${instance}-port N`);
 }
 
-/** What is up: the coordinators, and what their workers answer prompts with. */
+/** The running coordinators, and the LLM of their workers. */
 export type Up = { coordinators: Coordinator[]; llm: LocalLlm };
 
-/** Both instances with a desktop worker each, ready for jobs. @throws {StartFailure} */
+/** Starts both instances with a desktop worker each, ready for jobs. @throws {StartFailure} */
 export async function bringUp(session: Session, options: BringUp): Promise<Up> {
-  // Before anything else: what keeps this process busy would make an answer late.
+  // First of all, because later work would keep this process busy and delay the answer.
   const look = await lookForLlm(session.signal);
   const choice = readyLlm(look, session);
   const coordinators = await Promise.all(INSTANCES.map((instance) => bringUpOne(session, options, instance, choice)));
   return { coordinators, llm: await choice };
 }
 
-/** Rejects when one of them ends without being told to. */
+/** Rejects when one of them ends unexpectedly. */
 export async function whileUp(coordinators: readonly Coordinator[]): Promise<never> {
   throw new StartFailure(await Promise.race(coordinators.map(async ({ instance, failed }) => `${instance}: ${await failed}`)));
 }
@@ -62,7 +63,7 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
   return coordinator;
 }
 
-/** Long enough for a second look of the worker, 30 s after the first. */
+/** Long enough for the second search of the worker, 30 s after the first. */
 const READY_TIMEOUT_MS = 90_000;
 const MODEL = join("runtimes", "llama", "models", `${TOY.model}.gguf`);
 
@@ -89,7 +90,7 @@ export type DemoOptions = {
   onLine: (line: string) => void;
 };
 
-/** Starts a desktop worker; resolves when it is ready for every kind of job. The toy is a standby: a worker with a real LLM replaces it. @throws {StartFailure} */
+/** Starts a desktop worker and resolves when it is ready for every kind of job. The toy is a standby: a worker with a real LLM replaces it. @throws {StartFailure} */
 export async function startDemoWorker({ coordinator, folder, llm, onStart, onLine }: DemoOptions): Promise<DemoWorker> {
   const place = ["--url", coordinator.socketUrl, "--config-dir", folder, "--json"];
   let publicKey = "";
@@ -114,9 +115,9 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
         isGone = false;
       } else if (note?.type === "runtime_lost") {
         isGone = true;
-        onLine(`${note.model} is gone: no LLM jobs until it is back`);
+        onLine(`${note.model} is no longer available: no LLM jobs until it is back`);
       }
-      // A real one has just answered: on a busy machine the worker may miss it once.
+      // Not for a real LLM: it has just answered, and on a busy machine the worker may miss it once.
       else if (note?.type === "runtime_missing" && llm.kind === "toy")
         refuse(new StartFailure(`the worker of ${coordinator.instance} has no LLM: ${note.hint}`));
       else if (note?.type === "standby" && (note.llm === "left") !== leaves) {
@@ -138,10 +139,10 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   return Promise.race([isReady, gone, late]);
 }
 
-/** What `npm start` and its kind are told. `state` is undefined when not given. */
+/** The arguments of `npm start` and similar programs. `state` is undefined if it is not given. */
 export type StartOptions = { once: boolean; ports: Record<Instance, number>; state: string | undefined };
 
-/** Reads the arguments; a text is for a person: the usage itself when that was asked for. `--state` is known where the usage names it. */
+/** Parses the arguments. A returned text is for a person: an error, or the usage for `--help`. `--state` is allowed if the usage names it. */
 export function readStartOptions(args: string[], usage: string): StartOptions | string {
   try {
     const { values } = parseArgs({
@@ -165,21 +166,21 @@ export function readStartOptions(args: string[], usage: string): StartOptions | 
   }
 }
 
-/** What a program like `npm start` has while it runs. */
+/** What a program such as `npm start` can use while it runs. */
 export type Session = {
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal;
-  /** Milliseconds since it began. */
+  /** Milliseconds since the start. */
   readonly elapsed: () => number;
   /** Prints a line with its time, until Ctrl-C; `who` is an instance, or empty. */
   readonly say: (who: string, line: string) => void;
-  /** Has this ended when the session ends, however that comes. */
+  /** Stops this child when the session ends, for any reason. */
   readonly keep: (child: { stop(): Promise<unknown> }) => void;
-  /** All is there that was asked for: from now on Ctrl-C is success. */
+  /** Everything is up: from now on Ctrl-C is a success. */
   readonly isUp: () => void;
 };
 
-/** Runs `run` until it ends or Ctrl-C, ends what it kept, and resolves to the exit code. A StartFailure is told, all else is thrown. */
+/** Runs `run` until it ends or until Ctrl-C, stops its children, and resolves to the exit code. It prints a StartFailure and throws other errors. */
 export async function runSession(run: (session: Session) => Promise<number>): Promise<number> {
   const began = performance.now();
   const children: { stop(): Promise<unknown> }[] = [];
@@ -189,7 +190,7 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
     signal: aborting.signal,
     elapsed: () => performance.now() - began,
     say: (who, line) => {
-      // What a child says while it is being ended is no news: a compiler that loses its input calls that a deadlock.
+      // Lines of a child that is being stopped are ignored: a compiler that loses its input reports a deadlock.
       if (aborting.signal.aborted) return;
       console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`);
     },
@@ -199,11 +200,11 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
   const stopped = stopSignal().then((signal): number => {
     aborting.abort();
     console.log("\nstopping");
-    // What was asked for is not there yet.
+    // Before everything is up, a signal is a failure.
     return up ? 0 : signal === "SIGINT" ? 130 : 143;
   });
   const running = run(session);
-  // Told below, or of no interest once stopped.
+  // Handled below, or irrelevant after a stop.
   running.catch(() => {});
   try {
     return await Promise.race([running, stopped]);

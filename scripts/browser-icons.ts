@@ -1,4 +1,4 @@
-// node scripts/browser-icons.ts: draws the worker page's PNG icons from its SVG with a local Chromium, after a change of the drawing.
+// node scripts/browser-icons.ts: draws the PNG icons of the worker page from its SVG with a local Chromium. Run it after a change of the drawing.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -6,7 +6,7 @@ import { ROOT } from "./coordinator-process.ts";
 
 const SHELL = join(ROOT, "src", "worker", "browser", "shell");
 const svg = readFileSync(join(SHELL, "icon.svg"), "utf8");
-/** A maskable icon fills its square; its drawing keeps to the inner 80 %. */
+/** A maskable icon fills its square, and its drawing stays within the inner 80 %. */
 const maskable = svg
   .replace('rx="112"', "")
   .replace('<g fill="none"', '<g transform="translate(51 51) scale(.8)"><g fill="none"')

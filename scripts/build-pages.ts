@@ -21,18 +21,18 @@ const THREADS = join(ROOT, "src", "worker", "browser");
 const OPENAPI = join(ROOT, "src", "coordinator", "openapi");
 const TARGET = join(ROOT, "dist", "pages");
 
-/** Browsers of 2024 and later: what the sources use is not made older. */
+/** The build supports browsers of 2024 and later. */
 const BROWSERS = ["chrome123", "firefox121", "safari17.5"];
 
-/** What the last build read and wrote. */
+/** The file that records what the last build read and wrote. */
 const STAMP = join(ROOT, "dist", "pages.json");
-/** What else decides the pages: the version that they name, this program, and the bundler. */
+/** Other files that change the pages: the version that they show, this program, and the bundler. */
 const ALWAYS_READ = ["package.json", "scripts/build-pages.ts", "node_modules/esbuild/package.json"];
 
-/** A built file: its place under dist/pages, which is its URL too, and its content. */
+/** A built file: its path under dist/pages, which is also its URL, and its content. */
 type Page = { path: string; content: Uint8Array };
 
-/** Files and the digests of their contents, sources by their place in the repository, pages by theirs under dist/pages. */
+/** Files with the digests of their contents: sources by their path in the repository, pages by their path under dist/pages. */
 type Stamp = { sources: Record<string, string>; pages: Record<string, string> };
 
 const require = createRequire(import.meta.url);
@@ -56,7 +56,7 @@ export function buildPages(): Page[] {
 
 function writeStamp(pages: readonly Page[], began: number): void {
   const read = [...filesRead].map((name) => ({ name, file: join(ROOT, name) }));
-  // Edited while it was read: nobody knows which of the two is in the pages.
+  // If a source was edited during the build, it is unknown which version is in the pages.
   if (read.some(({ file }) => statSync(file).mtimeMs >= began)) return rmSync(STAMP, { force: true });
   const stamp: Stamp = {
     sources: Object.fromEntries(read.map(({ name, file }) => [name, digest(readFileSync(file))])),
@@ -65,7 +65,7 @@ function writeStamp(pages: readonly Page[], began: number): void {
   writeWhole(STAMP, JSON.stringify(stamp));
 }
 
-/** The pages of the last build, if another one would make the same. */
+/** The pages of the last build, if a new build would give the same pages. */
 function unchanged(): Page[] | null {
   try {
     const stamp: Stamp = JSON.parse(readFileSync(STAMP, "utf8"));
@@ -75,7 +75,7 @@ function unchanged(): Page[] | null {
     const folders = new Set(pages.map(({ path }) => dirname(path)));
     return [...folders].every((folder) => strayFiles(folder, pages).length === 0) ? pages : null;
   } catch {
-    // There was none, a file is gone, or the stamp is not readable.
+    // There was no build, a file is missing, or the stamp is malformed.
     return null;
   }
 }
@@ -95,7 +95,7 @@ function workerPages(): Page[] {
   return [index, ...cached, worker];
 }
 
-/** A page of one script and one style. */
+/** A page with one script and one style sheet. */
 function plainPage(name: string, icon: Page): Page[] {
   const { page, style } = scriptAndStyle(name);
   return [filled(name, { icon, style, page }), page, style];
@@ -117,7 +117,7 @@ function scriptAndStyle(name: string): { page: Page; style: Page } {
 
 function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", define: Record<string, unknown> = {}): Uint8Array {
   const { buildSync }: typeof import("esbuild") = require("esbuild");
-  // The other way leaves a child process behind, which outlives a coordinator by a moment.
+  // The asynchronous `build` leaves a child process that survives a coordinator for a moment.
   const { outputFiles, metafile } = buildSync({
     entryPoints: [join(sources, entry)],
     absWorkingDir: ROOT,
@@ -132,10 +132,10 @@ function bundle(sources: string, entry: string, format: "iife" | "esm" = "esm", 
     logLevel: "warning",
     define: Object.fromEntries(Object.entries(define).map(([name, value]) => [name, JSON.stringify(value)])),
   });
-  // What is put in by `define` has no file.
+  // Values of `define` have no file.
   for (const name of Object.keys(metafile.inputs)) if (!name.startsWith("<")) filesRead.add(name);
   const [output] = outputFiles;
-  if (output === undefined) throw new Error(`esbuild made nothing of ${entry}`);
+  if (output === undefined) throw new Error(`esbuild built nothing from ${entry}`);
   return output.contents;
 }
 
@@ -191,14 +191,14 @@ function write(pages: readonly Page[]): void {
   }
 }
 
-/** Two builds at once, for two coordinators: nobody reads half a file. */
+/** Replaces a file in one step, because two builds may run at the same time, for two coordinators. */
 function writeWhole(file: string, content: Uint8Array | string): void {
   const aside = `${file}.${process.pid}.tmp`;
   writeFileSync(aside, content);
   renameSync(aside, file);
 }
 
-/** What lies in a folder of the pages and is none of them. */
+/** The files in a folder of the pages that do not belong to them. */
 function strayFiles(folder: string, pages: readonly Page[]): string[] {
   const names = new Set(pages.filter(({ path }) => dirname(path) === folder).map(({ path }) => basename(path)));
   return readdirSync(join(TARGET, folder)).filter((name) => !names.has(name) && !name.endsWith(".tmp"));

@@ -1,3 +1,4 @@
+// Child processes of the scripts: start one that cannot outlive its parent, read its lines, and stop it with everything that it started.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
@@ -10,14 +11,14 @@ const LEASH = new URL("leash.mjs", import.meta.url).href;
 /** How a child ended: its exit code, or the signal that ended it. */
 export type Exit = number | NodeJS.Signals;
 
-/** A Node program that runs as a child process and cannot outlive this one. */
+/** A Node program that runs as a child process and cannot outlive this process. */
 export type Child = {
   readonly pid: number;
-  /** Resolves when it has ended, and its own children too. */
+  /** Resolves when the child and its own children have ended. */
   readonly exited: Promise<Exit>;
   /** The last lines that it printed, on both streams, without colours. */
   readonly lines: readonly string[];
-  /** Ends it: SIGTERM, and SIGKILL for what is left after 10 s. */
+  /** Stops it with SIGTERM, and with SIGKILL after 10 s. */
   stop(): Promise<Exit>;
   /** SIGKILL for it and its children. */
   kill(): Promise<Exit>;
@@ -31,7 +32,7 @@ export type ChildOptions = {
   onLine?: (line: string, stream: "stdout" | "stderr") => void;
 };
 
-/** Runs this Node on `args` in a process group of its own, so that Ctrl-C reaches it through `stop` only. */
+/** Runs this Node with `args` in a separate process group, so that Ctrl-C reaches the child only through `stop`. */
 export function startChild(args: readonly string[], options: ChildOptions = {}): Child {
   const child = spawn(process.execPath, ["--no-warnings", "--import", LEASH, ...args], {
     cwd: options.cwd,
@@ -52,10 +53,10 @@ export function startChild(args: readonly string[], options: ChildOptions = {}):
   };
   read("stdout");
   read("stderr");
-  // A child that is gone closes the pipe; that shows up as its exit.
+  // A dead child closes the pipe; its exit event reports that.
   child.stdin.on("error", () => {});
   const exited = new Promise<Exit>((resolve) => {
-    // Whatever it left behind: a workerd outlives a wrangler that was killed.
+    // Kill its remaining children: a workerd survives a killed wrangler.
     child.once("exit", () => signalGroup(pid, "SIGKILL"));
     child.once("close", (code, signal) => resolve(signal ?? code ?? 1));
   });
@@ -82,14 +83,14 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(process.platform === "win32" ? pid : -pid, signal);
   } catch {
-    // Nobody is left in the group.
+    // The group has no process any more.
   }
 }
 
-/** npm passes a Ctrl-C on that the terminal has already delivered. */
+/** npm forwards a Ctrl-C that the terminal has already delivered. */
 const SAME_KEYPRESS_MS = 1_000;
 
-/** Resolves at the first Ctrl-C or SIGTERM. A later one, for the impatient, ends this process; its children follow by themselves. */
+/** Resolves at the first Ctrl-C or SIGTERM. A later one ends this process at once; its children then end automatically. */
 export function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let first: number | null = null;
@@ -105,7 +106,7 @@ export function stopSignal(): Promise<NodeJS.Signals> {
 const PATIENCE_MS = 4_000;
 const POLL_MS = 100;
 
-/** Tries until there is a result, for 4 s: npm returns the prompt before the session that it ended has let go of port and state. */
+/** Tries for 4 s until there is a result. After Ctrl-C, npm returns to the prompt before the old session has released its port and its state. */
 export async function patiently<T>(attempt: () => T | null | Promise<T | null>): Promise<T | null> {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {

@@ -1,6 +1,8 @@
+// One coordinator on `wrangler dev`: start it, wait until it answers, restart a crashed runtime, fire its cron, stop it. Tests and `npm start` use it.
 import { rmSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../src/protocol/text.ts";
 import { makeFolder } from "../src/worker/node/worker-config.ts";
 import { type Child, patiently, startChild } from "./child.ts";
 import { createRequire } from "node:module";
@@ -12,35 +14,35 @@ import * as z from "zod";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
-/** A coordinator that answers, but with errors, gets this long to become well. */
+/** How long a coordinator may answer with errors before the start fails. */
 const UNWELL_MS = 3_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 const LAST_WORDS = 40;
-/** wrangler brings a crashed runtime back by itself, but not the one that holds the port; it gets this long. */
+/** How long wrangler gets to restart a crashed runtime. It cannot restart the runtime that holds the port. */
 const RECOVERY_MS = 3_000;
 
-/** wrangler keeps running, and waits for an edit, after these. */
+/** After these errors wrangler keeps running and waits for an edit. */
 const FATAL = /Build failed|ERR_RUNTIME_FAILURE|runtime failed to start|Uncaught |Address already in use/;
-/** What wrangler says in every session and helps nobody: cron triggers do not fire locally. */
+/** Lines of wrangler that appear in every session and help nobody: cron triggers do not fire locally. */
 const NOISE =
   /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
 
-/** The cron triggers of the wrangler files, which no local emulation fires: this often. */
+/** How often this script fires the cron triggers of the wrangler files, because no local emulation does. */
 const CRON_MS = 60_000;
 
-/** What one coordinator runs with. */
+/** Options of one coordinator. */
 export type CoordinatorOptions = {
   instance: Instance;
   port: number;
-  /** Folder of its databases; made when missing. Default `.state/<instance>`. */
+  /** Folder of its databases; created if missing. Default `.state/<instance>`. */
   stateDir?: string;
-  /** Settings over those of its wrangler file. */
+  /** Settings that override those of its wrangler file. */
   settings?: Readonly<Record<string, string>>;
   /** A warning or an error of the coordinator or of wrangler, for a person. */
   onLine?: (line: string) => void;
   /** How often its cron runs, ms; default a minute. */
   cronMs?: number;
-  /** Something slow begins. */
+  /** Called when a slow step begins. */
   onStep?: (step: "starting" | "restarting") => void;
 };
 
@@ -54,11 +56,11 @@ export type Coordinator = {
   readonly stateDir: string;
   /** The process id of its wrangler, whose children are the runtimes. */
   readonly pid: number;
-  /** Resolves when it ended without being told to, with what it said last. */
+  /** Resolves when it ended unexpectedly, with its last lines. */
   readonly failed: Promise<string>;
-  /** Ends it and all its children. */
+  /** Stops it and all its children. */
   stop(): Promise<void>;
-  /** Ends it and all its children without a warning. */
+  /** Kills it and all its children. */
   kill(): Promise<void>;
 };
 
@@ -67,7 +69,7 @@ export class StartFailure extends Error {
   override readonly name = "StartFailure";
 }
 
-/** Starts one coordinator on `wrangler dev`; resolves when it answers. @throws {StartFailure} */
+/** Starts one coordinator on `wrangler dev` and resolves when it answers. @throws {StartFailure} */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { instance, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
@@ -85,13 +87,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   return coordinator;
 }
 
-/** @throws {StartFailure} when something listens there; `otherwise` says what else can be done */
+/** @throws {StartFailure} if a program listens there; `otherwise` is the advice in the message */
 export async function assertPortFree(port: number, otherwise: string): Promise<void> {
   const free = await patiently(async () => ((await isPortFree(port)) ? true : null));
-  if (free === null) throw new StartFailure(`port ${port} of 127.0.0.1 is taken: end what listens there, or ${otherwise}`);
+  if (free === null) throw new StartFailure(`port ${port} of 127.0.0.1 is taken: stop the program that listens there, or ${otherwise}`);
 }
 
-/** One wrangler, and the next one should it lose the runtime that holds the port. */
+/** One wrangler process, and the next one if it loses the runtime that holds the port. */
 class Supervised implements Coordinator {
   readonly instance: Instance;
   readonly url: string;
@@ -122,7 +124,7 @@ class Supervised implements Coordinator {
     return this.#child.pid;
   }
 
-  /** What wrangler said last, for those who have not seen it. */
+  /** The last lines of wrangler, for a message, unless they were already printed. */
   get reason(): string {
     return this.#options.onLine === undefined ? `\n${this.lastWords}` : ", see above";
   }
@@ -160,7 +162,7 @@ class Supervised implements Coordinator {
     return child;
   }
 
-  /** A wrangler whose port-holding runtime crashed starts another one, which answers nothing. */
+  /** Restarts wrangler after its runtime with the port has crashed: the new runtime of the same wrangler answers no requests. */
   async #recover(crashed: Child): Promise<void> {
     await delay(RECOVERY_MS);
     const state = await health(this.url);
@@ -179,7 +181,7 @@ function devArguments({ instance, port, settings = {} }: CoordinatorOptions, sta
   return ["dev", ...place, ...quiet, ...Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`])];
 }
 
-/** Resolves to null once the coordinator answers, or to what is wrong with it. */
+/** Resolves to null when the coordinator answers, or to a description of the problem. */
 async function untilWell(url: string, coordinator: Supervised): Promise<string | null> {
   const started = Date.now();
   let unwellSince: number | null = null;
@@ -189,7 +191,7 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     if (state === "silent") unwellSince = null;
     else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return state;
     if (FATAL.test(coordinator.lastWords)) {
-      // The rest of the message.
+      // Wait for the rest of the message.
       await delay(500);
       return `wrangler cannot run it${coordinator.reason}`;
     }
@@ -198,7 +200,7 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
   return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s${coordinator.reason}`;
 }
 
-/** Fires the cron trigger. One that fails has been logged by the coordinator, and the next makes up for it. */
+/** Fires the cron trigger. The coordinator logs a failure, and the next run catches up. */
 async function runCron(url: string): Promise<void> {
   await fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(CRON_MS) })
     .then((answer) => answer.text())
@@ -207,18 +209,15 @@ async function runCron(url: string): Promise<void> {
 
 const ErrorAnswer = z.object({ error: z.string() });
 
-/** `well`, `silent`, or what is wrong: the coordinator's own words, or the status and text of another answer. */
+/** `well`, `silent`, or the problem: the coordinator's error, or the status and text of another answer. */
 async function health(url: string): Promise<string> {
   try {
     const response = await fetch(`${url}/v1/health`, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) });
     const text = await response.text();
     if (response.ok) return "well";
     const problem = `${url}/v1/health answers ${response.status}`;
-    try {
-      return `${problem}: ${ErrorAnswer.parse(JSON.parse(text)).error}`;
-    } catch {
-      return `${problem} ${text.slice(0, 500)}`;
-    }
+    const answer = ErrorAnswer.safeParse(parseJson(text));
+    return answer.success ? `${problem}: ${answer.data.error}` : `${problem} ${text.slice(0, 500)}`;
   } catch {
     return "silent";
   }
@@ -228,13 +227,13 @@ function isNoise(line: string): boolean {
   return NOISE.test(line);
 }
 
-/** Makes the state folder and takes it. @throws {StartFailure} */
+/** Creates the state folder and takes its lock. @throws {StartFailure} */
 async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   try {
     makeFolder(stateDir);
     const lock = await patiently(() => lockState(stateDir));
-    if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: end it, or choose another state folder`);
-    // Left by a session that was killed.
+    if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: stop it, or choose another state folder`);
+    // A killed session leaves this folder.
     rmSync(join(stateDir, "tmp"), { recursive: true, force: true });
     return lock;
   } catch (error) {
@@ -243,12 +242,12 @@ async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   }
 }
 
-/** wrangler's program itself: its `bin` would put one more process between us and workerd. */
+/** The program of wrangler. Its `bin` would start one more process between this one and workerd. */
 const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");
 
 /**
- * Runs wrangler on the repository, offline and silent about itself; all that it writes goes to `stateDir` and `.wrangler/tmp`.
- * @param folder of another copy of the repository
+ * Runs wrangler on the repository, offline and without telemetry. It writes only to `stateDir` and `.wrangler/tmp`.
+ * @param folder another copy of the repository
  */
 export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void, folder: string = ROOT): Child {
   const temporary = join(stateDir, "tmp");
@@ -256,9 +255,9 @@ export function startWrangler(args: readonly string[], stateDir: string, onLine?
   return startChild([CLI, ...args], {
     cwd: folder,
     env: {
-      // Its build command runs `node`, which must not be an older one than this.
+      // Its build command runs `node`, which must not be older than this Node.
       PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
-      // Without a terminal wrangler takes the default answer of each question.
+      // With CI set, wrangler uses the default answer of each question.
       CI: "true",
       WRANGLER_SEND_METRICS: "false",
       WRANGLER_SEND_ERROR_REPORTS: "false",
@@ -266,7 +265,7 @@ export function startWrangler(args: readonly string[], stateDir: string, onLine?
       WRANGLER_WRITE_LOGS: "false",
       WRANGLER_REGISTRY_PATH: join(stateDir, "registry"),
       CLOUDFLARE_CF_FETCH_ENABLED: "false",
-      // Its own request traces cost a database write per request.
+      // Its request traces cost one database write per request.
       X_LOCAL_OBSERVABILITY: "false",
       X_LOCAL_EXPLORER: "false",
       TMPDIR: temporary,
@@ -277,7 +276,7 @@ export function startWrangler(args: readonly string[], stateDir: string, onLine?
 
 const HOST = "127.0.0.1";
 
-/** Whether something could listen on this port of the loopback interface now. */
+/** True if a program could listen on this port of the loopback interface now. */
 export async function isPortFree(port: number): Promise<boolean> {
   return (await tryToListen(port)) !== null;
 }
@@ -303,7 +302,7 @@ async function tryToListen(port: number): Promise<number | null> {
   }
 }
 
-/** Takes a state folder for this process; two coordinators on one state would spoil it. Null: a living process has it. */
+/** Takes the lock of a state folder, because two coordinators would corrupt it. Null if another process has it. */
 export function lockState(stateDir: string): { release(): void } | null {
   const lock = takeFileLock(stateDir, "coordinator");
   return lock.ok ? lock : null;
@@ -314,13 +313,13 @@ export const INSTANCES = ["evm", "svm"] as const;
 /** One instance of the coordinator. */
 export type Instance = (typeof INSTANCES)[number];
 
-/** Where each instance listens unless told otherwise [SPEC]. */
+/** The default port of each instance [SPEC]. */
 export const DEFAULT_PORT: Record<Instance, number> = { evm: 4010, svm: 4020 };
 
 /** The repository's folder. */
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Whether `text` names an instance. */
+/** True if `text` names an instance. */
 export function isInstance(text: string | undefined): text is Instance {
   return INSTANCES.some((instance) => instance === text);
 }

@@ -1,4 +1,4 @@
-// npm run dev -- evm|svm: one coordinator, without a worker, until Ctrl-C.
+// npm run dev -- evm|svm: runs one coordinator without a worker until Ctrl-C.
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
@@ -7,7 +7,7 @@ import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailu
 
 import { stopSignal } from "./child.ts";
 
-/** A name further away than this is another name, not a typing error. */
+/** A name with more differences is another name, not a typing error. */
 const NEAR = 4;
 
 const USAGE = `npm run dev -- ${INSTANCES.join("|")} [--port N] [--state DIR] [--var NAME=VALUE ...]`;
@@ -42,7 +42,7 @@ function parse(args: string[]): Parsed {
   return { ok: true, options: { instance, port, settings, ...(values.state !== undefined && { stateDir: values.state }) } };
 }
 
-/** What to say of a setting that no coordinator knows; null if it is known. It may be of an older or a newer version, so it is no error. */
+/** The warning for an unknown setting; null for a known one. It is only a warning, because the setting may belong to another version. */
 function unknownSetting(name: string): string | null {
   if (SETTING_NAMES.includes(name)) return null;
   const [nearest] = SETTING_NAMES.map((known) => ({ known, steps: distance(name, known) })).toSorted((a, b) => a.steps - b.steps);
@@ -50,7 +50,7 @@ function unknownSetting(name: string): string | null {
   return `--var ${name}: the coordinator does not know this setting${hint}`;
 }
 
-/** How many letters have to be changed, added or removed to make one text of the other (Levenshtein). */
+/** How many letters must be changed, added or removed to turn one text into the other (Levenshtein). */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...one].entries()) {
@@ -63,7 +63,7 @@ function distance(one: string, other: string): number {
   return row.at(-1) ?? 0;
 }
 
-/** What the coordinator's warning means here. */
+/** The coordinator's warning about a placeholder, with advice for this command. */
 function unpayable(instance: string): string {
   const setting = `${instance.toUpperCase()}_PAY_TO`;
   return `jobs must be paid, but ${setting} is a placeholder: nobody can pay. For jobs without payment: --var TESTNET_MODE=true; to be paid: --var ${setting}=ADDRESS`;

@@ -1,4 +1,4 @@
-// What `npm start` and `npm run start:paid` run first and print afterwards. Importing this file runs nothing.
+// The first jobs that `npm start` and `npm run start:paid` run, and the help that they print afterwards. Importing this file runs nothing.
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
 import { untrusted } from "../src/worker/node/status-line.ts";
 import type { Coordinator } from "./coordinator-process.ts";
@@ -6,7 +6,7 @@ import { type LocalLlm, TOY } from "./local-llm.ts";
 
 const JOB = `{"job_type":"TASK","user_id":"me","payload":{"task_type":"classify","input":"What a lovely day."}}`;
 
-/** What a newcomer may do next. */
+/** What a newcomer can do next. */
 export function banner(coordinators: readonly Coordinator[], llm: LocalLlm): string {
   const [first] = coordinators;
   if (first === undefined) return "";
@@ -32,7 +32,7 @@ ${rows(coordinators)}
 `;
 }
 
-/** What may be done next where jobs are paid. */
+/** What a newcomer can do next if jobs are paid. */
 export function paidBanner(
   coordinators: readonly Coordinator[],
   llm: LocalLlm,
@@ -41,13 +41,13 @@ export function paidBanner(
   const [first] = coordinators;
   if (first === undefined) return "";
   return `
-Both instances are up until Ctrl-C, and want to be paid.
+Both instances are up until Ctrl-C, and their jobs must be paid.
 
 ${rows(coordinators)}
 
   facilitator   ${facilitator}
   chains        ${evmRpc} (EVM)   ${svmRpc} (SVM)
-  payments      ${control}   test/payment/README.md says what it can do
+  payments      ${control}   see test/payment/README.md
 
   ${llmLine(llm)}
 
@@ -59,7 +59,7 @@ ${rows(coordinators)}
 `;
 }
 
-/** What answers prompts, and how to get something better. */
+/** Which LLM answers prompts, and how to get a better one. */
 function llmLine(llm: LocalLlm): string {
   return llm.kind === "real"
     ? `LLM answers are by ${llm.model} (${llm.runtime}).`
@@ -98,10 +98,10 @@ export const FIRST_JOBS: readonly FirstJob[] = [
   { title: "extract_json", job: { job_type: "TASK", task_type: "extract_json", input: INVOICE } },
 ];
 
-/** How a first job went, for a person. */
+/** The result of a first job, for a person. */
 export type FirstResult = { ok: boolean; lines: string[] };
 
-/** Runs one job on one instance through the reference client, which checks the receipt. */
+/** Runs one job on one instance with the reference client, which checks the receipt. */
 export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJob, width: number, signal: AbortSignal): Promise<FirstResult> {
   const started = performance.now();
   const name = title.padEnd(12);
@@ -117,7 +117,7 @@ export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJo
   }
 }
 
-/** Which model answered an LLM job: whoever reads a toy's answer must know that it is one. */
+/** The model that answered an LLM job. The reader of a toy's answer must know that it is a toy. */
 export function answeredBy({ result }: Pick<RunResult, "result">): string | null {
   const model = result === null ? undefined : Reflect.get(result, "model");
   return typeof model === "string" ? `by ${model}${model === TOY.model ? ", a toy" : ""}` : null;
@@ -127,7 +127,7 @@ function refusal({ verification }: RunResult): string {
   return verification.ok ? "" : verification.reason;
 }
 
-/** A text as it is, an object as JSON, on one line of at most `width` characters. */
+/** A text, or an object as JSON, on one line of at most `width` characters. */
 export function shortened(output: unknown, width: number): string {
   const text = (typeof output === "string" ? output : JSON.stringify(output)).replaceAll(/\s+/g, " ").trim();
   const characters = [...text];

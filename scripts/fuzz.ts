@@ -1,6 +1,6 @@
 /**
- * Sends a real coordinator what no client should: `npm run fuzz -- [--runs N] [--seed S] [--instance evm|svm] [--gated]`.
- * Every answer has to be one that docs/openapi.json or docs/protocol.md promises, and none may be a 5xx. Exits 1 with the smallest request that breaks it.
+ * Sends hostile requests and frames to a real coordinator: `npm run fuzz -- [--runs N] [--seed S] [--instance evm|svm] [--gated]`.
+ * Every answer must be one that docs/openapi.json or docs/protocol.md documents, and none may be a 5xx. Exits 1 with the smallest request that fails.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ const settings = {
   EVM_FACILITATOR: "http://127.0.0.1:9",
   SVM_FACILITATOR: "http://127.0.0.1:9",
 };
-/** No request here is worth more: the longest wait that one may ask for is 1 s, and a busy machine is slow. */
+/** No request may take longer. The longest `wait` here is 1 s; the rest is for a busy machine. */
 const SLOW_MS = 6_000;
 const statuses = new Map<number, number>();
 const began = performance.now();
@@ -56,7 +56,7 @@ try {
 
   const health: { workers_online: number } = JSON.parse((await ask(port, { method: "GET", path: "/v1/health", headers: {}, body: null })).body);
   if (worker.closed !== null || health.workers_online !== 1)
-    throw new Error(`the worker that did nothing wrong is gone, or others stayed: ${JSON.stringify(health)}`);
+    throw new Error(`the correct worker was disconnected, or others stayed connected: ${JSON.stringify(health)}`);
   const seconds = (performance.now() - began) / 1_000;
   console.log(
     `statuses: ${[...statuses]
@@ -71,14 +71,14 @@ try {
   rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Sends it, and what can be asked about a job that it made. */
+/** Sends a request, and polls the job if it created one. */
 async function checkRequest(sent: Ask): Promise<void> {
   const asked = performance.now();
   const answer = await ask(port, sent);
   const ms = performance.now() - asked;
   if (ms > SLOW_MS) throw new Error(`${sent.method} ${sent.path} took ${Math.round(ms)} ms: ${JSON.stringify(sent.headers).slice(0, 300)}`);
   statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
-  // Behind the gate the facilitator is out of reach on purpose.
+  // With the gate the facilitator is unreachable on purpose.
   if (values.gated && answer.status === 503 && answer.body.includes("facilitator_unavailable")) return;
   check(sent, answer);
   if (answer.status !== 201) return;
@@ -90,7 +90,7 @@ async function checkRequest(sent: Ask): Promise<void> {
   check(poll, polled);
 }
 
-/** @throws with the request, when the answer is none of those that the document has */
+/** @throws with the request, if the answer is not documented */
 function check(sent: Ask, answer: Answer): void {
   const problem = objection(sent, answer);
   if (problem === null) return;

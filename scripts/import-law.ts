@@ -1,11 +1,11 @@
 /**
- * Holds the imports of `src` to the law of the folders (docs/architecture.md): which room may import which, and no circle of files, type imports
- * included. Prints each offending import and ends with exit code 1. What lies in different TypeScript projects `tsc -b` holds apart already.
+ * Checks the imports of `src` against the law of the folders (docs/architecture.md): which folder may import which, and no circle of files, including type
+ * imports. Prints each wrong import and exits with 1. The borders between TypeScript projects are checked by `tsc -b`.
  */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Inside the coordinator: each room, and the rooms that it may import. `.` is the folder itself: main, app, and what all share. */
+/** Inside the coordinator: each folder or top file, and the folders and files that it may import. */
 const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
   "config.ts": ["chain", "hub/rpc.ts", "log.ts"],
   "log.ts": [],
@@ -24,16 +24,16 @@ const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
   "app.ts": ["http", "routes"],
   "main.ts": ["app.ts", "http", "hub", "store", "config.ts", "log.ts"],
 };
-/** Any room may import these. */
+/** Every folder may import these. */
 const SHARED = ["tuning.ts"];
 
-/** Relative imports of a file, types included. */
+/** The relative imports of a file, including type imports. */
 function importsOf(file: string): string[] {
   const specifiers = [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\b[^"';]*?\bfrom "(\.[^"]+)"|\bimport\("(\.[^"]+)"\)/gms)];
   return specifiers.map(([, from, dynamic]) => join(dirname(file), from ?? dynamic ?? ""));
 }
 
-/** The room of a file of the coordinator: its folder, or for one at the top the file itself. */
+/** The folder of a file of the coordinator, or the file itself if it is at the top. */
 function roomOf(file: string): string {
   return file.split("/")[2] ?? "";
 }
@@ -46,7 +46,7 @@ function breaksLaw(from: string, to: string): boolean {
   return room !== target && ![...allowed, ...SHARED].some((entry) => entry === target || to === `src/coordinator/${entry}`);
 }
 
-/** Groups of files that import one another in a circle (Tarjan's strongly connected components of more than one file). */
+/** Groups of files that import each other in a circle (Tarjan's strongly connected components of more than one file). */
 function circles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const index = new Map<string, number>();
   const low = new Map<string, number>();
@@ -76,7 +76,7 @@ const problems: string[] = [];
 for (const [file, imports] of graph) {
   for (const target of new Set(imports)) {
     if (breaksLaw(file, target)) problems.push(`${file} imports ${target}: the law of the folders forbids it`);
-    if (!graph.has(target) && target.endsWith(".ts")) problems.push(`${file} imports ${target}, which is not there`);
+    if (!graph.has(target) && target.endsWith(".ts")) problems.push(`${file} imports ${target}, which does not exist`);
   }
 }
 for (const circle of circles(graph)) {

@@ -1,4 +1,4 @@
-// Preloaded (`node --import`) into a child whose stdin is a pipe from its parent: when the parent is gone, however it went, the child ends too.
+// Preloaded (`node --import`) into a child whose stdin is a pipe from its parent. When the parent ends for any reason, the child ends too.
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread) {

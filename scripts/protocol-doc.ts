@@ -24,7 +24,7 @@ type JsonSchema = {
   required?: string[];
 };
 
-/** One schema as a reader writes it: `"ok"`, `string[]`, `{ job_id, attempt }`. */
+/** One schema in short form: `"ok"`, `string[]`, `{ job_id, attempt }`. */
 function shape(schema: JsonSchema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" \\| ");
@@ -117,7 +117,7 @@ function quantity(name: string, value: number): string {
   return value >= 1024 * 1024 ? `${value / 1024 / 1024} MiB` : `${value / 1024} KiB`;
 }
 
-/** What the module says of its members, by group and name; one without words of its own shares those of the member before it. */
+/** The comments of the members, by group and name. A member without a comment has that of the member before it. */
 function meanings(): Map<string, string> {
   const said = new Map<string, string>();
   let group = "";

@@ -1,7 +1,6 @@
 /**
- * `strip` takes out of package.json, before it is packed, the Node that npm scripts of this repository run with, and the script that builds a clone;
- * `restore` puts them back.
- * A user of the package would have 100 MB installed for nothing, and another Node than theirs in `node_modules/.bin`.
+ * Before packing, `strip` removes two parts of package.json: the Node that the npm scripts of this repository use, and the script that builds a clone.
+ * `restore` adds them again. With them, a user of the package would install 100 MB for nothing, and get another Node in `node_modules/.bin`.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
@@ -12,7 +11,7 @@ const text = readFileSync(MANIFEST, "utf8");
 switch (process.argv[2]) {
   case "strip": {
     const { optionalDependencies, scripts, ...others } = JSON.parse(text);
-    // npm warns of the scripts that an installed package would run, and this one has nothing left to build.
+    // npm warns about the scripts of an installed package, and the published package has nothing to build.
     const { prepare, ...kept } = scripts;
     if (prepare === undefined) throw new Error("package.json has no prepare script: there is nothing to strip any more");
     const published = { ...others, scripts: kept };

@@ -1,8 +1,7 @@
 /**
- * Scores the task engine on test/corpus beside named libraries, in one run; exits 1 below the floors, or where a library is
- * as good on texts of the `blind` split.
- * `--write-golden` pins the present outputs; it refuses changed outputs under an unchanged engine name, because workers of
- * one name must agree, unless `--unreleased` says that no worker with this name is out yet.
+ * Scores the task engine on test/corpus together with named libraries in one run. Exits 1 if a score is below its floor, or if a library is as good on texts
+ * of the `blind` split. `--write-golden` stores the current outputs. It refuses changed outputs under an unchanged engine name, because workers with one name
+ * must agree; `--unreleased` allows it if no worker with this name is released yet.
  */
 import { writeFileSync } from "node:fs";
 import process from "node:process";
@@ -17,7 +16,7 @@ import type { ExtractionCase, Golden, Split, SummaryCase } from "../test/corpus/
 import { CLASSIFIERS, EXTRACTORS, SUMMARIZERS } from "../test/corpus/rivals.ts";
 import { rouge } from "../test/corpus/rouge.ts";
 
-/** `share` of `of` cases, objects, facts or texts. `isRival`: a library, which ours must beat; not a baseline or a side measure. */
+/** `share` of `of` cases, objects, facts or texts. `isRival` marks a library that our engine must beat; baselines and side measures are not rivals. */
 type Row = { task: string; split: Split; measure: string; method: string; share: number; of: number; isRival: boolean };
 
 const OURS = "ours";
@@ -101,10 +100,10 @@ function writeGolden(): number {
   try {
     before = golden();
   } catch {
-    // The first time there is none.
+    // On the first run there is no file.
   }
   if (before?.engine === ENGINE && !isDeepStrictEqual(before.outputs, next.outputs) && !process.argv.includes("--unreleased")) {
-    console.error(`Outputs changed, so ENGINE ("${ENGINE}") must change too. If no worker with this name is out yet: --unreleased`);
+    console.error(`Outputs changed, so ENGINE ("${ENGINE}") must change too. If no worker with this name is released yet: --unreleased`);
     return 1;
   }
   const lines = Object.entries(next.outputs).map(([name, output]) => `    ${JSON.stringify(name)}: ${JSON.stringify(output)}`);

@@ -1,5 +1,5 @@
 /**
- * Searches seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`.
+ * Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`.
  * `--planted` searches, for each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts.
  */
 import { writeFileSync } from "node:fs";

@@ -1,3 +1,6 @@
+// npm run start:paid: starts two local chains, a facilitator, both coordinators with payment gating, and a worker on each, and runs one paid job on each
+// instance. It stays up until Ctrl-C; `-- --once` ends it after the jobs. It leaves nothing behind: the chains are in memory, the databases in a temporary
+// folder.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,11 +15,8 @@ import { startChild } from "./child.ts";
 import { untrusted } from "../src/worker/node/status-line.ts";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
 
-// npm run start:paid: two local chains, a facilitator, both coordinators with the gate closed, a worker on each, and one paid job on each instance;
-// then it stays up until Ctrl-C. `-- --once` ends after the jobs. Nothing of it outlives it: the chains are in memory, the databases in a temporary folder.
-
 const USAGE = "npm run start:paid -- [--once] [--evm-port N] [--svm-port N]";
-/** Results are cut to the terminal's width, but not shorter than this. */
+/** Results are cut to the width of the terminal, but not shorter than this. */
 const LEAST_WIDTH = 140;
 
 async function run({ once, ports }: StartOptions, stateDir: string, session: Session): Promise<number> {
@@ -26,7 +26,7 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   await installLab(session);
   const lab = await startLabProcess(session);
   say("", `chains and facilitator at ${lab.facilitator}`);
-  // Nothing lax: signed workers and strict receipts are the default where jobs are paid.
+  // Signed workers and strict receipts are the default when jobs are paid.
   const settings = { evm: { TESTNET_MODE: "false", ...lab.settings.evm }, svm: { TESTNET_MODE: "false", ...lab.settings.svm } };
   const { coordinators, llm } = await bringUp(session, { ...place, settings });
   const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
@@ -69,7 +69,7 @@ const READY_TIMEOUT_MS = 60_000;
 const ANSWER_TIMEOUT_MS = 30_000;
 
 const both = <T extends z.ZodType>(value: T) => z.object({ evm: value, svm: value });
-/** What `test/payment/lab.ts` prints when it is ready, as far as it is needed here. */
+/** The part of the ready line of `test/payment/lab.ts` that is used here. */
 const Description = z.object({
   facilitator: z.string(),
   control: z.string(),
@@ -83,9 +83,9 @@ const Manifest = z.object({ version: z.string().optional(), dependencies: z.reco
 const Signed = z.object({ payer: z.string(), value: z.string() });
 const Balance = z.object({ amount: z.string() });
 
-/** Two chains, a facilitator and payers with money, in a process of their own. */
+/** Two chains, a facilitator and payers with money, in a separate process. */
 export type LabProcess = z.infer<typeof Description> & {
-  /** Resolves when it ended without being told to. */
+  /** Resolves when it ended unexpectedly. */
   readonly failed: Promise<string>;
   /** Signs a payment for the header `PAYMENT-REQUIRED` of a 402, as the first payer of its chain. */
   sign(header: string): Promise<{ payer: string; value: string }>;
@@ -94,7 +94,7 @@ export type LabProcess = z.infer<typeof Description> & {
   payer(instance: Instance): string;
 };
 
-/** Installs the lab's packages when they are missing or others than the lockfile's. @throws {StartFailure} */
+/** Installs the packages of the lab if they are missing or differ from the lockfile. @throws {StartFailure} */
 export async function installLab({ say, signal }: Session): Promise<void> {
   if (isInstalled()) return;
   say("", "installing the payment lab: two chains, x402 and wallets (about 200 MB)");
@@ -103,7 +103,7 @@ export async function installLab({ say, signal }: Session): Promise<void> {
   say("", "the payment lab is installed");
 }
 
-/** Starts the lab on free ports; resolves when it is ready. @throws {StartFailure} */
+/** Starts the lab on free ports and resolves when it is ready. @throws {StartFailure} */
 export async function startLabProcess({ keep }: Session): Promise<LabProcess> {
   const { promise: ready, resolve } = Promise.withResolvers<z.infer<typeof Description>>();
   const child = startChild([join(FOLDER, "lab.ts")], {
@@ -135,7 +135,7 @@ async function ask(url: string, init: RequestInit = {}): Promise<unknown> {
 
 function isInstalled(): boolean {
   const modules = join(FOLDER, "node_modules");
-  // npm writes its hidden lockfile last: without it the install did not finish.
+  // npm writes its hidden lockfile last. Without that file the install did not finish.
   if (!existsSync(join(modules, ".package-lock.json"))) return false;
   const wanted = Object.entries(manifest(FOLDER)?.dependencies ?? {});
   // An alias is `npm:<name>@<version>`.
@@ -148,10 +148,10 @@ function manifest(folder: string): z.infer<typeof Manifest> | undefined {
 }
 
 const DOLLAR = 1_000_000n;
-/** No first job costs more. */
+/** The highest price of a first job. */
 const MAX_PRICE = "$0.010";
 
-/** Runs one paid job and prints each step when it happens; whether all of it held: the receipt, its settlement, and what moved on the chain. */
+/** Runs one paid job and prints each step. True if everything is correct: the receipt, its settlement, and the transfer on the chain. */
 export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { title, job }: FirstJob, width: number, signal: AbortSignal): Promise<boolean> {
   const { instance, url } = coordinator;
   const [payer, payee] = [lab.payer(instance), lab.payTo[instance]];
@@ -164,7 +164,8 @@ export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { ti
     maxPrice: MAX_PRICE,
     fetch: async (input, init) => {
       const response = await fetch(input, init);
-      if (response.status === 201) tell("201", `the job is taken${response.headers.has("payment-response") ? ", its payment settled" : ", its payment held"}`);
+      if (response.status === 201)
+        tell("201", `the job is accepted${response.headers.has("payment-response") ? ", its payment settled" : ", its payment held"}`);
       return response;
     },
     payment: async (challenge, { header }) => {
@@ -188,7 +189,7 @@ export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { ti
     tell("payer", `${short(payer)}  ${dollars(before[0])} → ${dollars(after[0])}`);
     tell("payee", `${short(payee)}  ${dollars(before[1])} → ${dollars(after[1])}`);
     const moved = asked > 0n && before[0] - after[0] === asked && after[1] - before[1] === asked;
-    if (!moved) tell("", `NOT what was asked for: ${dollars(asked)}`);
+    if (!moved) tell("", `NOT the price: ${dollars(asked)}`);
     return result.verified && transaction !== null && moved;
   } catch (error) {
     if (signal.aborted) throw error;

@@ -1,17 +1,17 @@
+// npm start: starts both coordinators and a desktop worker on each, and runs one job of every kind. It stays up until Ctrl-C; `-- --once` ends it after the
+// jobs.
 import { resolve } from "node:path";
 import { ComputeRouter } from "../src/sdk/index.ts";
 import { assertPortsFree, bringUp, readStartOptions, runSession, type Session, type StartOptions, whileUp } from "./bring-up.ts";
 import { type Coordinator, ROOT } from "./coordinator-process.ts";
 import { banner, FIRST_JOBS, runFirstJob } from "./first-jobs.ts";
 
-// npm start: both coordinators, a desktop worker on each, and one job of every kind; then it stays up until Ctrl-C. `-- --once` ends after the jobs.
-
 const USAGE = "npm start -- [--once] [--evm-port N] [--svm-port N] [--state DIR]";
-/** Results are cut to the terminal's width, but not shorter than this. */
+/** Results are cut to the width of the terminal, but not shorter than this. */
 const LEAST_WIDTH = 140;
 const SETTINGS = { TESTNET_MODE: "true" };
 
-/** Whether every job of every kind on every instance gave a verified result. */
+/** True if every kind of job had a verified result on every instance. */
 async function runJobs(coordinators: readonly Coordinator[], { signal, elapsed }: Session): Promise<boolean> {
   const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
   let good = 0;

@@ -1,6 +1,6 @@
 /**
- * Writes test/vectors/receipts.json with node:crypto alone: an implementation that shares no line with src/receipt.
- * `--check` fails when the committed file differs. Signing is deterministic (RFC 8032), so the file is too.
+ * Writes test/vectors/receipts.json with node:crypto only: an implementation that shares no code with src/receipt.
+ * `--check` fails if the committed file differs. Signing is deterministic (RFC 8032), so the file is deterministic too.
  */
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 const FILE = new URL("../test/vectors/receipts.json", import.meta.url);
 const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
 
-/** Output texts as a worker may send them: member order, escapes and number forms are the point. */
+/** Output texts as a worker may send them. They test member order, escapes and number forms. */
 const OUTPUTS: [name: string, json: string][] = [
   ["string", '"The capital of France is Paris."'],
   ["empty string", '""'],
@@ -44,7 +44,7 @@ function le(bytes: Buffer): bigint {
   return BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
 }
 
-/** The same signature with S + L: another encoding that a lax verifier takes. */
+/** The same signature with S + L: another encoding that a tolerant verifier accepts. */
 function malleable(signature: Buffer): Buffer {
   const s = (le(signature.subarray(32)) + ORDER).toString(16).padStart(64, "0");
   return Buffer.concat([signature.subarray(0, 32), Buffer.from(s, "hex").reverse()]);
@@ -85,7 +85,7 @@ const texts = (["register", "pair"] as const).map((kind) => {
   return { kind, seed: seed.toString("hex"), fields, text, signature: sign(null, Buffer.from(text, "utf8"), privateKey).toString("base64") };
 });
 
-/** Keys that no worker may have. The order-8 points are those of Curve25519's torsion group, in every encoding that decodes. */
+/** Keys that no worker may have. The order-8 points are those of Curve25519's torsion group, in all encodings that decode. */
 const refused_keys = [
   ["identity", "0100000000000000000000000000000000000000000000000000000000000000"],
   ["order 2", "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"],

@@ -96,7 +96,7 @@ export class Trust {
       if (worker !== undefined) return worker;
       // The last request comes after the end, so that it finds a claim of the last seconds.
       if (isLast) throw new PairingExpiredError("no worker claimed the pairing code within its hour", { reason: "expired" });
-      // A timer may fire a millisecond early, hence two more.
+      // Two milliseconds more, because a timer may fire one millisecond early.
       await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now()) + 2), limit);
     }
   }

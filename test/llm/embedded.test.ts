@@ -60,7 +60,10 @@ describe("the embedded runtime", () => {
   });
 
   it("[LLM6] a file that is missing or no model says so", async () => {
-    await expect(Embedded.start({ modelPath: "no-such.gguf" })).rejects.toMatchObject({ code: "model_missing", message: "the model file does not exist: no-such.gguf" });
+    await expect(Embedded.start({ modelPath: "no-such.gguf" })).rejects.toMatchObject({
+      code: "model_missing",
+      message: "the model file does not exist: no-such.gguf",
+    });
     const modelPath = fileURLToPath(import.meta.url);
     await expect(Embedded.start({ modelPath })).rejects.toMatchObject({ code: "runtime_error", message: expect.stringMatching(/cannot load the model/) });
   });

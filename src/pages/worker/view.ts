@@ -114,3 +114,42 @@ function seconds(ms: number): string {
   return whole < 120 ? `${whole} s` : `${Math.ceil(whole / 60)} min`;
 }
 
+<<<<<<< HEAD:src/pages/worker/view.ts
+=======
+/** The element with this id and type. @throws TypeError if the page does not have it */
+export function element<T extends Element>(id: string, kind: new () => T): T {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new TypeError(`the page has no ${kind.name} #${id}`);
+  return found;
+}
+
+/** Makes an element with a class and text. The text is never parsed as HTML. */
+export function make<K extends keyof HTMLElementTagNameMap>(tag: K, className: string, text = ""): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  if (className !== "") made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+/** Makes a `time` element for people and machines. */
+export function makeTime(at: Date, text: string): HTMLTimeElement {
+  const time = make("time", "", text);
+  time.dateTime = at.toISOString();
+  return time;
+}
+
+/** Sets a text only if it differs, because a screen reader would read a live region again. */
+export function setText(target: Element, text: string): void {
+  if (target.textContent !== text) target.textContent = text;
+}
+
+/** Downloads a JSON file. */
+export function saveFile(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+>>>>>>> 7969dc2 (Scripts: plain English, a header per file; the runtimes' README in plain English):src/worker/browser/page/view.ts

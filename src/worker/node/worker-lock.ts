@@ -16,7 +16,7 @@ export function workerId(url: string, publicKey: string): string {
 }
 
 /**
- * Prevents that two processes of this machine are the same worker by accident; the coordinator would replace one by the other. A lock whose process has ended,
+ * Keeps two processes of this machine from being the same worker by accident; the coordinator would replace one by the other. A lock whose process has ended,
  * also by kill -9, does not count.
  */
 export function lockWorker(folder: string, id: string): Locking {

@@ -161,8 +161,7 @@ function remedy(tried: readonly Attempt[], model: string): { cure: string; optio
   if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, options: "" };
   if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, options: ", or use --model <name>" };
   if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", options: "" };
-  if (tried.some(({ name }) => name === CHOSEN_NAME))
-    return { cure: "start the runtime at that URL", options: ", or omit --llm-url to search this machine" };
+  if (tried.some(({ name }) => name === CHOSEN_NAME)) return { cure: "start the runtime at that URL", options: ", or omit --llm-url to search this machine" };
   const cure = `install Ollama (https://ollama.com) and run: ollama pull ${model}`;
   return { cure, options: " — or use --llm-url <url> or --runtime embedded" };
 }
