@@ -4,6 +4,7 @@ import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { dryRun } from "../worker/node/dry-run.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
+import { codeOf } from "../worker/node/worker-config.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 import { runningWorkers } from "../worker/node/status-file.ts";
@@ -49,8 +50,7 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
   try {
     accessSync(folder, constants.W_OK);
   } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    if (!isMissing)
+    if (codeOf(error) !== "ENOENT")
       return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "use another folder: --config-dir DIR", exit: EXIT.key };
   }
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };

@@ -4,8 +4,8 @@ import { CliError, EXIT } from "./command.ts";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { configFolder, makeFolder } from "../worker/node/worker-config.ts";
-import { codeOf, placeOnce } from "../worker/node/key-file.ts";
+import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { placeOnce } from "../worker/node/key-file.ts";
 import { pathToFileURL } from "node:url";
 import {
   type ClientOptions,

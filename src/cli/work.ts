@@ -3,9 +3,9 @@ import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
 
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
-import { configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
-import { codeOf, readOrMakeKeyFile } from "../worker/node/key-file.ts";
+import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
 

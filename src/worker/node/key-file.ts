@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
 import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
 import { ownCommand } from "./command-name.ts";
-import { makeFolder } from "./worker-config.ts";
+import { codeOf, makeFolder } from "./worker-config.ts";
 
 /** Result of reading a key file. `message` tells what to do about an unusable file. */
 export type KeyFileResult =
@@ -77,11 +77,6 @@ function createExclusive(file: string, content: string): boolean {
     if (codeOf(error) === "EEXIST") return false;
     throw error;
   }
-}
-
-/** The code of a system error, as `ENOENT`. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
 }
 
 /** The new key of a key file, and the file with the old key beside it. */

@@ -43,7 +43,7 @@ export function readConfig(file: string): ConfigResult {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { ok: true, config: null };
+    if (codeOf(error) === "ENOENT") return { ok: true, config: null };
     return { ok: false, message: `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}` };
   }
   const json = parseJson(text);
@@ -96,6 +96,11 @@ export function makeFolder(folder: string): void {
       if (!existsSync(at)) throw error;
     }
   }
+}
+
+/** The code of a system error, as `ENOENT`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
 }
 
 /** Replaces a file in one step: it has the old or the new content, and a failed write leaves no draft. Only its owner can read it. Throws the system's error. */

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder } from "./worker-config.ts";
+import { codeOf, makeFolder } from "./worker-config.ts";
 
 /** A lock, or a message that names the process that has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };
@@ -111,7 +111,7 @@ export function isRunning({ pid, started }: ProcessId): boolean {
     process.kill(pid, 0);
   } catch (error) {
     // EPERM: it exists and belongs to another user.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return codeOf(error) === "EPERM";
   }
   return started === null || startOf(pid) === started;
 }
