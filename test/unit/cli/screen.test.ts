@@ -40,7 +40,7 @@ describe.runIf(hasScript)("own text on a color terminal", () => {
     const coordinator = await FakeCoordinator.start();
     void coordinator.dialled().then((worker) => worker.challenge());
     const run = terminal(["worker", "init", "--tasks-only", "--url", coordinator.url, "--config-dir", join(temporaryFolder(), "new")]);
-    await run.says("Coordinator, or several");
+    await run.says("Coordinator (several");
     run.type("\r");
     await run.says("Name to show");
     expect(run.screen().styleOf("✓ socket")).toBe("32");

@@ -54,7 +54,7 @@ describe("the wait for a job", () => {
     const router = await RouterServer.start();
     const { stdout } = await runCli(["run", "hi", "--json", "--user", "u", "--url", router.url]);
     const moved = JSON.stringify({ ...JSON.parse(stdout), job_id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" });
-    expect(await runCli(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("is for job") });
+    expect(await runCli(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("belongs to job") });
   });
 });
 

@@ -159,7 +159,7 @@ describe("verify", () => {
     expect(runs.map(({ code }) => code)).toEqual([8, 8, 8]);
     expect(runs[0]?.stderr).toContain("hash_mismatch");
     expect(JSON.parse(runs[1]?.stdout ?? "")).toMatchObject({ valid: false, reason: "bad_signature" });
-    expect(runs[2]?.stderr).toContain("is for job");
+    expect(runs[2]?.stderr).toContain("belongs to job");
   });
 
   it("files that are no receipt, no JSON or not there are usage errors (2)", async () => {
