@@ -1,13 +1,13 @@
-// What the scripts of all pages do to the document.
+// The DOM helpers of all pages.
 
-/** The element with this id, of this kind. A page without it is broken, so it throws. */
+/** The element with this id and type. @throws TypeError if the page does not have it */
 export function element<T extends Element>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new TypeError(`the page has no ${kind.name} #${id}`);
   return found;
 }
 
-/** A new element with a class and text; text is never read as HTML. */
+/** Makes an element with a class and text. The text is never parsed as HTML. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, className: string, text = ""): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
   if (className !== "") made.className = className;
@@ -15,19 +15,19 @@ export function make<K extends keyof HTMLElementTagNameMap>(tag: K, className: s
   return made;
 }
 
-/** A point in time, readable for people and machines. */
+/** Makes a `time` element for people and machines. */
 export function makeTime(at: Date, text: string): HTMLTimeElement {
   const time = make("time", "", text);
   time.dateTime = at.toISOString();
   return time;
 }
 
-/** Sets the text only where it changes: a live region would be read again. */
+/** Sets a text only if it differs, because a screen reader would read a live region again. */
 export function setText(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
-/** Gives the owner a JSON file. */
+/** Downloads a JSON file. */
 export function saveFile(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = document.createElement("a");

@@ -117,7 +117,7 @@ describe("worker doctor", () => {
     expect(code).toBe(0);
     expect(checks.get("clock")).toMatchObject({
       state: "warn",
-      message: `${off} the coordinator's: receipts are refused beyond 5 minutes`,
+      message: `${off} the coordinator's: from 5 minutes on, the coordinator refuses the receipts`,
       fix: "set this machine's clock, best by NTP (timedatectl set-ntp true)",
     });
   });
@@ -130,7 +130,7 @@ describe("worker doctor", () => {
     expect(code).toBe(5);
     expect(checks.get("clock")).toMatchObject({
       state: "fail",
-      message: "400 s behind the coordinator's: its receipts are not valid",
+      message: "400 s behind the coordinator's: the coordinator would refuse every receipt",
       fix: expect.stringContaining("NTP"),
     });
   });
@@ -190,7 +190,7 @@ describe("on a Node without a WebSocket", () => {
         .split("\n")
         .map((line): [string, unknown] => [JSON.parse(line).name, JSON.parse(line)]),
     );
-    expect({ code, stderr }).toEqual({ code: 1, stderr: "one thing is wrong\n" });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "one check failed\n" });
     expect(checks.get("node")).toMatchObject({ state: "fail", message: `${version} has no WebSocket`, fix: advice });
     expect(checks.get("socket")).toMatchObject({ state: "warn", message: "not checked: this Node has no WebSocket" });
     expect(checks.get(coordinator.host)).toMatchObject({ state: "ok" });
