@@ -20,9 +20,8 @@ const migrations = await readD1Migrations("migrations");
  * else is the same code with the same settings, so the other edge tests run on one instance.
  */
 const PER_INSTANCE = [
-  ...["ledger", "required", "socket", "socket-gate"].map((name) => `test/edge/hub/${name}.test.ts`),
+  ...["ledger", "required", "socket"].map((name) => `test/edge/hub/${name}.test.ts`),
   ...["commit", "docs", "home-page", "payment", "quote", "trust"].map((name) => `test/edge/rest/${name}.test.ts`),
-  "test/edge/stake/**/*.test.ts",
 ];
 
 /** The edge project of an instance: tests in workerd, with the bindings of its wrangler file, in testnet mode. A test may override any variable. */

@@ -1,5 +1,6 @@
 // The plain commands of the README and docs/operations.md, on a copy of the sources as a fresh clone has them: no state, no pages, no migrate step.
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -85,6 +86,40 @@ describe.each(INSTANCES)("wrangler dev -c wrangler.%s.toml", (instance) => {
       database.close();
     }
   }
+});
+
+describe("the build command of the wrangler files", () => {
+  it("makes the pages again when a source or a page has changed, and otherwise leaves them alone", () => {
+    const { folder, remove } = copySources("pages");
+    finallyDo(remove);
+    const style = join(folder, "src", "pages", "home", "style.css");
+    const home = join(folder, "dist", "pages", "home");
+    const build = () => {
+      execFileSync(process.execPath, ["scripts/build-pages.ts"], { cwd: folder });
+      return readdirSync(home).map((name) => `${name} ${statSync(join(home, name)).mtimeMs}`);
+    };
+    const stamp = () => statSync(join(folder, "dist", "pages.json")).mtimeMs;
+
+    const first = build();
+    const noted = stamp();
+    expect(build()).toEqual(first);
+    // It was not even built.
+    expect(stamp()).toBe(noted);
+
+    const before = readFileSync(style, "utf8");
+    writeFileSync(style, `${before}\nmain { color: red; }\n`);
+    const edited = build();
+    expect(edited.filter((file) => file.startsWith("style-"))).toHaveLength(1);
+    expect(edited).not.toEqual(first);
+    writeFileSync(style, before);
+    const back = build();
+    expect(back.map((file) => file.split(" ")[0])).toEqual(first.map((file) => file.split(" ")[0]));
+
+    writeFileSync(join(home, "stray.js"), "");
+    expect(build()).toEqual(back);
+    rmSync(join(home, "index.html"));
+    expect(build().map((file) => file.split(" ")[0])).toEqual(first.map((file) => file.split(" ")[0]));
+  });
 });
 
 it.each(INSTANCES)("wrangler.%s.toml listens where the README says, without a free gate", (instance) => {
