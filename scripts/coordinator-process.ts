@@ -308,7 +308,7 @@ export function lockState(stateDir: string): { release(): void } | null {
   return lock.ok ? lock : null;
 }
 
-/** The two instances of SPEC.md. */
+/** The two instances of the specification. */
 export const INSTANCES = ["evm", "svm"] as const;
 /** One instance of the coordinator. */
 export type Instance = (typeof INSTANCES)[number];

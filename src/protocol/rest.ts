@@ -97,7 +97,7 @@ export type TrustList = z.infer<typeof TrustList>;
 /** Why a code cannot be claimed, in the order of the checks [API4]. */
 export type ClaimRefusal = "invalid_code" | "already_claimed" | "expired";
 
-/** One way to pay, as the 402 body lists it: first SPEC.md's fields, then the x402 fields for clients that read the body [PY4]. */
+/** One way to pay, as the 402 body lists it: first the specification's fields, then the x402 fields for clients that read the body [PY4]. */
 export const PaymentRequirement = z
   .object({
     scheme: z.literal("exact"),

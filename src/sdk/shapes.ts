@@ -56,7 +56,7 @@ function isReceipt(value: unknown): value is Receipt {
   return isJsonObject(value) && hasTexts(value, "job_id", "provider_pubkey", "output_hash", "completed_at", "signature") && isTextOrNull(value.payment_ref);
 }
 
-/** Shape of a 402 body. Only the fields of SPEC.md are required. */
+/** Shape of a 402 body. Only the fields of the specification are required. */
 export function isPaymentRequired(value: unknown): value is PaymentChallenge {
   return isJsonObject(value) && typeof value.error === "string" && Array.isArray(value.accepts) && value.accepts.every(isPaymentOption);
 }

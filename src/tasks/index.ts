@@ -3,7 +3,7 @@ import { type Extraction, extractJsonTask, restoredExtraction } from "./extract-
 import { summarize, type Summary } from "./summarize.ts";
 import { frozen } from "./unicode.ts";
 
-/** The tasks of a TASK job. Source: SPEC.md "Task output shapes". */
+/** The tasks of a TASK job. Source: the specification, "Task output shapes". */
 export type TaskType = "summarize" | "classify" | "extract_json";
 
 /** What a task answers, as plain JSON data. */

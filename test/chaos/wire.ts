@@ -12,7 +12,7 @@ export type Mischief = {
   deaf: number;
   /** A job is rejected instead of run. */
   rejects: number;
-  /** Nothing of our additions to SPEC.md is sent: no acknowledgement, no resume, no attempt. */
+  /** Nothing of our additions to the specification is sent: no acknowledgement, no resume, no attempt. */
   plain: boolean;
 };
 

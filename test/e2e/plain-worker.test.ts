@@ -6,7 +6,7 @@ import { foreignDialect, PlainWorker } from "../support/plain-worker.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 
-describe.each(INSTANCES)("a worker written from SPEC.md alone, on %s", (instance) => {
+describe.each(INSTANCES)("a worker written from the specification alone, on %s", (instance) => {
   let coordinator: Coordinator;
   const workers: PlainWorker[] = [];
   beforeAll(async () => {

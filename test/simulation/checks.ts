@@ -23,7 +23,7 @@ const LATE = 3_000;
 const ARRIVAL = 2_000;
 
 /**
- * The invariants, after every event. Numbers are those of facts/reliability.md; a rule id where DECISIONS.md says it.
+ * The invariants, after every event. A rule id says which rule.
  *
  * - I1 a worker holds at most one lease · I1b an honest worker never gets a second job while it works · I2 a job has at most one lease
  * - I3 PRIVATE only on trusted workers · I4 one terminal write · I5 a result only from one who held a lease

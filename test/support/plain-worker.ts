@@ -4,7 +4,7 @@ import { until } from "./until.ts";
 /** A frame, as parsed. */
 export type Frame = { type: string } & Record<string, unknown>;
 
-/** How a plain worker fills the parts of a receipt that SPEC.md leaves open. */
+/** How a plain worker fills the parts of a receipt that the specification leaves open. */
 export type ReceiptDialect = (
   fields: { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string },
   key: KeyObject,
@@ -26,7 +26,7 @@ export const foreignDialect: ReceiptDialect = ({ job_id, provider_pubkey, output
   return { receipt: { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null, signature } };
 };
 
-/** An answer to each task, of the shape that SPEC.md shows. */
+/** An answer to each task, of the shape that the specification shows. */
 const TASK_OUTPUTS: Record<string, Record<string, unknown>> = {
   summarize: { summary: "short", word_count: 1 },
   classify: { sentiment: "neutral", confidence: 0.5 },
@@ -34,7 +34,7 @@ const TASK_OUTPUTS: Record<string, Record<string, unknown>> = {
 };
 
 /**
- * A worker written from SPEC.md alone, on the global WebSocket and node:crypto: register, heartbeat, job_assign, job_complete, and none of our own
+ * A worker written from the specification alone, on the global WebSocket and node:crypto: register, heartbeat, job_assign, job_complete, and none of our own
  * additions unless it is told to acknowledge. It shares no code with the product.
  */
 export class PlainWorker {

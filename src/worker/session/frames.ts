@@ -4,7 +4,7 @@ import { isJsonObject, readJson } from "../../protocol/text.ts";
 import type { JobType } from "../../protocol/job.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 
-// More tolerant than the protocol's schemas: a coordinator that implements only SPEC.md sends `job_assign` with five fields and few other frames.
+// More tolerant than the protocol's schemas: a coordinator that implements only the specification sends `job_assign` with five fields and few other frames.
 const attempt = z
   .int()
   .min(1)

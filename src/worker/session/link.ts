@@ -62,7 +62,7 @@ export function registered(state: SessionState, ack: RegisterAck, turn: Turn): v
   if (link.kind !== "registering") return;
   if (ack.status !== "ok") return refused(state, link.proof, ack, turn);
   const { timing } = state;
-  // A coordinator may ask for more frequent heartbeats than SPEC.md states, but not for less frequent ones.
+  // A coordinator may ask for more frequent heartbeats than the specification states, but not for less frequent ones.
   const heartbeat = Math.min(timing.heartbeat, Math.max(1_000, ack.heartbeat_interval_ms ?? timing.heartbeat));
   state.link = {
     kind: "online",

@@ -7,7 +7,7 @@ export type SessionTiming = { readonly [name in keyof typeof SESSION_TIMING]: nu
 export const SESSION_TIMING = {
   /** How long a connection attempt may take. */
   connect: 15_000,
-  /** How long the worker waits for a challenge before it registers without a signature. A coordinator that implements only SPEC.md sends none. */
+  /** How long the worker waits for a challenge before it registers without a signature. A coordinator that implements only the specification sends none. */
   challenge: 2_000,
   /** The same time after a coordinator required a signature without having sent a challenge. */
   patientChallenge: 8_000,

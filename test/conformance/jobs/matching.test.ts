@@ -87,7 +87,7 @@ describe("PUBLIC jobs", () => {
     await worker.complete(id, OUTPUT);
   });
 
-  test("[JB2] a worker written from SPEC.md alone that attaches its job listener 1 s after register_ack loses no job", async () => {
+  test("[JB2] a worker written from the specification alone that attaches its job listener 1 s after register_ack loses no job", async () => {
     const waiting = await evm.api.commit(task(newUser()));
     const clock = stopwatch();
     expect(await lateWorker(evm.socketUrl, 1_000)).toMatchObject({ job_id: waiting, attempt: 1 });

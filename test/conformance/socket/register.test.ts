@@ -47,7 +47,7 @@ describe("challenge", () => {
 });
 
 describe("register", () => {
-  test("[WS4, SPEC] unsigned, as SPEC.md's reader sends it: ok, not authenticated", async () => {
+  test("[WS4, SPEC] unsigned, as the specification's reader sends it: ok, not authenticated", async () => {
     expect(await (await open()).registerPlain()).toEqual({
       type: "register_ack",
       status: "ok",

@@ -133,7 +133,7 @@ describe("[SPEC] [PY4] the three operations", () => {
     expect(JSON.parse(Buffer.from(headers["X-PAYMENT"], "base64").toString())).toEqual({ x402Version: 2, resource, accepted: terms, payload: { paid: true } });
   });
 
-  it("read SPEC.md's body, of the SVM without an asset", () => {
+  it("read the specification's body, of the SVM without an asset", () => {
     const { asset: _, amount, ...rest } = SVM;
     const body = { error: "Payment required", accepts: [{ ...rest, maxAmountRequired: amount, price: "$0.001", description: "" }] };
     expect(readPaymentRequired({}, body)).toEqual({ error: "Payment required", resource: undefined, accepts: [SVM] });

@@ -50,7 +50,7 @@ const stop = (attempt: number) => `cancel j ${attempt} on w#1: not_assigned`;
 const replaced = "close w#1 4001";
 const kept = { pending: "pending", leased: "assigned w 1", running: "running w 1", orphaned: "running w 1 gone", ended: "completed w" };
 
-/** Every row of the table in facts/reliability.md §3: what an event does in each state. A comma parts the state from what is sent. */
+/** What each event does in each state. A comma parts the state from what is sent. */
 const TABLE: readonly Row[] = [
   { ...kept, rule: "JB9", event: "submit again while it lives", tell: (desk) => (desk.state.jobs.has("j") ? desk.submit("j") : []) },
   {

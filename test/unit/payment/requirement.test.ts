@@ -32,7 +32,7 @@ describe("402 body", () => {
     expect(accepts?.extra).toEqual({ feePayer: FEE_PAYER });
   });
 
-  test("[PY4] SPEC.md's fields come first, and it is no challenge of version 1", () => {
+  test("[PY4] the specification's fields come first, and it is no challenge of version 1", () => {
     const body = paymentRequired(evmOffer(), "e");
     expect(Object.keys(body).slice(0, 2)).toEqual(["error", "accepts"]);
     expect(Object.keys(body.accepts[0] ?? {}).slice(0, 5)).toEqual(["scheme", "price", "network", "payTo", "asset"]);

@@ -155,7 +155,7 @@ describe("payment", () => {
     expect(asked).toEqual([]);
   });
 
-  it("[SPEC] offers with SPEC.md's fields alone are enough", async () => {
+  it("[SPEC] offers with the specification's fields alone are enough", async () => {
     const router = await RouterServer.start({ gated: true });
     router.fail("POST /v1/jobs/commit", reply(402, { error: "pay", accepts: [{ scheme: "exact", price: "$0.001", network: "solana:x", payTo: "p" }] }));
     const { hook, asked } = payer();

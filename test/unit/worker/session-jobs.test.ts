@@ -18,7 +18,7 @@ describe("taking jobs", () => {
     expect(effects.findIndex((effect) => effect.type === "send")).toBeLessThan(effects.findIndex((effect) => effect.type === "run"));
   });
 
-  it("[WS8] takes a job_assign with nothing but the five fields of SPEC.md, as attempt 1", () => {
+  it("[WS8] takes a job_assign with nothing but the five fields of the specification, as attempt 1", () => {
     expect(sent(online().assign("j", { attempt: undefined, deadline: undefined }))).toEqual([{ type: "job_ack", job_id: "j", attempt: 1 }]);
   });
 

@@ -32,7 +32,7 @@ export type Rules = {
 
 type StoredJob = { seen: Job["status"][]; end: Job };
 
-/** A real HTTP server that speaks the coordinator's wire (SPEC.md, DECISIONS API, PY4) as far as a seeker sees it. */
+/** A real HTTP server that speaks the coordinator's wire [SPEC, API1, PY4] as far as a seeker sees it. */
 export class RouterServer {
   readonly url: string;
   readonly received: Received[] = [];
