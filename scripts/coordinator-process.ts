@@ -232,7 +232,7 @@ async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   try {
     makeFolder(stateDir);
     const lock = await patiently(() => lockState(stateDir));
-    if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: stop it, or choose another state folder`);
+    if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     // A killed session leaves this folder.
     rmSync(join(stateDir, "tmp"), { recursive: true, force: true });
     return lock;

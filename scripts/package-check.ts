@@ -15,10 +15,11 @@ const Package = z.object({
   bin: z.record(z.string(), z.string()),
   exports: z.record(z.string(), z.unknown()),
   dependencies: z.record(z.string(), z.string()),
+  engines: z.object({ node: z.string() }),
 });
 const Packed = z.array(z.object({ filename: z.string(), size: z.number(), entryCount: z.number(), files: z.array(z.object({ path: z.string() })) }));
 
-const { name, version, bin, exports, dependencies } = Package.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+const { name, version, bin, exports, dependencies, engines } = Package.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
 const folder = mkdtempSync(join(tmpdir(), "compute-router-package-"));
 
 function run(command: string, args: string[], cwd: string): string {
@@ -55,6 +56,12 @@ try {
   mkdirSync(modules);
   cpSync(join(folder, "package"), installed, { recursive: true });
   for (const dependency of Object.keys(dependencies)) {
+    // npm warns its user otherwise, and with engine-strict it refuses.
+    const wanted = z
+      .object({ engines: z.object({ node: z.string() }).optional() })
+      .parse(JSON.parse(readFileSync(join(ROOT, "node_modules", dependency, "package.json"), "utf8")));
+    if (majorOf(wanted.engines?.node) > majorOf(engines.node))
+      throw new Error(`${dependency} needs Node ${wanted.engines?.node}, this package ${engines.node}`);
     mkdirSync(dirname(join(modules, dependency)), { recursive: true });
     symlinkSync(join(ROOT, "node_modules", dependency), join(modules, dependency), "junction");
   }
@@ -92,6 +99,11 @@ try {
   console.log(`${packed.filename}: ${packed.entryCount} files, ${Math.round(packed.size / 1024)} kB`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** The oldest Node, by its major version, that a range such as `>=20.19` allows; 0 for any. */
+function majorOf(range = ""): number {
+  return Number(/\d+/.exec(range)?.[0] ?? 0);
 }
 
 /** Checks that all commands except `worker start` run on Node 20 (README, Install). */

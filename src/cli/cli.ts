@@ -27,12 +27,28 @@ export async function runCli(given: string[]): Promise<void> {
   const rawArgs = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
   const asks = options.some((arg) => arg === "--help" || arg === "-h") || (rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v"));
-  if (asks || rawArgs.length === 0) return runMain(main, { rawArgs: asks ? rawArgs : ["--help"], showUsage });
   try {
+    await refuseUnread(rawArgs, asks);
+    if (asks || rawArgs.length === 0) return await runMain(main, { rawArgs: asks ? rawArgs : ["--help"], showUsage });
     await runCommand(main, { rawArgs });
   } catch (error) {
-    process.exitCode = report(error, await commandIn(rawArgs));
+    process.exitCode = report(error, (await commandIn(rawArgs)).command);
   }
+}
+
+/** Refuses what citty would not read: a wrong command before --help, and options before the command. @throws CliError */
+async function refuseUnread(rawArgs: readonly string[], asks: boolean): Promise<void> {
+  const first = rawArgs.findIndex((arg) => arg.startsWith("-"));
+  const words = first === -1 ? rawArgs : rawArgs.slice(0, first);
+  if (!asks && first === 0) {
+    const name = rawArgs.find((arg) => Object.hasOwn(main.subCommands ?? {}, arg));
+    throw new CliError(EXIT.usage, `say options after the command${name === undefined ? `; see: ${ownCommand("--help")}` : `: ${ownCommand(name)} …`}`);
+  }
+  const { command, isGroup } = await commandIn(words);
+  const unknown = words[command.length];
+  // A command that has commands takes no other words.
+  if (asks && isGroup && unknown !== undefined)
+    throw new CliError(EXIT.usage, `Unknown command ${unknown}; see: ${ownCommand([...command, "--help"].join(" "))}`);
 }
 
 /** Prints the help of a command, under the name that works here. The names are complete, so citty must not add that of the parent. */
@@ -44,9 +60,9 @@ async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void>
   if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
 }
 
-/** The words of a command line that name a command, for example `worker key`. */
-async function commandIn(rawArgs: readonly string[]): Promise<string> {
-  const words: string[] = [];
+/** The words of a command line that name a command, for example `worker key`; `isGroup` if it has commands itself. */
+async function commandIn(rawArgs: readonly string[]): Promise<{ command: string[]; isGroup: boolean }> {
+  const command: string[] = [];
   let at: { subCommands?: unknown } = main;
   for (const word of rawArgs.filter((arg) => !arg.startsWith("-"))) {
     const { subCommands } = at;
@@ -54,14 +70,14 @@ async function commandIn(rawArgs: readonly string[]): Promise<string> {
     const next: unknown = Reflect.get(subCommands, word);
     const found: unknown = typeof next === "function" ? await next() : next;
     if (typeof found !== "object" || found === null) break;
-    words.push(word);
+    command.push(word);
     at = found;
   }
-  return words.join(" ");
+  return { command, isGroup: at.subCommands !== undefined };
 }
 
 /** Prints an error and returns the exit code. `command` is the command whose help the message names. */
-function report(error: unknown, command: string): number {
+function report(error: unknown, command: readonly string[]): number {
   if (error instanceof CliError) {
     printError(error.message);
     return error.exit;
@@ -70,7 +86,7 @@ function report(error: unknown, command: string): number {
   if (error instanceof Error && error.name === "CLIError") {
     // citty colors its messages and puts words of the command line into them.
     const message = stripVTControlCharacters(error.message).replace(/\.$/, "");
-    printError(`${message}; see: ${ownCommand(command === "" ? "--help" : `${command} --help`)}`);
+    printError(`${message}; see: ${ownCommand([...command, "--help"].join(" "))}`);
     return EXIT.usage;
   }
   printError(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -24,6 +24,7 @@ import {
   type RunOptions,
   UnavailableError,
 } from "../sdk/index.ts";
+import { needsNewerNode } from "./version.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 
@@ -177,7 +178,10 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return because(EXIT.job, `no_trusted_worker: none of your paired workers is online; to pair one: ${sameUser("pair create", args)}`);
   }
   if (error instanceof NoEligibleWorkerError)
-    return because(EXIT.job, `no_eligible_worker: no worker could take the job; to start one: ${ownCommand(`worker start${urlHint(args.url)}`)}`);
+    return because(
+      EXIT.job,
+      `no_eligible_worker: no worker could take the job; to start one${needsNewerNode()}: ${ownCommand(`worker start${urlHint(args.url)}`)}`,
+    );
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it continues: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
     return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; message of the worker: ${untrusted(error.workerMessage)}`);

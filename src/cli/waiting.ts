@@ -59,8 +59,9 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     return await run({
       signal: ending.signal,
       hasJob: (id) => {
+        // Told with every state: only the first time it is news.
+        if (known.jobId === null) change(STATES["pending"]);
         known.jobId = id;
-        change(STATES["pending"]);
       },
       isIn: (status) => change(STATES[status]),
       begins: () => {

@@ -222,7 +222,7 @@ export class JobTimeoutError extends ComputeRouterError {
    * @param cause the last failed poll, or undefined
    */
   constructor(jobId: string, timeout: number, lastStatus: string | null, cause: unknown) {
-    super(`job ${jobId} did not end within ${timeout} ms (last status: ${lastStatus ?? "unknown"})`, { cause });
+    super(`job ${jobId} did not end within ${timeout / 1000} s (last status: ${lastStatus ?? "unknown"})`, { cause });
     this.jobId = jobId;
     this.lastStatus = lastStatus;
   }

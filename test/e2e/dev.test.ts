@@ -90,7 +90,7 @@ describe("npm run dev", () => {
     it("does not share its state: a second one on the same folder says so", async () => {
       const second = dev("svm", "--port", String(await freePort()), "--state", folder);
       expect(await second.exited).toBe(1);
-      expect(second.lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder`);
+      expect(second.lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     });
   });
 

@@ -17,7 +17,7 @@ export const job = command({
     id: { type: "positional", required: true, description: "The job's id" },
     wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for its end" },
     url: SEEKER_ARGS.url,
-    json: { type: "boolean", description: "Print the job as the coordinator answers; `compute-router verify --job -` reads it" },
+    json: { type: "boolean", description: "Print the job as the coordinator answers; `verify --job -` reads it" },
   },
   run: async (args) => {
     const wait = readCount("wait", args.wait, 0, 25);

@@ -11,7 +11,6 @@ import { offerLines } from "../pair-screen.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { defineCommand } from "citty";
-import { ownCommand } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
 
@@ -151,7 +150,7 @@ const list = command({
   run: async (args) => {
     const { providers } = await asking(args, (client) => client.trust.list());
     if (args.json === true) return printJson(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) })));
-    if (providers.length === 0) return print(`no paired workers; to pair one: ${ownCommand("pair create")}`);
+    if (providers.length === 0) return print(`no paired workers; to pair one: ${untrusted(sameUser("pair create", args))}`);
     for (const { provider_pubkey, paired_at } of providers)
       print(`${fingerprintOf(provider_pubkey)}\n  paired ${untrusted(paired_at)}  key ${untrusted(provider_pubkey)}`);
   },

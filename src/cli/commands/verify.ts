@@ -20,7 +20,7 @@ export const verify = command({
   name: "verify",
   description: "Check a receipt against the result of its job; needs no network",
   args: {
-    receipt: { type: "positional", required: false, valueHint: "RECEIPT.json", description: "The receipt (six fields); optional with --job" },
+    receipt: { type: "positional", required: false, description: "File with the receipt (six fields), as JSON; optional with --job" },
     result: { type: "string", valueHint: "file", description: "The `result` of the job, as JSON" },
     job: {
       type: "string",

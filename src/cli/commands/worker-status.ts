@@ -10,6 +10,7 @@ import { CliError, command, EXIT } from "../command.ts";
 
 import { KEY_ARGS } from "../worker-plan.ts";
 import { print, printJson } from "../print.ts";
+import { needsNewerNode } from "../version.ts";
 
 /** An older report means that the worker does not respond. It writes one at least every 10 s. */
 const STALE_MS = 30_000;
@@ -24,7 +25,7 @@ export const workerStatus = command({
     const folder = configFolder(configDir === undefined ? {} : { configDir });
     const reports = runningWorkers(folder);
     if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
-    if (reports.length === 0) throw new CliError(EXIT.notRunning, `no worker runs here; to start one: ${ownCommand("worker start")}`);
+    if (reports.length === 0) throw new CliError(EXIT.notRunning, `no worker runs here; to start one${needsNewerNode()}: ${ownCommand("worker start")}`);
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
     if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);

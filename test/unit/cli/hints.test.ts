@@ -2,6 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
+import { RouterServer } from "../sdk/support/router-server.ts";
 import { runCli } from "../worker/support/cli-process.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
@@ -77,10 +78,22 @@ describe("what is wrong with a command line points to the help of that command",
     [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
     [["verify"], "see: npx compute-router verify --help"],
     [["task", "translate"], "see: npx compute-router task --help"],
+    [["jobs", "--help"], "Unknown command jobs; see: npx compute-router --help"],
+    [["help", "pair", "crate"], "Unknown command crate; see: npx compute-router pair --help"],
+    [["--url", "http://127.0.0.1:4020", "run", "hi"], "say options after the command: npx compute-router run …"],
+    [["--url", "http://127.0.0.1:4020"], "say options after the command; see: npx compute-router --help"],
   ])("%j", async (args, message) => {
     const { code, stderr } = await runCli(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+describe("a hint keeps what was said", () => {
+  it("pair list without a worker: the coordinator and the user, for the code", async () => {
+    const router = await RouterServer.start();
+    const { code, stdout } = await runCli(["pair", "list", "--url", router.url, "--user", "ann"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `no paired workers; to pair one: npx compute-router pair create --url ${router.url} --user ann\n` });
   });
 });
 

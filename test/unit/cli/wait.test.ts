@@ -23,7 +23,9 @@ describe("the wait for a job", () => {
     const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
     expect({ code, stderr }).toEqual({
       code: 7,
-      stderr: expect.stringContaining(`it continues: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`),
+      stderr: expect.stringContaining(
+        `did not end within 5 s (last status: pending); it continues: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`,
+      ),
     });
   });
 

@@ -200,6 +200,14 @@ describe("on a Node without a WebSocket", () => {
     });
   });
 
+  it("a hint to start a worker says the same", async () => {
+    const { code, stderr } = await runCli(["worker", "status", "--config-dir", temporaryFolder()], { env });
+    expect({ code, stderr }).toEqual({
+      code: 9,
+      stderr: `no worker runs here; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start\n`,
+    });
+  });
+
   it("start ends at once with the same advice, in one line", async () => {
     const { code, stdout, stderr } = await runCli(["worker", "start", "--url", NOBODY, "--config-dir", temporaryFolder()], { env });
     expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${advice}\n` });
