@@ -117,7 +117,7 @@ function checkOnNode20(program: string, configDir: string): void {
     [["user", ...place], 0, /^[0-9a-f]{32}\n/],
     [["worker", "init", "--yes", "--tasks-only", ...nobody, ...place], 0, /worker doctor[^]*To work, with Node 22 or newer \(this is 20/],
     [["worker", "key", "show", ...place], 0, /^[0-9a-f]{64}\n/],
-    [["worker", "status", ...place], 9, /no worker runs here/],
+    [["worker", "status", ...place], 9, /no worker runs in /],
     [["worker", "doctor", ...place], 1, /✓ task [^]*no; to start it, with Node 22 or newer \(this is 20/],
     [["worker", "start", ...place], 1, /^a worker needs Node 22 or newer, for its WebSocket; this is Node 20[^\n]*\n$/],
     [["worker", "pair", "A00000", ...place], 6, /no coordinator/],

@@ -56,8 +56,37 @@ async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void>
   const meta = typeof asked.meta === "function" ? await asked.meta() : await asked.meta;
   const words = (meta?.name ?? "").split(" ").slice(1);
   // This text is part of the program and may have colors, so it is not escaped.
-  process.stdout.write(`${await renderUsage({ ...asked, meta: { ...meta, name: ownCommand(words.join(" ")).trimEnd() } })}\n`);
-  if (Object.is(asked, main)) process.stdout.write(`\n${EXIT_HELP}\n`);
+  const usage = await renderUsage({ ...asked, meta: { ...meta, name: ownCommand(words.join(" ")).trimEnd() } });
+  const text = Object.is(asked, main) ? `${usage.trimEnd()}\n\n${EXIT_HELP}` : usage.trimEnd();
+  const { isTTY, columns } = process.stdout;
+  process.stdout.write(
+    `${text
+      .split("\n")
+      .flatMap((line) => fitted(line, isTTY && columns > 0 ? columns : Infinity))
+      .join("\n")}\n`,
+  );
+}
+
+/** In fewer columns a description is easier to read as the terminal breaks it. */
+const LEAST_WIDTH = 24;
+
+/** A line of a help within the width of the terminal: a description goes on below itself. Without the blanks that citty puts at its end. */
+function fitted(line: string, columns: number): string[] {
+  const text = line.trimEnd();
+  const widthOf = (part: string): number => stripVTControlCharacters(part).length;
+  if (widthOf(text) <= columns) return [text];
+  // An option or a command, four blanks, and what it is; other lines begin at the left.
+  const at = text.startsWith(" ") ? text.search(/\S {4}(?=\S)/) + 5 : 0;
+  const indent = widthOf(text.slice(0, at));
+  if (columns - indent < LEAST_WIDTH) return [text];
+  const lines = [text.slice(0, at)];
+  for (const word of text.slice(at).split(" ")) {
+    const last = lines.at(-1) ?? "";
+    const isFirst = widthOf(last) === indent;
+    if (isFirst || widthOf(last) + 1 + widthOf(word) <= columns) lines[lines.length - 1] = `${last}${isFirst ? "" : " "}${word}`;
+    else lines.push(`${" ".repeat(indent)}${word}`);
+  }
+  return lines;
 }
 
 /** The words of a command line that name a command, for example `worker key`; `isGroup` if it has commands itself. */

@@ -1,6 +1,6 @@
 // `compute-router worker status`: what the running workers of a configuration folder report in their status files.
 import { fingerprintOf } from "../../receipt/ed25519.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
@@ -23,9 +23,14 @@ export const workerStatus = command({
   run: (args) => {
     const configDir = args["config-dir"];
     const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
     const reports = runningWorkers(folder);
     if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
-    if (reports.length === 0) throw new CliError(EXIT.notRunning, `no worker runs here; to start one${needsNewerNode()}: ${ownCommand("worker start")}`);
+    if (reports.length === 0)
+      throw new CliError(
+        EXIT.notRunning,
+        `no worker runs in ${untrusted(folder)}; if it has another folder, say --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
+      );
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
     if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);

@@ -28,7 +28,12 @@ export function readKeyFile(file: string): KeyFileResult {
     text = readFileSync(file, "utf8");
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ENOENT") return { ok: false, reason: "missing", message: `there is no key file ${file}; to create one: ${ownCommand("worker init")}` };
+    if (code === "ENOENT")
+      return {
+        ok: false,
+        reason: "missing",
+        message: `there is no key file ${file}; if the worker has another folder, say --config-dir DIR; to create one: ${ownCommand("worker init")}`,
+      };
     return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
   }
   const seed = fromHex(text.trim().toLowerCase());

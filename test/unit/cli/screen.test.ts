@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -20,6 +21,28 @@ async function screenOf(run: Terminal): Promise<string> {
 describe.runIf(hasScript)("own text on a color terminal", () => {
   it("an unknown command is named in plain words, with the help that lists the others", async () => {
     expect(await screenOf(terminal(["frobnicate"]))).toBe("Unknown command frobnicate; see: npx compute-router --help");
+  });
+
+  it.each([80, 70])("help keeps to %i columns: a description goes on below itself", async (columns) => {
+    const run = terminal(["run", "--help"], {}, { columns, rows: 80 });
+    expect(await run.exited).toBe(0);
+    const lines = run.screen().text.split("\n");
+    const [url = "", next = ""] = lines.slice(lines.findIndex((line) => line.includes("--url=<url>")));
+    const at = url.indexOf("Coordinator:");
+    expect(next.slice(0, at + 1)).toMatch(/^ +\S$/);
+    expect(
+      lines
+        .filter((line) => line !== "")
+        .map((line) => line.search(/\S/))
+        .every((start) => start <= at),
+    ).toBe(true);
+    // The screen would break a longer line in a word.
+    expect(
+      run
+        .said()
+        .split("\r\n")
+        .filter((line) => stripVTControlCharacters(line).length > columns),
+    ).toEqual([]);
   });
 
   it("help has colors", async () => {

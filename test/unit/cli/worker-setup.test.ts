@@ -201,10 +201,11 @@ describe("on a Node without a WebSocket", () => {
   });
 
   it("a hint to start a worker says the same", async () => {
-    const { code, stderr } = await runCli(["worker", "status", "--config-dir", temporaryFolder()], { env });
+    const folder = temporaryFolder();
+    const { code, stderr } = await runCli(["worker", "status", "--config-dir", folder], { env });
     expect({ code, stderr }).toEqual({
       code: 9,
-      stderr: `no worker runs here; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start\n`,
+      stderr: `no worker runs in ${folder}; if it has another folder, say --config-dir DIR; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}\n`,
     });
   });
 

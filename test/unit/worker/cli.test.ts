@@ -185,7 +185,10 @@ describe("worker key", () => {
   it("shows the public key, never the seed, and makes no key", async () => {
     const folder = temporaryFolder();
     const missing = await runCli(["worker", "key", "show", "--config-dir", folder]);
-    expect({ code: missing.code, stderr: missing.stderr }).toEqual({ code: 3, stderr: expect.stringContaining("there is no key file") });
+    expect({ code: missing.code, stderr: missing.stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringContaining(`there is no key file ${join(folder, "worker.key")}; if the worker has another folder, say --config-dir DIR; `),
+    });
     const seed = Buffer.from(KEY.secret).toString("hex");
     writeFileSync(join(folder, "worker.key"), seed, { mode: 0o600 });
     const { stdout } = await runCli(["worker", "key", "show", "--config-dir", folder, "--json"]);
