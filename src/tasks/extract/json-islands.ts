@@ -165,9 +165,10 @@ function blankDeep(text: string, islands: readonly Group[], closed: readonly Gro
 /** The value of an island, or undefined where it is prose in brackets. `isWhole`: nothing else is in the text or block. */
 function parse(content: string, isWhole: boolean): unknown {
   // A double cannot hold an integer of so many digits; ours keeps it as text.
-  const value = (/\d{16}/.test(content) ? undefined : strict(content)) ?? parseJsonPrefix(content);
+  const whole = /\d{16}/.test(content) ? undefined : strict(content);
+  const value = whole ?? parseJsonPrefix(content);
   // `{"id: 1}` reads as JSON cut off in its first name, and says more if it is not.
-  if (value !== undefined && !(isEmpty(value) && content.includes('"'))) return isData(value, isWhole) ? value : undefined;
+  if (value !== undefined && !(whole === undefined && isEmpty(value) && content.includes('"'))) return isData(value, isWhole) ? value : undefined;
   const plain = unescaped(content);
   const head = plain.slice(0, 400);
   const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*["'{[“\d-]/ : /^\[\s*[{[]/).test(head);
@@ -205,9 +206,9 @@ function isData(value: unknown, isWhole: boolean): boolean {
   return value.some((item) => isObject(item) || (typeof item === "string" && value.length > 1));
 }
 
-/** Whether there is no name with a value and no value in `value`. */
+/** True if no object in `value` has a member and no list a value of another kind. */
 function isEmpty(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.values(value).every(isEmpty);
+  return Array.isArray(value) ? value.every(isEmpty) : isObject(value) && Object.keys(value).length === 0;
 }
 
 function strict(text: string): unknown {
