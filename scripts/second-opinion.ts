@@ -1,5 +1,5 @@
 /**
- * Would jsonrepair find true data where `extract_json` finds no JSON? Prints two tables for docs/decisions/0009: damaged JSON, where the truth is known,
+ * Would jsonrepair find true data where `extract_json` finds no JSON? Prints two tables for docs/decisions/0010: damaged JSON, where the truth is known,
  * and groups in braces out of this repository's code and pages, where there is no data to find. The same figures in every run.
  */
 import { globSync, readFileSync } from "node:fs";
