@@ -1,7 +1,7 @@
 /**
  * Prints what a decoder of Solana transactions costs the coordinator, ours beside the codecs of @solana/kit: bytes of the bundle, minified and gzipped, and
- * the time to read one payment. These are the figures of docs/decisions/0009-kept-libraries.md. Both give the same transactions and refuse the same bytes:
- * test/unit/payment/svm-transaction.test.ts.
+ * the time to read one payment. These are the figures of docs/decisions/0009-kept-libraries.md. Kit's codecs check less: test/unit/payment/
+ * svm-transaction.test.ts has the rules that they leave out.
  */
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
