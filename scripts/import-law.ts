@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 /** Inside the coordinator: each folder or top file, and the folders and files that it may import. */
 const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
   "config.ts": ["chain", "hub/rpc.ts", "log.ts"],
+  "deadline.ts": [],
   "log.ts": [],
   "rates.ts": [],
   "tuning.ts": [],
@@ -25,7 +26,7 @@ const COORDINATOR: Readonly<Record<string, readonly string[]>> = {
   "main.ts": ["app.ts", "http", "hub", "store", "config.ts", "log.ts"],
 };
 /** Every folder may import these. */
-const SHARED = ["tuning.ts"];
+const SHARED = ["tuning.ts", "deadline.ts"];
 
 /** The relative imports of a file, including type imports. */
 function importsOf(file: string): string[] {

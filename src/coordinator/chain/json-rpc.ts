@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
+import { withSignal } from "../deadline.ts";
 
 /** The RPC gave no answer at all. `reason` is a code: the URL may hold an API key, and what the other side wrote is not repeated. */
 export class RpcFailure extends Error {
@@ -64,25 +65,22 @@ function read(answer: z.infer<typeof Answer>): RpcResult {
 }
 
 async function post(url: string, deadline: number, question: unknown): Promise<unknown> {
-  // Not AbortSignal.timeout: its timer would run on after the answer, and keep an idle hub awake.
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), deadline);
-  try {
-    const headers = { "Content-Type": "application/json", Accept: "application/json" };
-    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal: late.signal });
-    if (response.status >= 300 && response.status < 400) throw new RpcFailure("redirected");
-    if (!response.ok) throw new RpcFailure(`http_${response.status}`);
-    const text = await boundedText(response, LIMITS.rpcAnswerBytes);
-    if (text === null) throw new RpcFailure("too_large");
-    const json = readJson(text);
-    if (!json.ok) throw new RpcFailure("nonsense");
-    return json.value;
-  } catch (error) {
-    if (error instanceof RpcFailure) throw error;
-    throw new RpcFailure(late.signal.aborted ? "timeout" : "unreachable", { cause: error });
-  } finally {
-    clearTimeout(timer);
-  }
+  return await withSignal(deadline, async (signal) => {
+    try {
+      const headers = { "Content-Type": "application/json", Accept: "application/json" };
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal });
+      if (response.status >= 300 && response.status < 400) throw new RpcFailure("redirected");
+      if (!response.ok) throw new RpcFailure(`http_${response.status}`);
+      const text = await boundedText(response, LIMITS.rpcAnswerBytes);
+      if (text === null) throw new RpcFailure("too_large");
+      const json = readJson(text);
+      if (!json.ok) throw new RpcFailure("nonsense");
+      return json.value;
+    } catch (error) {
+      if (error instanceof RpcFailure) throw error;
+      throw new RpcFailure(signal.aborted ? "timeout" : "unreachable", { cause: error });
+    }
+  });
 }
 
 /** The body of an answer as text; null when it is longer than `most` bytes, of which then no more is read. @throws what the body's stream throws */

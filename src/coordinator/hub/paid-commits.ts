@@ -1,6 +1,7 @@
 // Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
+import { within } from "../deadline.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
@@ -197,7 +198,7 @@ export class PaidCommits {
     if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    await atMost(TIMING.settleWait, waiting.promise);
+    await within(TIMING.settleWait, waiting.promise);
   }
 
   /** Locks the idempotency key and the payment for a request. Gives the stored answer of the idempotency key instead, if it has one. */
@@ -209,7 +210,7 @@ export class PaidCommits {
         other !== null;
         other = this.#mutex.acquire(name, input.id, clock(), TIMING.reservation)
       ) {
-        await atMost(TIMING.reservation, other);
+        await within(TIMING.reservation, other);
       }
     }
     const stored = await this.stored(input);
@@ -221,19 +222,6 @@ export class PaidCommits {
 /** The names that a request locks, always in this order, so that no two requests wait for each other. */
 function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
   return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
-}
-
-/** Waits for `event`, but no longer than `ms`. The timer is cleared: a timer keeps the hub awake, and 10,000 timers kill it. */
-async function atMost(ms: number, event: Promise<void>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  try {
-    await Promise.race([event, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function settlementOf(outcome: SettleOutcome): Settlement {

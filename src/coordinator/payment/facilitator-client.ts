@@ -5,6 +5,7 @@ import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { boundedText } from "../chain/json-rpc.ts";
+import { withSignal } from "../deadline.ts";
 
 /** A short text of an answer: printable characters only, and at most 200. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));
@@ -92,32 +93,28 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     operation: string,
     question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
   ): Promise<{ ok: boolean; json: unknown }> {
-    // Not AbortSignal.timeout: its timer goes on after the answer and keeps the hub awake.
-    const deadline = new AbortController();
-    const { signal } = deadline;
-    const timer = setTimeout(() => deadline.abort(), this.timeoutMs);
-    try {
-      const response = await fetch(`${this.url}/${operation}`, {
-        method: question === null ? "GET" : "POST",
-        headers: {
-          "Content-Type": "application/json",
-          Accept: "application/json",
-          ...(this.#authorization !== null && { Authorization: this.#authorization }),
-        },
-        ...(question !== null && { body: JSON.stringify({ x402Version: question.paymentPayload.x402Version, ...question }) }),
-        redirect: "manual",
-        signal,
-      });
-      const { status } = response;
-      if (status >= 300 && status < 400) throw new NoAnswer("redirected");
-      if (status >= 500) throw new NoAnswer("server_error");
-      return { ok: response.ok, json: await readAnswer(response) };
-    } catch (error) {
-      if (error instanceof NoAnswer) throw error;
-      throw new NoAnswer(signal.aborted ? "timeout" : "unreachable", { cause: error });
-    } finally {
-      clearTimeout(timer);
-    }
+    return await withSignal(this.timeoutMs, async (signal) => {
+      try {
+        const response = await fetch(`${this.url}/${operation}`, {
+          method: question === null ? "GET" : "POST",
+          headers: {
+            "Content-Type": "application/json",
+            Accept: "application/json",
+            ...(this.#authorization !== null && { Authorization: this.#authorization }),
+          },
+          ...(question !== null && { body: JSON.stringify({ x402Version: question.paymentPayload.x402Version, ...question }) }),
+          redirect: "manual",
+          signal,
+        });
+        const { status } = response;
+        if (status >= 300 && status < 400) throw new NoAnswer("redirected");
+        if (status >= 500) throw new NoAnswer("server_error");
+        return { ok: response.ok, json: await readAnswer(response) };
+      } catch (error) {
+        if (error instanceof NoAnswer) throw error;
+        throw new NoAnswer(signal.aborted ? "timeout" : "unreachable", { cause: error });
+      }
+    });
   }
 }
 

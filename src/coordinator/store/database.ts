@@ -1,6 +1,7 @@
 // Access to D1. Every statement of a job's life that reads or writes D1 goes through `readD1` or `writeD1`. Both apply missing migrations by
 // themselves, so neither a deploy nor a start needs a migration step [API10].
 import { TIMING } from "../../protocol/limits.ts";
+import { LATE, within } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
@@ -90,16 +91,12 @@ export async function writeD1<T>(db: D1Database, statement: () => PromiseLike<T>
  * @throws {StoreUnavailable} if the call is late or fails
  */
 export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = TIMING.store): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${deadline} ms`)), deadline);
-  });
   try {
-    return await Promise.race([call, late]);
+    const answer = await within(deadline, call);
+    if (answer === LATE) throw new Error(`no answer in ${deadline} ms`);
+    return answer;
   } catch (error) {
     throw new StoreUnavailable(error);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

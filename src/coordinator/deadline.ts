@@ -1,0 +1,29 @@
+// Waits that end in time. Each clears its timer as soon as the wait is over: a timer that runs on, as that of AbortSignal.timeout, keeps an idle hub awake, and
+// a Durable Object dies at 10,000 timers.
+
+/** What `within` gives when the time is up. */
+export const LATE = Symbol("late");
+
+/** Waits for `call` for at most `ms`; gives its value, or `LATE`. @throws what `call` throws in time */
+export async function within<T>(ms: number, call: PromiseLike<T>): Promise<T | typeof LATE> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(() => resolve(LATE), ms);
+  });
+  try {
+    return await Promise.race([call, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Runs `task` with a signal that is aborted after `ms`. */
+export async function withSignal<T>(ms: number, task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), ms);
+  try {
+    return await task(late.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
