@@ -128,7 +128,7 @@ function identityFaults(history: History, rows: ReadonlyMap<string, Row>): strin
   for (const [marker, found] of jobs) {
     const commit = history.commits.get(marker);
     // A refusal is stored as a job too, and is no answer to keep for the key.
-    const real = found.filter(({ result }) => result !== '{"error":"no_trusted_worker"}');
+    const real = found.filter(({ status, result }) => !(status === "failed" && result === '{"error":"no_trusted_worker"}'));
     const most = commit === undefined ? 0 : commit.key === null ? commit.requests : 1;
     if (real.length > most) faults.push(`commit ${marker}: ${commit?.requests ?? 0} requests made ${real.length} jobs`);
   }
