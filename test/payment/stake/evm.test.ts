@@ -86,13 +86,13 @@ describe("STAKE_SOURCE=evm on a chain", () => {
     await contract.as(payer(0), "stake", just, 100n * TOKEN - 1n);
     await contract.as(payer(0), "stake", verified, 100n * TOKEN);
     await contract.as(payer(1), "stake", sentinel, 1_000n * TOKEN);
-    const tiers = (await source().read(keys)).map((reading) => (reading.ok ? reading.tier : reading.reason));
+    const tiers = (await source().read(keys)).map((reading) => (reading.ok ? reading.value : reading.reason));
     expect(tiers).toEqual(["Open", "Verified", "Sentinel", ...keys.slice(3).map(() => "Open")]);
     await contract.as(payer(0), "unstake", verified, 1n);
     await contract.as(payer(0), "stake", just, 1n);
     expect(await source().read([verified, just])).toEqual([
-      { ok: true, tier: "Open" },
-      { ok: true, tier: "Verified" },
+      { ok: true, value: "Open" },
+      { ok: true, value: "Verified" },
     ]);
   });
 

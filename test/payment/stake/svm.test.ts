@@ -21,21 +21,21 @@ describe.each(["classic", "token2022"] as const)("STAKE_SOURCE=svm with a mint o
 
   it("[ST1] reads what the worker's key holds, to the smallest unit", async () => {
     const { signer, key } = await newWorker();
-    expect(await read(key)).toEqual({ ok: true, tier: "Open" });
+    expect(await read(key)).toEqual({ ok: true, value: "Open" });
     await chain.give(signer.address, token, 100n * unit - 1n);
-    expect(await read(key)).toEqual({ ok: true, tier: "Open" });
+    expect(await read(key)).toEqual({ ok: true, value: "Open" });
     await chain.give(signer.address, token, 1n);
-    expect(await read(key)).toEqual({ ok: true, tier: "Verified" });
+    expect(await read(key)).toEqual({ ok: true, value: "Verified" });
     await chain.give(signer.address, token, 900n * unit);
-    expect(await read(key)).toEqual({ ok: true, tier: "Sentinel" });
+    expect(await read(key)).toEqual({ ok: true, value: "Sentinel" });
     await chain.burn(signer, token, 901n * unit);
-    expect(await read(key)).toEqual({ ok: true, tier: "Open" });
+    expect(await read(key)).toEqual({ ok: true, value: "Open" });
   });
 
   it("[ST1] another token is no stake", async () => {
     const { signer, key } = await newWorker();
     await chain.give(signer.address, token === "classic" ? "token2022" : "classic", 10_000n * unit);
-    expect(await read(key)).toEqual({ ok: true, tier: "Open" });
+    expect(await read(key)).toEqual({ ok: true, value: "Open" });
   });
 
   it("[ST2] a mint that is not there is no stake of none", async () => {
