@@ -1,3 +1,4 @@
+// The task extract_json: which of its readers decides, and in which order.
 import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
 import { entitiesOf } from "./extract/entities.ts";
 import { invoiceOf } from "./extract/invoice.ts";

@@ -1,3 +1,4 @@
+// The task summarize: chooses sentences of the text and joins them.
 import { type SentenceVectors, similaritiesTo, textRank, vectorsOf } from "./text-rank.ts";
 import { type Unit, unitsOf } from "./units.ts";
 import { countWords, termsOf } from "./words.ts";

@@ -1,3 +1,4 @@
+// Ranks sentences by how much they share with the others; summarize chooses by it.
 const ITERATIONS = 30;
 const DAMPING = 0.85;
 // Scores are compared as integers, so that no two engines can order a near-tie differently.

@@ -1,3 +1,4 @@
+// Splits a text into sentences and list items, the pieces of a summary.
 import { sentencesOf } from "./words.ts";
 
 /** A piece of text that stands for itself in a summary. */

@@ -1,3 +1,4 @@
+// Addresses of the two chains: parsing, checksums, derived token accounts. Pay step: terms and payments name them.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { bytesToHex, concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { Point } from "@noble/ed25519";

@@ -1,3 +1,4 @@
+// The JSON-RPC client for both chains: batched, bounded in bytes and time. Beside a job's way: stakes are read with it.
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";

@@ -1,3 +1,4 @@
+// Decodes a Solana transaction strictly. Pay step: the transfer of an SVM payment is read from it.
 import { base58 } from "@scure/base";
 
 /** Most bytes of a transaction that a Solana node takes. */

@@ -1,3 +1,4 @@
+// The schemas of the OpenAPI document, generated from those that the routes validate with [API8].
 import * as z from "zod";
 import {
   ErrorBody,

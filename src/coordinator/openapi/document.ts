@@ -1,3 +1,4 @@
+// The whole OpenAPI document: its introduction, endpoints and components [API8].
 import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, TIMING } from "../../protocol/limits.ts";
 import { componentSchemas, type Header, HEADERS, type JsonSchema, type Paths, type ResponseObject, SHARED } from "./components.ts";
 import { PATHS } from "./endpoints.ts";

@@ -1,10 +1,10 @@
+// The endpoints of the OpenAPI document: parameters, bodies, answers and examples of each [API8].
 import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
 import { commitPrice } from "../../protocol/pricing.ts";
 import { atomicAmount } from "../payment/terms.ts";
 import { headers, json, type Operation, type Parameter, type Paths, ref, type SchemaName, shared } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
-
 const faults = { "500": shared("Internal"), "503": shared("Overloaded") } as const;
 
 function body(schema: SchemaName, description: string, examples: Record<string, unknown>): NonNullable<Operation["requestBody"]> {

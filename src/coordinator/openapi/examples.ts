@@ -1,3 +1,4 @@
+// The example values of the OpenAPI document, each typed as what it shows.
 import type { Health, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";

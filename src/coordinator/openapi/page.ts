@@ -1,3 +1,4 @@
+// Writes the page at /docs from the OpenAPI document when the pages are built [API8].
 import type { JsonSchema, Operation, Parameter, Ref, ResponseObject } from "./components.ts";
 import type { OpenApiDocument } from "./document.ts";
 

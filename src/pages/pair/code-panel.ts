@@ -1,3 +1,4 @@
+// The panel of the pair page that shows a pairing code, its QR code, and what became of it.
 import { fingerprintWords } from "../../receipt/ed25519.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
 import type { PairedWorker } from "../../sdk/index.ts";

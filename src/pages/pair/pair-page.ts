@@ -1,3 +1,4 @@
+// The pair page as a whole: it connects its panels, the SDK and the storage of the tab.
 import { ComputeRouter, InvalidOptionError } from "../../sdk/index.ts";
 import { CodePanel } from "./code-panel.ts";
 import { type OpenCode, readOpenCode, writeOpenCode } from "./open-code.ts";

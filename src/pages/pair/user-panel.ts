@@ -1,3 +1,4 @@
+// The panel of the pair page that makes, shows and keeps the user id and its token.
 import { element, setText } from "../shell/dom.ts";
 import { randomSecret, type User } from "./user.ts";
 

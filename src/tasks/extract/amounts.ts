@@ -1,3 +1,4 @@
+// Reads amounts of money, plain numbers and dates for invoice.ts.
 const SYMBOLS: ReadonlyMap<string, string> = new Map([
   ["$", "USD"],
   ["€", "EUR"],

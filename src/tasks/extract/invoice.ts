@@ -1,3 +1,4 @@
+// Reads an invoice or a receipt as one record of extract_json.
 import { amountOfCell, amountsOf, isoDate } from "./amounts.ts";
 import { alignedTables, columnsOf, csvTables, markdownTables, type Table } from "./tables.ts";
 import { entitiesOf } from "./entities.ts";

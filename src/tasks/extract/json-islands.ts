@@ -1,3 +1,4 @@
+// Finds JSON in a text: as a whole, in code fences and in prose. The first reader of extract_json.
 import { parseJsonPrefix } from "./json-prefix.ts";
 import { parseLeniently } from "./lenient-json.ts";
 import type { Records } from "./record.ts";

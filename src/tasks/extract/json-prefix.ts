@@ -1,3 +1,4 @@
+// Reads JSON that is whole or was cut off, exactly.
 import { withoutEnd } from "./lenient-json.ts";
 import { type ExtractedRecord, setMember } from "./record.ts";
 

@@ -1,3 +1,4 @@
+// Reads lines of `Label: value` as records of extract_json.
 import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
 
 /** A label and its raw value; a list when the value is the bullets below the label. */

@@ -1,3 +1,4 @@
+// Reads what people and models write in place of JSON: JSON5, Python, comments, missing quotes and closers.
 import { type ExtractedRecord, setMember } from "./record.ts";
 
 /** What a text in brackets says if it was meant as data, or undefined if it reads as prose, code or mathematics. */

@@ -1,3 +1,4 @@
+// Finds tables in a text: Markdown, CSV and aligned columns. Their rows are records of extract_json.
 import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
 
 /** A table in a text: its header, its rows of raw cells, and the lines from `from` up to but not including `to`. */

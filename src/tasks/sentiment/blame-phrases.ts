@@ -1,3 +1,4 @@
+// The phrases of classify that express blame.
 import type { PhraseList } from "./praise-phrases.ts";
 
 /** Phrases that blame, complain or tell of a loss; {@link PhraseList} tells the form. */

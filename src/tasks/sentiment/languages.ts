@@ -1,3 +1,4 @@
+// The small lexicons of classify for languages other than English.
 import { signOf, tokensOf } from "./tokens.ts";
 
 /** A language that is read with a small lexicon: enough for a plain review, not for its turns of phrase. */

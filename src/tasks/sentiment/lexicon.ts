@@ -1,3 +1,4 @@
+// The words of classify and their valence.
 type Grade = 0.5 | 1 | 2 | 3;
 const GRADES: readonly Grade[] = [0.5, 1, 2, 3];
 

@@ -1,3 +1,4 @@
+// The phrases of classify: neutral ones, and the list that finds all of them.
 import { BLAME } from "./blame-phrases.ts";
 import { type PhraseList, PRAISE } from "./praise-phrases.ts";
 import type { Token } from "./tokens.ts";

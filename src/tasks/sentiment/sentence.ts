@@ -1,3 +1,4 @@
+// Scores one sentence for classify: words, phrases, negation and emphasis.
 import { phraseAt } from "./phrases.ts";
 import { signOf, type Token, tokensOf } from "./tokens.ts";
 import { valenceOf } from "./lexicon.ts";
