@@ -1,18 +1,19 @@
+// The task classify: finds the sentiment of a text from the valences of its sentences.
 import { sentencesOf } from "./words.ts";
 import { foreignValence, languageOf } from "./sentiment/languages.ts";
 import { valenceOfSentence } from "./sentiment/sentence.ts";
 
-/** Output of `classify`. `confidence` is 0..1 with at most four decimals. */
+/** The output of `classify`. `confidence` is 0..1 with at most four decimals. */
 export type Classification = { sentiment: "positive" | "negative" | "neutral"; confidence: number };
 
-// Below this, feeling is not distinguishable from wording.
+// A weaker score is noise, so the text is neutral.
 const THRESHOLD = 0.7;
-// A line without sentences is read in pieces.
+// A longer sentence is scored in pieces of this many words: a line without punctuation must not count as one sentence.
 const PIECE_WORDS = 60;
-// Up to this many sentences, feelings add up; a longer text is as warm as its sentences are on average.
+// Up to this many sentences the valences add up; for a longer text the average per sentence counts.
 const SHORT_TEXT = 4;
 
-/** Sentiment of `input`: valences of words and phrases, sentence by sentence. English; German, French and Spanish in a small way. */
+/** The sentiment of `input`, from the valences of its words and phrases. English has a full lexicon; German, French and Spanish have a small one. */
 export function classify(input: string): Classification {
   const language = languageOf(input);
   let sum = 0;
@@ -25,7 +26,7 @@ export function classify(input: string): Classification {
   const score = sum / (pieces <= SHORT_TEXT ? Math.sqrt(pieces) : pieces / Math.sqrt(SHORT_TEXT));
   const strength = Math.abs(score);
   if (strength >= THRESHOLD) return { sentiment: score > 0 ? "positive" : "negative", confidence: round(0.5 + (0.5 * strength) / (strength + 2)) };
-  // Plain words may still tell a bad story ("there was a hair in my soup"), so silence proves little.
+  // A text without emotional words can still be a complaint ("there was a hair in my soup"), so the confidence stays low.
   return { sentiment: "neutral", confidence: round((0.7 - 0.25 * (strength / THRESHOLD)) * (0.3 + 0.7 * latinShare(input))) };
 }
 
@@ -42,7 +43,7 @@ function* piecesOf(input: string): Generator<string> {
   }
 }
 
-/** Share of the letters of `text` that are Latin: what is written otherwise was not read. */
+/** The share of the letters of `text` that are Latin. The lexicons have no other script, so other letters lower the confidence. */
 function latinShare(text: string): number {
   const letters = text.match(/\p{L}/gu)?.length ?? 0;
   return letters === 0 ? 0 : (text.match(/[a-z\u00c0-\u024f]/gi)?.length ?? 0) / letters;

@@ -1,4 +1,4 @@
-// The task extract_json: which of its readers decides, and in which order.
+// The task extract_json: calls its readers (JSON, invoice, tables, labels, entities) in a fixed order.
 import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
 import { entitiesOf } from "./extract/entities.ts";
 import { invoiceOf } from "./extract/invoice.ts";
@@ -6,13 +6,14 @@ import { extractJson, unquoted } from "./extract/json-islands.ts";
 import { pairRecords } from "./extract/key-value.ts";
 import { type ExtractedRecord, Records, setMember } from "./extract/record.ts";
 
-/** Output of `extract_json`. `count` is the length of `extracted`. */
+/** The output of `extract_json`. `count` is the length of `extracted`. */
 export type Extraction = { extracted: ExtractedRecord[]; count: number };
 
 /**
- * The structured records in `input`. The first of these that finds any decides: JSON (whole, fenced, in prose), an
- * invoice, tables and `Label: value` records in the order of the text, entities as `{ type, value }`. Entities outside the
- * records are added only where records came from labels, as in a mail. Output is bounded by `OUTPUT_BOUNDS`.
+ * The structured records in `input`. The readers are tried in this order, and the first that finds a record gives the
+ * output: JSON (whole, fenced, in prose); an invoice; tables and `Label: value` records in the order of the text; entities
+ * as `{ type, value }`. If all records came from labels, as in a mail, the entities of the other lines are added.
+ * `OUTPUT_BOUNDS` limits the output.
  */
 export function extractJsonTask(input: string): Extraction {
   const records = new Records();
@@ -21,7 +22,7 @@ export function extractJsonTask(input: string): Extraction {
   return { extracted: records.list, count: records.list.length };
 }
 
-/** `extraction` with every text in it put through `restore`. */
+/** A copy of `extraction` in which `restore` was applied to every name and every string value. */
 export function restoredExtraction(extraction: Extraction, restore: (text: string) => string): Extraction {
   return { extracted: extraction.extracted.map((record) => restoredRecord(record, restore)), count: extraction.count };
 }
@@ -44,8 +45,8 @@ function extractText(text: string, records: Records): void {
 
   const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
   const found: { line: number; records: Iterable<ExtractedRecord> }[] = [];
-  // Each form blanks the lines that it took, so that the next one does not read them again.
-  for (const tablesIn of [markdownTables, csvTables, (left: readonly string[]) => alignedTables(left, 2)]) {
+  // Each reader blanks the lines that it has used, so that the next reader does not read them again.
+  for (const tablesIn of [markdownTables, csvTables, (unused: readonly string[]) => alignedTables(unused, 2)]) {
     for (const table of tablesIn(lines)) {
       found.push({ line: table.from, records: recordsOf(table) });
       lines.fill("", table.from, table.to);

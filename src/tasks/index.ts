@@ -1,18 +1,19 @@
+// The tasks of TASK jobs: a worker's task thread calls runTask. No model, no network, no clock.
 import { type Classification, classify } from "./classify.ts";
 import { type Extraction, extractJsonTask, restoredExtraction } from "./extract-json.ts";
 import { summarize, type Summary } from "./summarize.ts";
-import { frozen } from "./unicode.ts";
+import { replaceNewCharacters } from "./unicode.ts";
 
-/** The tasks of a TASK job. Source: the specification, "Task output shapes". */
+/** The task types of a TASK job. Source: the specification, "Task output shapes". */
 export type TaskType = "summarize" | "classify" | "extract_json";
 
-/** What a task answers, as plain JSON data. */
+/** The output of a task, as plain JSON data. */
 export type TaskOutput = Summary | Classification | Extraction;
 
-/** Runs a task over `input`: pure, deterministic, within a second or so for 256 KiB of any text. Never throws on text. */
+/** Runs a task on `input`. Pure and deterministic; takes a few seconds at most for 256 KiB of any text; never throws on text. */
 export function runTask(taskType: TaskType, input: string): TaskOutput {
-  // Half of a surrogate pair could not be signed; well-formed input is untouched.
-  const { text, restore } = frozen(input.toWellFormed());
+  // A lone surrogate has no UTF-8 form, so an output with one could not be signed. Well-formed input stays as it is.
+  const { text, restore } = replaceNewCharacters(input.toWellFormed());
   switch (taskType) {
     case "summarize": {
       const { summary, word_count } = summarize(text);
@@ -27,5 +28,5 @@ export function runTask(taskType: TaskType, input: string): TaskOutput {
   }
 }
 
-/** Name of this engine, announced in `register`. Two workers of one name give equal outputs: bump it whenever any output may change. */
+/** The name of this engine, announced in `register`. Two workers with the same name give equal outputs, so change it whenever an output may change. */
 export const ENGINE = "tasks/2.1";

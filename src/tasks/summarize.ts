@@ -1,24 +1,24 @@
-// The task summarize: chooses sentences of the text and joins them.
+// The task summarize: selects the best sentences of the text and joins them.
 import { type SentenceVectors, similaritiesTo, textRank, vectorsOf } from "./text-rank.ts";
 import { type Unit, unitsOf } from "./units.ts";
 import { countWords, termsOf } from "./words.ts";
 
-/** Output of `summarize`. `word_count` counts the words of `summary`, not of the input (see `countWords`). */
+/** The output of `summarize`. `word_count` counts the words of `summary`, not of the input (see `countWords`). */
 export type Summary = { summary: string; word_count: number };
 
-// Two sentences of five, at most five, and one more per hundred sentences up to eight.
+// A summary has two of every five sentences, but at most five. Each hundred sentences of the text add one, up to eight.
 const SHARE = 0.4;
 const USUAL_MOST = 5;
 const MOST = 8;
-// A unit longer than this many UTF-16 units is cut at a word: one endless line must not be its own summary.
+// A longer unit (in UTF-16 code units) is cut at a word, so that a text of one very long line is still shortened.
 const UNIT_LENGTH = 400;
-// Sentences that share this much say the same thing; what shares less loses this part of it.
-const SAME = 0.75;
-const REPETITION = 0.5;
-// A sentence about the heading or the subject of a mail is about the matter.
-const PER_HEADING_TERM = 0.11;
+// A sentence this similar to a selected one is a duplicate and is left out. A less similar one loses this part of its score.
+const DUPLICATE_SIMILARITY = 0.75;
+const REPETITION_PENALTY = 0.5;
+// The bonus of a sentence for each term that it shares with a heading or with the subject of a mail.
+const HEADING_TERM_BONUS = 0.11;
 
-/** Summary of `input` by its own most telling sentences, in their order. Text without a letter or digit yields "". */
+/** The summary of `input`: its most important sentences, in their order. A text without a letter or digit gives "". */
 export function summarize(input: string): Summary {
   const all = unitsOf(input);
   const body = all.filter(({ kind }) => kind !== "heading" && kind !== "frame");
@@ -29,8 +29,8 @@ export function summarize(input: string): Summary {
   const ranks = textRank(vectors);
   const scores = units.map((unit, i) => {
     const own = terms[i] ?? [];
-    const named = Math.min(3, own.filter((term) => headings.has(term)).length);
-    return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + PER_HEADING_TERM * named));
+    const inHeadings = Math.min(3, own.filter((term) => headings.has(term)).length);
+    return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + HEADING_TERM_BONUS * inHeadings));
   });
   const chosen = choose(scores, vectors, wantedUnits(units.length));
   const summary = join(chosen.map((i) => textOf(units, i, i > 0 && !chosen.includes(i - 1))));
@@ -42,46 +42,46 @@ function wantedUnits(count: number): number {
   return Math.min(MOST, usual + Math.floor(count / 100));
 }
 
-/** Indices of the best units in order: best first, each next one worth less the more it repeats one chosen before. */
+/** The indices of the selected units, in the order of the text. A unit that repeats a selected one loses a part of its score. */
 function choose(scores: readonly number[], vectors: SentenceVectors, wanted: number): number[] {
   const chosen: number[] = [];
-  const closest = scores.map(() => 0);
+  const similarity = scores.map(() => 0);
   while (chosen.length < wanted) {
     let best = -1;
     let bestScore = -1;
     scores.forEach((score, i) => {
-      const alike = closest[i] ?? 0;
-      const left = Math.floor(score * (1 - REPETITION * alike));
-      if (alike < SAME && left > bestScore) {
+      const toChosen = similarity[i] ?? 0;
+      const reduced = Math.floor(score * (1 - REPETITION_PENALTY * toChosen));
+      if (toChosen < DUPLICATE_SIMILARITY && reduced > bestScore) {
         best = i;
-        bestScore = left;
+        bestScore = reduced;
       }
     });
     if (best < 0) break;
     chosen.push(best);
-    similaritiesTo(vectors, best).forEach((alike, i) => {
-      closest[i] = i === best ? 1 : Math.max(closest[i] ?? 0, alike);
+    similaritiesTo(vectors, best).forEach((toBest, i) => {
+      similarity[i] = i === best ? 1 : Math.max(similarity[i] ?? 0, toBest);
     });
   }
   return chosen.sort((a, b) => a - b);
 }
 
-// What ties a sentence to the one before it.
-const TIE =
+// An opening that refers to the previous sentence.
+const LINK_TO_PREVIOUS =
   /^(?:(?:however|but|therefore|moreover|furthermore|besides|in addition|also|then|still|nevertheless|by the way|of course|meanwhile|so),|but|and|aber|doch|mais|pero) +(?=[\p{L}\p{N}])/iu;
 
-/** The text of a unit, cut to its bound; `standsAlone`: what it ties on to is not in the summary. */
+/** The text of a unit, cut to `UNIT_LENGTH`. `standsAlone` is true if the previous sentence is not in the summary. */
 function textOf(units: readonly Unit[], i: number, standsAlone: boolean): string {
   const text = cut(units[i]?.text ?? "");
   if (!standsAlone || units[i]?.kind !== "sentence") return text;
-  return text.replace(TIE, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
+  return text.replace(LINK_TO_PREVIOUS, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
 }
 
 function join(texts: readonly string[]): string {
   let summary = "";
   for (const part of texts) {
     let text = part;
-    // List items often end bare; side by side they need a stop between them.
+    // List items often have no final punctuation. Joined in one line, they need a full stop between them.
     if (texts.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
     summary += summary === "" || /[。！？」』]$/.test(summary) ? text : ` ${text}`;
   }
@@ -98,12 +98,12 @@ function cut(text: string): string {
   return `${head.slice(0, end)}…`;
 }
 
-// Words that mark what was decided, found, caused or is due; beginnings of words, in English, German, French and Spanish.
+// Words (or their beginnings) for decisions, findings, causes and deadlines, in English, German, French and Spanish.
 const CUES =
   /(?<!\p{L})(?:decid|announc|agree[ds]?\b|adopt|approv|found\b|finding|conclud|conclusion|show[sn]?\b|reveal|caus|because|due to|result|therefore|so that|will\b|must\b|need|require|recommend|should|suggest|advis|plan(?:s|ned)?\b|propos|deadline|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|before\b|until\b|instead|replac|increas|decreas|rose\b|fell\b|cut\b|reduc|doubl|cost|million|billion|percent|expect|warn|never\b|cannot|only if|at least|more than|first|last\b|best\b|most\b|main\b|important|problem|fail|fix|error|no longer|from now on|beschlo|stimm|kosten|kostet|deshalb|weil|grund|wegen|soll|wird|werden|müssen|muss|millionen|prozent|geschlossen|bis\b|ouvrir|annonc|décid|coût|million|gratuit|depuis|après|pendant|attend|sera\b|seront|deb|costar|costará|millones|empezar|tendrá|porque|será|presentó|prometió|decidi)/giu;
 
-// What lies behind is cut from the summary anyway.
-const HEAD = 400;
+// The rules below look at this many characters only, because a longer sentence is cut in the summary.
+const HEAD = UNIT_LENGTH;
 
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const QUOTED = /^["“„«'‘]/;
@@ -116,12 +116,13 @@ const CONNECTIVE =
 const FILLER =
   /^(?:thanks?\b|thank you|hope\b|i hope|have a|sorry|congratulations|welcome|by the way|on another note|first of all|many thanks|danke|vielen dank|merci|gracias|übrigens|meet\b|of course)/iu;
 
+// A sentence with fewer index terms than this loses weight.
 const FULL_TERMS = 9;
 
-/** How much of its centrality a unit keeps: what a reader of the summary would miss weighs more, what dangles or fills weighs less. */
+/** The weight of a unit: higher for facts that a reader would miss, lower for questions, fillers and unclear references. */
 function salienceOf({ text, kind }: Unit, terms: number, position: number, count: number): number {
   const head = text.slice(0, HEAD);
-  // Three quarters of the shortness: a sentence of two words is nearly worthless, one of six is not.
+  // The power 3/4 of the relative length: a sentence of two terms loses much, one of six terms loses little.
   const length = Math.min(1, terms / FULL_TERMS);
   let weight = Math.sqrt(length) * Math.sqrt(Math.sqrt(length));
   if (QUESTION.test(text.slice(-4))) weight *= 0.8;

@@ -1,13 +1,13 @@
-// Ranks sentences by how much they share with the others; summarize chooses by it.
+// Ranks sentences by how much they have in common with the others. Summarize selects by this rank.
 const ITERATIONS = 30;
 const DAMPING = 0.85;
-// Scores are compared as integers, so that no two engines can order a near-tie differently.
+// Scores are compared as integers, so that rounding in two JavaScript engines cannot give two different orders.
 const SCALE = 1_000_000;
 
-/** Sentences as sparse unit vectors over the terms of the text. */
+/** The sentences as sparse unit vectors; each term of the text is one dimension. */
 export type SentenceVectors = { readonly rows: ReadonlyArray<ReadonlyArray<readonly [term: number, weight: number]>>; readonly terms: number };
 
-/** Turns the terms of each sentence into unit vectors, a term weighing more the fewer sentences have it. */
+/** Turns the terms of each sentence into a unit vector. A term weighs more if fewer sentences have it. */
 export function vectorsOf(sentences: readonly (readonly string[])[]): SentenceVectors {
   const ids = new Map<string, number>();
   const sentenceCounts: number[] = [];
@@ -26,7 +26,7 @@ export function vectorsOf(sentences: readonly (readonly string[])[]): SentenceVe
     let squares = 0;
     const row: [number, number][] = [];
     for (const [id, count] of counts) {
-      // The square root stands in for the usual logarithm, which engines may round differently.
+      // A square root in place of the usual logarithm: engines may round a logarithm differently, but not a square root.
       const weight = count * Math.sqrt(sentences.length / (sentenceCounts[id] ?? 1));
       squares += weight * weight;
       row.push([id, weight]);
@@ -38,9 +38,9 @@ export function vectorsOf(sentences: readonly (readonly string[])[]): SentenceVe
 }
 
 /**
- * TextRank: how much each sentence is alike to the sentences that are alike to others. Integers, mean about 1,000,000.
- * Similarities S = A·Aᵀ are never written out: a step multiplies by Aᵀ and then by A, so it costs the words of the text and
- * not the square of its sentences.
+ * TextRank: a sentence ranks high if it is similar to many sentences that rank high. Ranks are integers with a mean of about
+ * 1,000,000. The similarity matrix S = A·Aᵀ is never computed: each step multiplies by Aᵀ and then by A. So the cost grows
+ * with the number of words and not with the square of the number of sentences.
  */
 export function textRank({ rows, terms }: SentenceVectors): number[] {
   const n = rows.length;
@@ -52,7 +52,7 @@ export function textRank({ rows, terms }: SentenceVectors): number[] {
     return rows.map((row, i) => {
       let sum = 0;
       for (const [term, weight] of row) sum += weight * (byTerm[term] ?? 0);
-      // A sentence is like itself by exactly 1, and that is no recommendation.
+      // The similarity of a sentence to itself is exactly 1 and must not count.
       return row.length === 0 ? 0 : Math.max(0, sum - (values[i] ?? 0));
     });
   };
@@ -65,7 +65,7 @@ export function textRank({ rows, terms }: SentenceVectors): number[] {
   return ranks.map((rank) => Math.round((n === 0 ? 0 : rank) * SCALE));
 }
 
-/** Cosines of sentence `a` with every sentence, 0..1. */
+/** The cosine similarities of sentence `a` with every sentence, 0..1. */
 export function similaritiesTo({ rows }: SentenceVectors, a: number): number[] {
   const weights = new Map(rows[a] ?? []);
   return rows.map((row) => {

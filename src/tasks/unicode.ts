@@ -1,4 +1,6 @@
-// The code points that Unicode 14.0 (2021) leaves unassigned, as pairs in base 36: how far from the last range, how many more.
+// Gives every JavaScript engine the same view of a text, whichever Unicode version the engine has.
+// The code points that Unicode 14.0 (2021) leaves unassigned, as ranges in base 36. Each range is two numbers: its distance
+// from the end of the previous range, and its length minus one.
 const GAPS = `
   oo 1 7 3 8 0 2 0 l 0 b2 0 13 1 1f 1 4 0 1k 7 s 3 7 a 7j 0 1p 1 2u d 1o 1 1e 1 g 0 t 1 2 0 c 4 w 0 3 5 6l 0 9 1 3 1 n 0 8 0 2 2 5 1 a 1 3 1 5 7 2
   3 3 0 6 1 q 1 4 0 7 3 3 1 n 0 8 0 3 0 3 0 3 1 2 0 6 3 3 1 4 2 2 6 5 0 2 6 i 9 4 0 a 0 4 0 n 0 8 0 3 0 6 1 b 0 4 0 4 1 2 e 5 1 d 6 8 0 4 0 9 1 3
@@ -25,33 +27,34 @@ const GAPS = `
 
 const UNASSIGNED = new RegExp(`[${rangesOf(GAPS)}]`, "gu");
 
-/** A text in which every engine sees the same letters, and the way back. */
-export type FrozenText = { readonly text: string; readonly restore: (part: string) => string };
+/** A text without characters newer than Unicode 14. `restore` puts the original characters back into a part of it. */
+export type ReplacedText = { readonly text: string; readonly restore: (part: string) => string };
 
 /**
- * Stands a private-use character in for every character younger than Unicode 14. What is a letter depends on the engine's
- * tables, and two workers of one name must agree: to all of them such a character is a sign that says nothing.
+ * Replaces every character newer than Unicode 14 by a private-use character. Whether such a character is a letter depends on
+ * the Unicode tables of the JavaScript engine, but two workers with the same `ENGINE` must give the same output. To all of
+ * them a private-use character is a sign without meaning.
  */
-export function frozen(input: string): FrozenText {
-  const young = new Set(input.match(UNASSIGNED));
-  if (young.size === 0) return { text: input, restore: (part) => part };
-  const standIns = new Map<string, string>();
+export function replaceNewCharacters(input: string): ReplacedText {
+  const found = new Set(input.match(UNASSIGNED));
+  if (found.size === 0) return { text: input, restore: (part) => part };
+  const replacements = new Map<string, string>();
   const originals = new Map<string, string>();
   const short = unused(input, 0xe000, 0xf8ff);
   const long = unused(input, 0xf0000, 0xffffd);
-  for (const character of young) {
-    // The same length, so that every bound falls alike.
-    const standIn = (character.length === 1 ? short : long).next().value;
-    standIns.set(character, standIn ?? "\ufffd".repeat(character.length));
-    if (standIn !== undefined) originals.set(standIn, character);
+  for (const character of found) {
+    // The replacement has the same length, so that length limits cut the text at the same place.
+    const replacement = (character.length === 1 ? short : long).next().value;
+    replacements.set(character, replacement ?? "\ufffd".repeat(character.length));
+    if (replacement !== undefined) originals.set(replacement, character);
   }
   return {
-    text: input.replace(UNASSIGNED, (character) => standIns.get(character) ?? character),
+    text: input.replace(UNASSIGNED, (character) => replacements.get(character) ?? character),
     restore: (part) => part.replace(/[\ue000-\uf8ff\u{f0000}-\u{ffffd}]/gu, (character) => originals.get(character) ?? character),
   };
 }
 
-/** Characters between `first` and `last` that `text` does not have. */
+/** The characters from `first` to `last` that do not occur in `text`. */
 function* unused(text: string, first: number, last: number): Generator<string, undefined> {
   const present = new Set(text.match(/[\ue000-\uf8ff\u{f0000}-\u{ffffd}]/gu));
   for (let point = first; point <= last; point++) {

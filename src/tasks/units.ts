@@ -1,20 +1,20 @@
-// Splits a text into sentences and list items, the pieces of a summary.
+// Splits a text into units (sentences, list items, headings) for summarize.
 import { sentencesOf } from "./words.ts";
 
-/** A piece of text that stands for itself in a summary. */
+/** A piece of text that can be one sentence of a summary. */
 export type Unit = {
   text: string;
   /**
-   * A heading names its section and says nothing; a frame (mail header, greeting, closing) says nothing at all. Both are
-   * used only where nothing else exists. A turn is a line of a chat.
+   * A heading only names its section. A frame is a mail header, a greeting or a closing. Both are used only if the text has
+   * nothing else. A turn is one line of a chat.
    */
   kind: "sentence" | "item" | "turn" | "heading" | "frame";
 };
 
-// A line shorter than this that is not followed by a lower-case line is a line of its own, not wrapped prose.
+// A shorter line ends its paragraph, unless the next line starts in lower case: wrapped prose has longer lines.
 const WRAPPED_LINE = 45;
 
-/** Splits `text` into sentences, list items and headings, in order; every unit has a letter or digit. Linear in the text. */
+/** Splits `text` into units, in order. Every unit has a letter or digit. The time is linear in the length of the text. */
 export function unitsOf(text: string): Unit[] {
   const units: Unit[] = [];
   let paragraph = "";
@@ -47,7 +47,7 @@ export function unitsOf(text: string): Unit[] {
       flush();
       units.push({ text: line.slice(subject[0].length), kind: "heading" });
     } else if (isFrame(line, paragraph === "") || (isClosing && /^\p{L}[^.!?]{0,40}$/u.test(line))) {
-      // Below "Kind regards," stand a name and an office.
+      // The lines after "Kind regards," are the name and the position of the sender.
       isClosing ||= CLOSING.test(line);
       flush();
       units.push({ text: line, kind: "frame" });
@@ -69,14 +69,14 @@ export function unitsOf(text: string): Unit[] {
     previous = line;
   }
   flush();
-  // A text that is one fenced block has no prose; better its lines than nothing.
+  // A text that is one fenced block has no prose. Its lines are better than an empty summary.
   if (units.length === 0) for (const line of text.split("\n")) units.push({ text: line.trim(), kind: "item" });
   return units.map(tidy).filter((unit) => /[\p{L}\p{N}]/u.test(unit.text));
 }
 
 const SPEAKER = /^(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]? *)?<?([\p{L}][\p{L}\p{N} ._'-]{0,24}?)>? ?: \S/u;
 
-/** Names that begin at least three lines of a chat between two or more; a form has each label once. */
+/** The names of the speakers if the text is a chat. A form also has `Name: text` lines, but each label only once. */
 function speakersIn(lines: readonly string[]): ReadonlySet<string> {
   const turns = new Map<string, number>();
   let filled = 0;
@@ -96,9 +96,11 @@ const GREETING =
 const CLOSING =
   /^(?:(?:many |best |kind |warm |with (?:kind|best) )?(?:thanks|regards|wishes|cheers|greetings)(?: again| in advance)?|thank you(?: very much)?|yours (?:sincerely|faithfully|truly)|sincerely|best|take care|have a (?:nice|great|good) \w+|viele grüße|mit freundlichen grüßen|liebe grüße|beste grüße|cordialement|bien à vous|merci|saludos|atentamente|un saludo|gracias)(?: [\p{L}]+)? ?[,.!]*$/iu;
 
-/** Whether a line only frames a message. `opens`: it begins a paragraph. */
-function isFrame(line: string, opens: boolean): boolean {
-  return opens && line.length < 120 && (MAIL_HEADER.test(line) || (line.length < 60 && (GREETING.test(line) || CLOSING.test(line) || /^-- ?$/.test(line))));
+/** True if a line is a mail header, a greeting or a closing. `startsParagraph` is true if it is the first line of a paragraph. */
+function isFrame(line: string, startsParagraph: boolean): boolean {
+  return (
+    startsParagraph && line.length < 120 && (MAIL_HEADER.test(line) || (line.length < 60 && (GREETING.test(line) || CLOSING.test(line) || /^-- ?$/.test(line))))
+  );
 }
 
 function tidy(unit: Unit): Unit {

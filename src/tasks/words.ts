@@ -1,23 +1,25 @@
-// A word: letters and digits with their combining marks; an apostrophe or hyphen between letters, and a point or comma
-// before a digit, do not end it. Each alternative starts with a different character, so the match is linear.
+// Words, index terms and sentences of a text, for summarize and classify.
+
+// A word: letters and digits with their combining marks. An apostrophe or hyphen between letters, or a point or comma
+// before a digit, does not end it. Each alternative starts with a different character, so the match is linear.
 const WORD = /[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}]|['’\-‐](?=[\p{L}\p{N}])|[.,](?=\p{N}))*/gu;
 
-// Scripts written without spaces: a run of them says nothing about words, so terms are pairs of characters.
+// Scripts without spaces between words. A run of such characters does not show its words, so terms are pairs of characters.
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** The words of `text`, as written. A script without spaces yields one word per unbroken run. */
+/** The words of `text`, as written. A script without spaces gives one word per unbroken run. */
 function wordsOf(text: string): string[] {
   return text.match(WORD) ?? [];
 }
 
-/** Number of words in `text`: the meaning of `word_count`. `don't`, `well-known` and `3.5` count once. */
+/** The number of words in `text`, as in `word_count`. `don't`, `well-known` and `3.5` count as one word each. */
 export function countWords(text: string): number {
   return wordsOf(text).length;
 }
 
 /**
- * Index terms of `text` for comparing sentences: lower case, function words dropped, English endings cut.
- * Words of unspaced scripts become overlapping pairs of characters.
+ * The index terms of `text`, for the comparison of sentences: in lower case, without function words, without English
+ * endings. Words of scripts without spaces become overlapping pairs of characters.
  */
 export function termsOf(text: string): string[] {
   const terms: string[] = [];
@@ -35,7 +37,7 @@ export function termsOf(text: string): string[] {
   return terms;
 }
 
-/** Cuts common English endings, so that `prices` meets `price`. Crude on purpose: both sides are cut the same way. */
+/** Cuts common English endings, so that `prices` equals `price`. A simple rule is enough: both sides are cut the same way. */
 function stem(word: string): string {
   let base = word.endsWith("'s") ? word.slice(0, -2) : word;
   if (base.length > 5 && base.endsWith("ies")) return base.slice(0, -3);
@@ -59,10 +61,12 @@ const FUNCTION_WORDS: ReadonlySet<string> = new Set(
   said say says according`.split(/\s+/),
 );
 
+// Quotes and brackets that can close a sentence after its punctuation mark.
 const CLOSERS = `"'”’»)]}」』）】`;
+// Punctuation marks that end a sentence even without a space after them.
 const WIDE_STOPS = "。！？｡．।॥؟۔";
 
-/** Splits one paragraph into sentences. Abbreviations, initials, decimals and ellipses inside a sentence do not end it. */
+/** Splits one paragraph into sentences. An abbreviation, an initial, a decimal point or an ellipsis does not end a sentence. */
 export function sentencesOf(paragraph: string): string[] {
   const sentences: string[] = [];
   let start = 0;
@@ -86,7 +90,7 @@ export function sentencesOf(paragraph: string): string[] {
   return sentences.filter((sentence) => sentence !== "");
 }
 
-/** Whether the stop at `stop` leaves the sentence that began at `start` open; `end` is past the stop and its closing marks. */
+/** True if the sentence from `start` continues after the punctuation mark at `stop`. `end` is the index after the mark and its closing quotes or brackets. */
 function continues(text: string, start: number, stop: number, end: number, isPoint: boolean): boolean {
   const next = text.slice(end, end + 3).trim();
   if (/^[\p{Ll},;]/u.test(next)) return true;
@@ -96,11 +100,11 @@ function continues(text: string, start: number, stop: number, end: number, isPoi
   const word = text.slice(from, stop).toLowerCase();
   if (OPEN_ABBREVIATIONS.has(word)) return true;
   if (NUMBER_ABBREVIATIONS.has(word)) return /^\d/.test(next);
-  // An initial as in "J. Smith"; the pronoun I ends sentences.
+  // An initial as in "J. Smith". The pronoun "I" can end a sentence.
   return word.length === 1 && word !== "i" && /^\p{Lu}$/u.test(text.slice(from, stop));
 }
 
-// Always followed by more of the sentence; "etc.", "Inc." and the like may end it and are decided by the next letter.
+// The sentence always continues after these. "etc." and "Inc." are not listed: they can end a sentence, and the next letter decides.
 const OPEN_ABBREVIATIONS: ReadonlySet<string> = new Set(
   "dr mr mrs ms prof st rev hon gen col capt lt sgt vs e.g i.e cf viz approx ca z.b d.h bzw u.a mme mlle m".split(" "),
 );

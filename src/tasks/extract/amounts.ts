@@ -1,4 +1,4 @@
-// Reads amounts of money, plain numbers and dates for invoice.ts.
+// Reads amounts of money, plain numbers and dates, for invoice.ts.
 const SYMBOLS: ReadonlyMap<string, string> = new Map([
   ["$", "USD"],
   ["€", "EUR"],
@@ -10,14 +10,14 @@ const SYMBOLS: ReadonlyMap<string, string> = new Map([
   ["₺", "TRY"],
 ]);
 
-/** An amount of money or a plain number at the end or anywhere in a cell. */
+/** An amount of money, or a plain number. */
 export type Amount = { value: number; currency: string | undefined };
 
-// Digits with at most one kind of thousands mark, then at most one decimal mark.
+// Digits with at most one kind of thousands separator, then at most one decimal separator.
 const AMOUNT =
   /(?<![\w.,])([-−(]?)(US\$|CA\$|AU\$|[$€£¥₹₩₽₺]|[A-Z]{3}(?= ?\d))? ?([-−]?)(\d{1,3}(?:[,.'’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,12}(?:[.,]\d{1,4})?)(?![\d.,]?\d)(?: ?([€£¥₹₽₺]|[A-Z]{3}(?!\w| ?\d)))?/gu;
 
-/** All amounts in `text`, in order. `1.234,50`, `1,234.50` and `1'234.50` are the same number. `12%` is none. */
+/** All amounts in `text`, in order. `1.234,50`, `1,234.50` and `1'234.50` are the same number. `12%` is not an amount. */
 export function amountsOf(text: string): (Amount & { at: number; end: number })[] {
   const amounts: (Amount & { at: number; end: number })[] = [];
   for (const match of text.matchAll(AMOUNT)) {
@@ -30,7 +30,7 @@ export function amountsOf(text: string): (Amount & { at: number; end: number })[
   return amounts;
 }
 
-/** The number a cell holds, or undefined if it holds none or more than a number and a currency. */
+/** The amount in a cell; undefined if the cell has no amount, or has more than an amount with its currency or unit. */
 export function amountOfCell(cell: string): Amount | undefined {
   const [amount, ...others] = amountsOf(cell);
   if (amount === undefined || others.length > 0) return undefined;
@@ -47,18 +47,18 @@ function numberOf(digits: string): number {
   const comma = digits.lastIndexOf(",");
   const point = digits.lastIndexOf(".");
   const decimal = comma > point ? "," : ".";
-  const mark = Math.max(comma, point);
-  const others = comma >= 0 && point >= 0;
-  const marks = digits.split(decimal).length - 1;
-  // One mark before exactly three digits parts thousands: nobody bills tenths of a cent.
-  const isThousands = mark >= 0 && !others && (marks > 1 || digits.length - mark === 4);
-  const plain = isThousands || mark < 0 ? digits.replace(/\D/g, "") : `${digits.slice(0, mark).replace(/\D/g, "")}.${digits.slice(mark + 1)}`;
+  const separator = Math.max(comma, point);
+  const hasBoth = comma >= 0 && point >= 0;
+  const count = digits.split(decimal).length - 1;
+  // A single separator before exactly three digits separates thousands, because bills have no tenths of a cent.
+  const isThousands = separator >= 0 && !hasBoth && (count > 1 || digits.length - separator === 4);
+  const plain = isThousands || separator < 0 ? digits.replace(/\D/g, "") : `${digits.slice(0, separator).replace(/\D/g, "")}.${digits.slice(separator + 1)}`;
   return Number(plain);
 }
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** A date as `YYYY-MM-DD` where it can be read in one way only, else as written: `03/04/2026` differs by country. */
+/** A date as `YYYY-MM-DD` if it has only one meaning, else as written: `03/04/2026` means different days in different countries. */
 export function isoDate(text: string): string {
   const iso = /^(\d{4})-(\d{2})-(\d{2})/.exec(text);
   if (iso) return iso[0];
@@ -71,7 +71,7 @@ export function isoDate(text: string): string {
   }
   const parts = text.split(/[./]/).map(Number);
   const [first = 0, second = 0] = parts;
-  // Points are day first everywhere; slashes are settled only by a number past 12.
+  // With points, the day always comes first. With slashes, only a number above 12 shows which part is the day.
   if (/^\d{1,2}\.\d{1,2}\.\d{4}$/.test(text) && second <= 12 && first <= 31) return `${year}-${two(second)}-${two(first)}`;
   if (/^\d{1,2}\/\d{1,2}\/\d{4}$/.test(text)) {
     if (first > 12 && first <= 31 && second <= 12) return `${year}-${two(second)}-${two(first)}`;

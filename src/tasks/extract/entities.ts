@@ -1,4 +1,6 @@
-/** A value with a recognisable form, as written in the text. */
+// Finds single values with a known form: e-mail addresses, links, amounts, dates, numbers. The last reader of extract_json.
+
+/** A value with a known form, as written in the text. */
 export type Entity = { type: "email" | "url" | "money" | "percent" | "date" | "phone" | "id"; value: string };
 
 const MONTH = "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\\.?";
@@ -6,8 +8,8 @@ const NUMBER = "(?:\\d{1,3}(?:[,.'’\\u00a0\\u202f ]\\d{3}){1,5}|\\d{1,15})(?:[
 const SCALE = "(?: ?(?:thousand|million|billion|trillion|mn|bn|[kKmM])(?!\\w))?";
 const CURRENCY = "(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY|USDC|BTC|ETH)";
 
-// In order of precedence: what an earlier form took, a later one does not see. Every repeat is bounded and every form
-// starts behind a character that cannot belong to it, so a search costs at most a constant per character.
+// In order of priority: a later form does not match inside a match of an earlier one. Every repetition is bounded, and every
+// form starts after a character that cannot belong to it. So a search costs at most a constant time per character.
 const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
   { type: "url", pattern: /(?<![\w@])(?:https?:\/\/|www\.(?=[\p{L}\p{N}]))[^\s<>"'“”‘’`|\\^{}]{1,2000}/giu },
   { type: "email", pattern: /(?<![\w.+%-])[\w.+%-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}(?![\w@])/gu },
@@ -37,10 +39,10 @@ const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
   },
 ];
 
-// Names of standards have the form of an identifier.
+// Names of standards look like reference numbers but are not.
 const STANDARD = /^(?:UTF|ISO|RFC|SHA|MD|IEEE|COVID|CVE-0|ES|HTTP|MP|X|DIN|EN|AES|RSA|ECDSA|ED)[-_/]?\d{1,5}$/;
 
-/** The entities of `text` in order, each spelling once, no two overlapping. */
+/** The entities of `text`, in order, without overlaps. An entity that occurs again is listed once. */
 export function entitiesOf(text: string): Entity[] {
   const taken = new Uint8Array(text.length);
   const found: { at: number; entity: Entity }[] = [];
@@ -48,7 +50,7 @@ export function entitiesOf(text: string): Entity[] {
     for (const match of text.matchAll(pattern)) {
       const value = type === "url" ? trimUrl(match[0]) : match[0].trim();
       const at = match.index + match[0].indexOf(value);
-      if (value === "" || !isMeant(type, value) || taken[at] === 1 || taken[at + value.length - 1] === 1) continue;
+      if (value === "" || !isPlausible(type, value) || taken[at] === 1 || taken[at + value.length - 1] === 1) continue;
       taken.fill(1, at, at + value.length);
       found.push({ at, entity: { type, value } });
     }
@@ -63,23 +65,24 @@ export function entitiesOf(text: string): Entity[] {
   });
 }
 
-function isMeant(type: Entity["type"], value: string): boolean {
+/** False for a match that has the form of its type but means something else. */
+function isPlausible(type: Entity["type"], value: string): boolean {
   if (type === "id") return !STANDARD.test(value);
   if (type === "email") return !value.startsWith(".") && !value.includes("..");
   if (type !== "phone") return true;
   const digits = value.replace(/\D/g, "").length;
   if (digits < 7 || digits > 15) return false;
-  // Without a plus, a bracket, a leading zero or the form 555-123-4567 it is some other row of numbers.
+  // A phone number starts with a plus, a bracket or a zero, or has the form 555-123-4567. Other groups of digits are not phone numbers.
   return /^[+(0]/.test(value) || /^\d{3}[ .-]\d{3}[ .-]\d{4}$/.test(value) || /^1[ .-]\d{3}[ .-]\d{3}[ .-]\d{4}$/.test(value);
 }
 
-/** Without the punctuation of the sentence around it; a closing bracket stays where the URL opened one for it. */
+/** Cuts the punctuation of the surrounding sentence from the end. A closing bracket stays if the URL has its opening bracket. */
 function trimUrl(url: string): string {
-  let spare = url.split(")").length - url.split("(").length;
+  let unmatched = url.split(")").length - url.split("(").length;
   let end = url.length;
   for (; end > 0; end--) {
     const last = url[end - 1] ?? "";
-    if (last === ")" && spare > 0) spare--;
+    if (last === ")" && unmatched > 0) unmatched--;
     else if (!".,;:!?*_]。，、".includes(last)) break;
   }
   const bare = url.slice(0, end);

@@ -5,8 +5,8 @@ import { entitiesOf } from "./entities.ts";
 import { pairsOfLine } from "./key-value.ts";
 import { type ExtractedRecord, scalarOf, setMember, unmarked } from "./record.ts";
 
-// An invoice is a page or a few; a text longer than this only mentions some.
-const LENGTH = 64 * 1024;
+// A longer text is not an invoice: it only mentions invoices.
+const MAX_LENGTH = 64 * 1024;
 
 const TRIGGER = /\b(?:invoice|receipt|bill(?:ed)? to|rechnung|facture|factura)\b/i;
 const NUMBER = /\b(?:invoice|receipt|bill|rechnung|facture)s?(?: ?(?:no|nr|number|num|id)\b\.?)?[ ]{0,3}[:#]{0,2} {0,3}#?([A-Z0-9][A-Z0-9/_-]{1,29})/gi;
@@ -27,14 +27,17 @@ const TERMS = /\b(?:net \d{1,3}(?: days)?|due (?:up)?on receipt)\b/i;
 const KNOWN_LABEL =
   /^(?:.*\b(?:invoice|receipt|bill|date|due|total|subtotal|tax|vat|gst|hst|discount|shipping|amount|balance|vendor|seller|supplier|merchant|customer|client|buyer|from|to|items?|payment terms|terms|phone|tel|e-?mail|web(?:site)?)\b.*)$/i;
 
-/** One invoice or receipt as a record, or undefined where `text` is none: it names itself, has a total, and a number or items. */
+/**
+ * One invoice or receipt as a record; undefined if `text` is not one. An invoice has the word "invoice" (or a similar one), a
+ * total, and a number or items.
+ */
 export function invoiceOf(text: string): ExtractedRecord | undefined {
-  if (text.length > LENGTH || !TRIGGER.test(text)) return undefined;
+  if (text.length > MAX_LENGTH || !TRIGGER.test(text)) return undefined;
   const lines = text.split(/\r\n|\n|\r/);
   const { items, taken } = lineItemsOf(lines);
-  const free = lines.filter((_, i) => !taken.has(i));
-  // A sentence that lists items also holds the totals.
-  const searched = lines.some((line, i) => taken.has(i) && line.length > 100) ? lines : free;
+  const otherLines = lines.filter((_, i) => !taken.has(i));
+  // A long line with items is a sentence, and such a sentence often also has the totals.
+  const searched = lines.some((line, i) => taken.has(i) && line.length > 100) ? lines : otherLines;
   const total = amountAfter(searched, TOTALS);
   const number = numberIn(lines);
   if (total === undefined || (number === undefined && items.length === 0)) return undefined;
@@ -72,17 +75,17 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   return record;
 }
 
-/** The first amount behind the last label that has one; earlier label lists win. */
+/** The amount after the last match of the first pattern in `labels` that has one. */
 function amountAfter(lines: readonly string[], labels: readonly RegExp[]): { value: number; rate: string | undefined } | undefined {
   for (const label of labels) {
     let found: { value: number; rate: string | undefined } | undefined;
     for (const line of lines) {
       for (const match of line.matchAll(label)) {
-        const behind = line.slice(match.index + match[0].length, match.index + match[0].length + 80);
-        const [amount] = amountsOf(behind);
-        // Words between label and amount belong to something else: "total of 3 items, tax $4".
-        if (amount === undefined || /[;]|, \p{L}|\. \p{Lu}/u.test(behind.slice(0, amount.at))) continue;
-        found = { value: amount.value, rate: /\d{1,3}(?:[.,]\d{1,3})? ?%/.exec(behind.slice(0, amount.at))?.[0] };
+        const after = line.slice(match.index + match[0].length, match.index + match[0].length + 80);
+        const [amount] = amountsOf(after);
+        // After a new clause the amount belongs to another label: "total of 3 items, tax $4".
+        if (amount === undefined || /[;]|, \p{L}|\. \p{Lu}/u.test(after.slice(0, amount.at))) continue;
+        found = { value: amount.value, rate: /\d{1,3}(?:[.,]\d{1,3})? ?%/.exec(after.slice(0, amount.at))?.[0] };
       }
     }
     if (found !== undefined) return found;
@@ -100,13 +103,14 @@ function numberIn(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-function dateAfter(lines: readonly string[], label: RegExp, notBehind: RegExp): string | undefined {
+/** The date after a match of `label`, unless `notAfter` matches the text before the label. */
+function dateAfter(lines: readonly string[], label: RegExp, notAfter: RegExp): string | undefined {
   for (const line of lines) {
     for (const match of line.matchAll(label)) {
-      if (notBehind.test(line.slice(Math.max(0, match.index - 8), match.index))) continue;
-      const behind = line.slice(match.index + match[0].length, match.index + match[0].length + 48);
-      const date = entitiesOf(behind).find(({ type }) => type === "date");
-      if (date !== undefined && behind.indexOf(date.value) <= 16) return isoDate(date.value);
+      if (notAfter.test(line.slice(Math.max(0, match.index - 8), match.index))) continue;
+      const after = line.slice(match.index + match[0].length, match.index + match[0].length + 48);
+      const date = entitiesOf(after).find(({ type }) => type === "date");
+      if (date !== undefined && after.indexOf(date.value) <= 16) return isoDate(date.value);
     }
   }
   return undefined;
@@ -120,7 +124,7 @@ function firstDate(lines: readonly string[], other: string | undefined): string 
   return undefined;
 }
 
-/** The party named behind a label, or on the line below it. */
+/** The party named after a label or on the next line. */
 function partyAfter(lines: readonly string[], label: RegExp): string | undefined {
   for (let i = 0; i < lines.length; i++) {
     // Labels stand at the start of a line, of a column or of a sentence.
@@ -128,8 +132,8 @@ function partyAfter(lines: readonly string[], label: RegExp): string | undefined
       const bare = unmarked(part.replace(/\*\*/g, ""));
       const match = label.exec(bare);
       if (match === null) continue;
-      const behind = bare.slice(match[0].length);
-      const party = partyOf(behind === "" ? (columnsOf(lines[i + 1] ?? "")[0] ?? "") : behind);
+      const after = bare.slice(match[0].length);
+      const party = partyOf(after === "" ? (columnsOf(lines[i + 1] ?? "")[0] ?? "") : after);
       if (party !== "" && !/^[:]|:$/.test(party)) return party;
     }
   }
@@ -144,7 +148,7 @@ function vendorInSentence(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The first line that could be a letterhead. */
+/** The name at the top of the text, where the letterhead of a vendor stands. */
 function headingOf(lines: readonly string[]): string | undefined {
   for (const line of lines.filter((candidate) => candidate.trim() !== "").slice(0, 4)) {
     const name = unmarked((columnsOf(line)[0] ?? "").replace(/^#+ /, ""));
@@ -160,18 +164,18 @@ function headingOf(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The name without the stop of its sentence; "Ltd." keeps its own. */
+/** The name without the punctuation of its sentence. "Ltd." and similar endings keep their point. */
 function partyOf(text: string): string {
   const name = text.trim().slice(0, 120).toWellFormed();
   return /\b(?:Ltd|Inc|Co|Corp|Bros|Jr|Sr|Pty|S\.A|L\.P|a\.s|s\.r\.o)\.$/.test(name) ? name : name.replace(/[.,;]+$/, "");
 }
 
+/** The currency that occurs most often in `text`. */
 function currencyIn(text: string): string | undefined {
   const counts = new Map<string, number>();
   for (const { currency } of amountsOf(text)) {
     if (currency !== undefined && CODES.has(currency)) counts.set(currency, (counts.get(currency) ?? 0) + 1);
   }
-  // A code that is spelled out settles what "$" leaves open.
   let best: string | undefined;
   for (const [currency, count] of counts) if (best === undefined || count > (counts.get(best) ?? 0)) best = currency;
   return best;
@@ -179,7 +183,7 @@ function currencyIn(text: string): string | undefined {
 
 const CODES: ReadonlySet<string> = new Set("USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF BRL MXN ZAR KRW SGD HKD TRY RUB".split(" "));
 
-/** A line of an invoice; what is not stated is absent, but an amount follows from quantity and price. */
+/** One item of an invoice. A value that the text does not state is absent; the amount is computed from quantity and price. */
 export type LineItem = { description: string; quantity?: number; unit_price?: number; amount?: number };
 
 const COLUMNS = {
@@ -195,7 +199,7 @@ const SUMMARY_ROW = /^(?:\W*)(?:sub-?\s?total|total|grand total|amount due|balan
 const COUNTED =
   /(?<![\w.,])(\d{1,6}(?:\.\d{1,3})?) ?[x×] ?([\p{L}][^\n,;@=$€£:]{0,80}?) ?(?:@|\bat\b|\bfor\b|\bà\b) ?((?:[^\s=,;]|,(?=\d)){1,24}?)(?: each)?(?: ?= ?((?:[^\s,;]|,(?=\d)){1,24}))?(?=[\s,;]|\.(?:\s|$)|$)/gu;
 
-/** The line items of an invoice given as lines, and the lines that their table took. */
+/** The items of an invoice, and the indices of the lines that they came from. */
 function lineItemsOf(lines: readonly string[]): { items: LineItem[]; taken: ReadonlySet<number> } {
   for (const tables of [markdownTables(lines), csvTables(lines), alignedTables(lines, 1)]) {
     const items = tables.flatMap(itemsOfTable);
@@ -214,7 +218,7 @@ function itemsOfTable({ header, rows }: Table): LineItem[] {
       return;
     }
   });
-  // "Price" alone is the amount of its line.
+  // If "Price" is the only column with numbers, it is the amount of the line.
   if (columns.amount === undefined && columns.quantity === undefined && columns.unit_price !== undefined) {
     columns.amount = columns.unit_price;
     delete columns.unit_price;
@@ -245,7 +249,7 @@ function countedItems(lines: readonly string[]): { items: LineItem[]; taken: Set
   return { items, taken };
 }
 
-/** Lines that are a text and one amount with its currency at the end. */
+/** Items from lines that consist of a text and one amount with its currency at the end. */
 function priceList(lines: readonly string[]): { items: LineItem[]; taken: Set<number> } {
   const items: LineItem[] = [];
   const taken = new Set<number>();

@@ -1,22 +1,22 @@
-// Finds JSON in a text: as a whole, in code fences and in prose. The first reader of extract_json.
+// Finds JSON in a text: the whole text, code fences, and bracket groups in prose. The first reader of extract_json.
 import { parseJsonPrefix } from "./json-prefix.ts";
 import { parseLeniently } from "./lenient-json.ts";
 import type { Records } from "./record.ts";
 
-// Deeper groups than any output shows are blanked before a parser sees them.
+// An output has at most this many levels, so deeper groups are replaced by null before a parser reads them.
 const DEPTH = 16;
-// A group that is no data may hold some; so far down it is looked for.
+// A bracket group that is not data can contain groups that are. They are searched down to this level.
 const NESTED = 4;
-// A string in single quotes is told from an apostrophe by its end, looked for this far.
+// A quote with a closing quote within this many characters opens a string; without one it is an apostrophe.
 const SINGLE_QUOTED = 500;
 
-/** A stretch of a text; `end` is past its last character. */
+/** A part of a text. `end` is the index after its last character. */
 type Span = { start: number; end: number };
 
-/** A group of brackets to parse: `content` is its text with what lies too deep blanked. */
+/** A bracket group to parse. `content` is its text, with null in place of every group that is too deep. */
 type Island = Span & { content: string };
 
-/** Adds the JSON objects in `text`: the whole text, fenced blocks, and balanced islands in prose. Returns whether there were any. */
+/** Adds the JSON objects in `text` to `records`, and returns true if there were any. */
 export function extractJson(text: string, records: Records): boolean {
   const trimmed = text.trim();
   if (/^-?\d{1,16}(?:\.\d{1,16})?$|^(?:true|false)$/.test(trimmed)) {
@@ -24,16 +24,16 @@ export function extractJson(text: string, records: Records): boolean {
     if (value !== undefined) records.add({ value });
     return records.list.length > 0;
   }
-  // An island that is all of the text or of a fenced block is meant as data, even `[1, 2]`.
-  const frames = [inside(text, 0, text.length), ...fencesOf(text)];
-  const wholes = new Set(frames.map(({ start, end }) => `${start}:${end}`));
+  // A group that fills the whole text or a whole fenced block is data, even `[1, 2]`.
+  const blocks = [inside(text, 0, text.length), ...fencesOf(text)];
+  const wholes = new Set(blocks.map(({ start, end }) => `${start}:${end}`));
   for (const { start, end, content } of islandsOf(text)) {
     addIsland(content, wholes.has(`${start}:${end}`), NESTED, records);
   }
   return records.list.length > 0;
 }
 
-/** Adds what an island says; if it is no data itself, then what the groups within it say. */
+/** Adds the value of an island. If the island is not data, adds the values of the groups inside it. */
 function addIsland(content: string, isWhole: boolean, levels: number, records: Records): void {
   if (records.isFull) return;
   const value = parse(content, isWhole);
@@ -48,7 +48,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The text inside a JSON string that is the whole input, or undefined: models like to send JSON within JSON. */
+/** The decoded text if the whole input is one JSON string, else undefined. Models often send JSON inside a JSON string. */
 export function unquoted(text: string): string | undefined {
   const trimmed = text.trim();
   if (!trimmed.startsWith('"') || !trimmed.endsWith('"')) return undefined;
@@ -56,7 +56,7 @@ export function unquoted(text: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Insides of ``` blocks, without the language line. An unclosed block ends with the text. */
+/** The contents of ``` blocks, without the first line. A block that is not closed ends with the text. */
 function fencesOf(text: string): Span[] {
   const fences: Span[] = [];
   let open = text.indexOf("```");
@@ -79,10 +79,10 @@ function inside(text: string, start: number, end: number): Span {
 type Group = Span & { depth: number };
 
 /**
- * Outermost balanced groups of brackets, found in one pass with a stack: whatever is never closed is left behind on the
- * stack and its closed insides count. Brackets in double-quoted strings do not, once inside a group; a string ends with
- * its line. What looks like JSON and is still open at the end of the text is an island too: models are cut off in
- * mid-answer, and the lenient parser closes it.
+ * The outermost balanced bracket groups, found in one pass with a stack. An opening bracket that is never closed stays on the
+ * stack, and the closed groups inside it count. Inside a group, brackets in strings do not count; a double-quoted string ends
+ * with its line at the latest. A group that looks like JSON and is still open at the end of the text is an island too: the
+ * answer of a model can be cut off, and the lenient parser closes it.
  */
 function islandsOf(text: string): Island[] {
   const stack: { at: number; closer: "}" | "]" }[] = [];
@@ -102,7 +102,7 @@ function islandsOf(text: string): Island[] {
       stack.push({ at: i, closer });
       waiting[closer]++;
     } else if ((char === "}" || char === "]") && waiting[char] > 0) {
-      // Openers of the other kind above the matching one are stray; each is dropped once.
+      // Unmatched openers of the other kind lie above the matching one on the stack. They are dropped.
       for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
         waiting[top.closer]--;
         if (top.closer !== char) continue;
@@ -118,14 +118,14 @@ function islandsOf(text: string): Island[] {
   return blankDeep(text, groups, closed);
 }
 
-// What looks like data though it never ends.
+// The beginning of a group that looks like data although it is never closed.
 const CUT_HEAD = /^(?:[{[]\s*["'{[“]|\{\s*[\p{L}_$][\p{L}\p{N}_$-]{0,60}"?\s*:(?!:))/u;
 
-/** Index of the quote that closes the one at `at`, or `at` where that is an apostrophe or stays open. */
+/** The index of the quote that closes the one at `at`; `at` itself if it is an apostrophe or is not closed. */
 function endOfSingleQuoted(text: string, at: number): number {
   if (!/[{[,:(=]\s{0,20}$/.test(text.slice(Math.max(0, at - 21), at))) return at;
-  const most = Math.min(text.length, at + SINGLE_QUOTED);
-  for (let i = at + 1; i < most; i++) {
+  const limit = Math.min(text.length, at + SINGLE_QUOTED);
+  for (let i = at + 1; i < limit; i++) {
     const char = text[i];
     if (char === "\\") i++;
     else if (char === "\n") return at;
@@ -134,7 +134,7 @@ function endOfSingleQuoted(text: string, at: number): number {
   return at;
 }
 
-/** The groups that lie in no other one and end before `before`, in order. */
+/** The groups that are not inside another group and end at `before` or earlier, in order. */
 function outermost(groups: readonly Group[], before: number): Group[] {
   const sorted = groups.filter((group) => group.end <= before).sort((a, b) => a.start - b.start);
   let end = 0;
@@ -145,9 +145,9 @@ function outermost(groups: readonly Group[], before: number): Group[] {
   });
 }
 
-/** The islands with every group nested `DEPTH` deep in one replaced by null: no parser recurses further than that. */
+/** The islands, with null in place of every group at level `DEPTH`. So no parser recurses deeper than that. */
 function blankDeep(text: string, islands: readonly Group[], closed: readonly Group[]): Island[] {
-  // `closed` is in order of ends and the islands are disjoint, so one walk over both serves all.
+  // `closed` is sorted by end and the islands do not overlap, so one pass over both is enough.
   let next = 0;
   return islands.map(({ start, end, depth }) => {
     let content = "";
@@ -163,12 +163,12 @@ function blankDeep(text: string, islands: readonly Group[], closed: readonly Gro
   });
 }
 
-/** The value of an island, or undefined where it is prose in brackets. `isWhole`: nothing else is in the text or block. */
+/** The value of an island; undefined if it is prose in brackets. `isWhole` is true if it fills the whole text or block. */
 function parse(content: string, isWhole: boolean): unknown {
-  // A double cannot hold an integer of so many digits; ours keeps it as text.
+  // A double cannot represent an integer of this many digits exactly. `parseJsonPrefix` keeps it as text.
   const whole = /\d{16}/.test(content) ? undefined : strict(content);
   const value = whole ?? parseJsonPrefix(content);
-  // `{"id: 1}` reads as JSON cut off in its first name, and says more if it is not.
+  // `{"id: 1}` is the beginning of valid JSON, cut off in its first name. But the lenient parser gets more out of it.
   if (value !== undefined && !(whole === undefined && isEmpty(value) && content.includes('"'))) return isData(value, isWhole) ? value : undefined;
   const plain = unescaped(content);
   const head = plain.slice(0, 400);
@@ -178,7 +178,7 @@ function parse(content: string, isWhole: boolean): unknown {
   return read !== undefined && isData(read, isWhole) ? read : undefined;
 }
 
-/** JSON whose quotes were escaped for a shell, a log or HTML, with plain quotes. */
+/** `content` with plain quotes if its quotes were escaped for a shell, a log or HTML. */
 function unescaped(content: string): string {
   const head = content.slice(0, 40);
   if (/^[{[][\s[{]*\\["']/.test(head)) return content.replace(/\\(["'\\])/g, "$1");
@@ -196,18 +196,18 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ["amp", "&"],
 ]);
 
-// A brace with a quoted or plain name and a colon, or a comment; `{ return x; }` and `{name}` are code and templates.
+// A brace, then a comment, or a name (quoted or not) with a colon. `{ return x; }` is code and `{name}` is a template.
 const OBJECT_HEAD =
   /^\{\s*(?:\/\/|\/\*|#|<!--|["'“‘][^"'”’\n]{0,100}["'”’]\s*[:=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
 
-/** `[1]` and `[2, 3]` in prose are citations; an object, or a list with objects or texts, is data. */
+/** True for an object, and for a list with objects or texts. `[1]` and `[2, 3]` in prose are citations, not data. */
 function isData(value: unknown, isWhole: boolean): boolean {
   if (isWhole || isObject(value)) return value !== undefined;
   if (!Array.isArray(value)) return false;
   return value.some((item) => isObject(item) || (typeof item === "string" && value.length > 1));
 }
 
-/** True if no object in `value` has a member and no list a value of another kind. */
+/** True if `value` consists of empty objects and lists only. */
 function isEmpty(value: unknown): boolean {
   return Array.isArray(value) ? value.every(isEmpty) : isObject(value) && Object.keys(value).length === 0;
 }

@@ -1,20 +1,21 @@
-// Reads JSON that is whole or was cut off, exactly.
+// Parses JSON, and JSON that was cut off, by the exact grammar of RFC 8259. json-islands.ts tries it before the lenient parser.
 import { withoutEnd } from "./lenient-json.ts";
 import { type ExtractedRecord, setMember } from "./record.ts";
 
 /**
- * The value of a text that is JSON, or the beginning of JSON that was cut off, as answers of a model are at their token limit. Everything that was
- * complete is kept exactly. Of the value that was open the sure part is kept: a string up to the cut, `tru` as true, null where nothing is known yet;
- * a name without a value is left out. Undefined where the text is neither (RFC 8259). An integer that a double cannot hold stays text.
+ * The value of a text that is JSON, or the beginning of JSON, like an answer of a model that was cut off at its token limit.
+ * Every complete value is kept exactly. Of the last, incomplete value the certain part is kept: a string up to the cut, `tru`
+ * as true, null if nothing is known yet. A name without a value is left out. An integer that a double cannot represent
+ * exactly stays text. Undefined if the text is not JSON (RFC 8259) and not the beginning of it.
  */
 export function parseJsonPrefix(text: string): unknown {
   const value = new PrefixParser(text).whole();
   return value === NONE ? undefined : value;
 }
 
-// Not JSON; `undefined` would be mistaken for a value.
+// The text is not JSON. A symbol, because `null` is a value and `undefined` means that a literal did not match.
 const NONE = Symbol("none");
-// Deeper than what the caller lets through.
+// A guard against deep recursion. The caller replaces groups below level 16, so it is never reached.
 const DEPTH = 64;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const CUT_NUMBER = /(?:-|\.|[eE][+-]?)$/y;
@@ -42,7 +43,7 @@ class PrefixParser {
     if (char === "{") return this.object(depth);
     if (char === "[") return this.array(depth);
     if (char === '"') return this.string() ?? NONE;
-    // `null` is a value: only undefined leads on.
+    // Not `??`: the literal `null` is a value.
     const literal = this.literal();
     return literal === undefined ? this.number() : literal;
   }
@@ -82,7 +83,7 @@ class PrefixParser {
     return items;
   }
 
-  /** The string that opens at `at`, or what there is of it. */
+  /** The string that starts at `at`, or its beginning if it was cut off. */
   private string(): string | undefined {
     const start = ++this.at;
     while (!this.isOver()) {
@@ -94,7 +95,7 @@ class PrefixParser {
     }
     const part = decoded(this.text.slice(start, this.at));
     this.at = this.text.length;
-    // If only the quote is missing, the closers at the end are not its own.
+    // If only the closing quote is missing, the brackets at the end do not belong to the string.
     return part === undefined ? undefined : withoutEnd(part, "}]");
   }
 
@@ -116,7 +117,7 @@ class PrefixParser {
     return /^-?\d+$/.test(digits) && !Number.isSafeInteger(value) ? digits : value;
   }
 
-  /** Whether the list or object is over: closed here, or cut off. */
+  /** True if the list or object ends here: it is closed, or the text is cut off. */
   private ends(closer: string): boolean {
     this.blank();
     if (this.isOver()) return true;
@@ -141,7 +142,7 @@ class PrefixParser {
   }
 }
 
-/** The text of a JSON string without its quotes; undefined where an escape or a character is not allowed. */
+/** The decoded content of a JSON string; undefined if it has an invalid escape or character. */
 function decoded(inside: string): string | undefined {
   try {
     return String(JSON.parse(`"${inside}"`));

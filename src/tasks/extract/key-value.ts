@@ -1,17 +1,17 @@
-// Reads lines of `Label: value` as records of extract_json.
+// Reads `Label: value` and `label=value` lines as records, for extract_json and invoice.ts.
 import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
 
-/** A label and its raw value; a list when the value is the bullets below the label. */
+/** A label with its value as written. The value is a list if bullets follow the label. */
 export type Pair = { label: string; value: string | string[]; line: number; column: number };
 
 const LABEL_LENGTH = 48;
 
-/** A record made of `Label: value` pairs, and the lines it took. */
+/** A record of `Label: value` pairs, and the indices of its lines. */
 export type PairRecord = { record: ExtractedRecord; lines: number[] };
 
 /**
- * Records of `Label: value` or `label=value` lines. A label that comes again starts a new record; blank lines do so only
- * in texts where labels come again, so a form with gaps stays one record. A record has at least two pairs.
+ * The records of `Label: value` or `label=value` lines. A label that occurs again starts a new record. A blank line starts one
+ * only if some label of the text occurs again, so a form with blank lines stays one record. A record has at least two pairs.
  */
 export function pairRecords(lines: readonly string[]): PairRecord[] {
   const blocks: Pair[][] = [];
@@ -24,7 +24,7 @@ export function pairRecords(lines: readonly string[]): PairRecord[] {
     const pairs = pairsOfLine(lines, i);
     if ((lines[i] ?? "").trim() === "") close();
     const last = pairs.at(-1);
-    // Pairs side by side in one line are a record of their own.
+    // Several pairs in one line are a record if one of their labels occurs again.
     if (pairs.length > 1 && pairs.every((pair) => pair.column > 0 || pair === pairs[0]) && repeats(block, pairs)) close();
     for (const pair of pairs) {
       if (block.some(({ label }) => label === pair.label)) close();
@@ -53,7 +53,7 @@ function recordOf(pairs: readonly Pair[]): PairRecord {
   return { record, lines };
 }
 
-/** The pairs in line `i`: one, or several side by side where every part of the line is one. */
+/** The pairs in line `i`: one pair, or several if every part of the line is a pair. */
 export function pairsOfLine(lines: readonly string[], i: number): Pair[] {
   const line = (lines[i] ?? "").trim().replace(/^(?:(?:[-*•‣▪]|\d{1,3}[.)]) +)/, "");
   if (line === "" || line.length > 4096) return [];
@@ -78,7 +78,7 @@ export function pairsOfLine(lines: readonly string[], i: number): Pair[] {
   return [pair];
 }
 
-/** logfmt: every word of the line is `name=value`, quoted or not. */
+/** The pairs of a logfmt line, in which every word is `name=value` or `name="value"`. */
 function loggedPairs(line: string, i: number): Pair[] {
   if (!/^[\w.-]{1,48}=/.test(line)) return [];
   const pairs: Pair[] = [];
@@ -91,7 +91,7 @@ function loggedPairs(line: string, i: number): Pair[] {
   return end === line.length ? pairs : [];
 }
 
-/** `Label: value`, `Label：value` or `Label = value`; a label is short, starts with a letter and reads like a name. */
+/** The pair in `Label: value`, `Label：value` or `Label = value`. A label is short, starts with a letter and has at most five words. */
 function pairOf(text: string, line: number, column: number): Pair | undefined {
   const bare = text.trim();
   const at = /[:：]|\s=\s/.exec(bare.slice(0, LABEL_LENGTH + 4));
@@ -99,14 +99,14 @@ function pairOf(text: string, line: number, column: number): Pair | undefined {
   let label = bare.slice(0, at.index).trim();
   let value = bare.slice(at.index + at[0].length).trim();
   if (label.startsWith("**") && value.startsWith("**")) {
-    // `**Label:** value`, with the colon inside the marks.
+    // `**Label:** value` has the colon inside the Markdown marks.
     label += "**";
     value = value.slice(2).trim();
   }
-  // A bracket that closes elsewhere belongs to code.
+  // An opening bracket that is not closed in the same line is code.
   if (/^[{[][^}\]]*$/.test(value)) return undefined;
   if (at[0] === ":" && /^\/\/|^\\/.test(bare.slice(at.index + 1))) return undefined;
-  // `12:30`, `a:b` and `std::move` are no labels: a colon that ends one has a space behind it, or CJK around it.
+  // `12:30`, `a:b` and `std::move` have no label: after a label, a space follows the colon, except in Chinese or Japanese text.
   if (at[0] === ":" && value !== "" && !/^\s|^\*\*/.test(bare.slice(at.index + 1)) && !/^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(label))
     return undefined;
   label = memberName(label);

@@ -1,16 +1,16 @@
-// Reads what people and models write in place of JSON: JSON5, Python, comments, missing quotes and closers.
+// Parses text that was meant as JSON: JSON5, Python, comments, missing quotes and brackets. The last parser that json-islands.ts tries.
 import { type ExtractedRecord, setMember } from "./record.ts";
 
-/** What a text in brackets says if it was meant as data, or undefined if it reads as prose, code or mathematics. */
+/** The value of a text in brackets if it was meant as data; undefined for prose, code or mathematics. */
 export function parseLeniently(text: string): unknown {
   const value = new LenientParser(text).whole();
   return value === NONE ? undefined : value;
 }
 
-// No value; `undefined` would be mistaken for one.
+// The text is not data. A symbol, because null is a value.
 const NONE = Symbol("none");
 
-// Brackets deeper than any output shows are blanked by the caller; calls and tuples count here too.
+// The caller has replaced brackets below level 16. This limit is higher, because calls and tuples count here too.
 const DEPTH = 64;
 const KEY_LENGTH = 120;
 
@@ -40,28 +40,28 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
   ...["null", "None", "nil", "NULL", "Null", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf"].map((name): [string, null] => [name, null]),
 ]);
 
-// Comments are bounded: a quote looks past them, and there may be a quote before each.
+// White space and comments. Comments have a maximum length: a quote looks past them, and a text can have a quote before each.
 const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
 const KEY_AHEAD = /\s*(?:["'“‘]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
 const VALUE_AHEAD = /\s*(?:["'“‘{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
-// A name with one fault: the quote before it is missing, the quote behind it, or the colon. What is around the name must tell it, within a bounded look.
+// Three patterns for a name with one fault: its opening quote, its closing quote or its colon is missing. The text around the
+// name must confirm the fault, within a bounded distance.
 const UNOPENED_KEY = /([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})"\s{0,40}(?=[:：])/uy;
 const UNCLOSED_KEY = /"([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})(?=:(?!\s{0,40}[^"\n]{0,120}"\s{0,40}[:=])\s{0,40}(?:["{[]|-?\d|(?:true|false|null)\b))/uy;
 const KEY_WITHOUT_COLON = /"([^"\n\\:]{1,120})"[ \t]{0,40}(?=[{[]|-?\d|(?:true|false|null)\b|"[^"\n]{0,1000}"\s{0,40}[,}\n])/uy;
-// A slip of the keyboard where a name begins: `{"id": 1, 3"ms": 950}`.
+// Stray characters before a name: `{"id": 1, 3"ms": 950}`.
 const STRAY_BEFORE_KEY = /(?<=[{,\n][ \t]{0,40})[^\s"'{}]{1,3}\s{0,40}(?="[^"\n]{1,120}"\s{0,40}:)/uy;
 const CALL = /(?:new\s+)?[\p{L}_$][\p{L}\p{N}_$.]{0,60}\(/uy;
 const BARE_VALUE = /[^,;{}[\]()"“\n]{1,2000}/uy;
-// A comment behind a bare value; `http://` is none.
-const COMMENT_BEHIND = /\s(?:\/\/|#|\/\*)[^]*$/u;
-// What a value without quotes may look like: a name, a date, a version, a path, a few plain words.
+// A comment after a value without quotes. `http://` is not a comment.
+const COMMENT_AFTER = /\s(?:\/\/|#|\/\*)[^]*$/u;
+// A value without quotes must be a name, a date, a version, a path or a few plain words.
 const PLAIN = /^[\p{L}\p{N}_$@./:+%~&?=-]+(?: [\p{L}\p{N}_$@./:+%&'’-]+){0,7}$/u;
 
 /**
- * Recursive descent over everything that people and models call JSON: JSON5, Python and JavaScript literals, comments,
- * missing or doubled commas and closers, quotes within strings, texts cut off in the middle. Every character is read a
- * bounded number of times.
+ * A recursive descent parser. It accepts JSON5, Python and JavaScript literals, comments, missing or doubled commas and
+ * brackets, quotes inside strings, and text that was cut off. It reads every character a bounded number of times.
  */
 class LenientParser {
   private at = 0;
@@ -76,14 +76,14 @@ class LenientParser {
 
   whole(): unknown {
     const value = this.value(0, false);
-    // `{ color: red; }` is a style sheet, `{ id: number; }` a type.
+    // Semicolons without any quotes are code: `{ color: red; }` is a style sheet and `{ id: number; }` is a type.
     return value === NONE || (this.semicolons > 0 && this.quoted === 0) ? NONE : value;
   }
 
   private value(depth: number, inObject: boolean): unknown {
     this.skip(BLANK);
     const char = this.text[this.at];
-    // Cut off, or left out: `{"id": , "name": "Ana"}`.
+    // The value is cut off or missing: `{"id": , "name": "Ana"}`.
     if (char === undefined || (inObject && this.quoted > 0 && (char === "," || char === "}"))) return null;
     if (depth > DEPTH) return NONE;
     if (char === "{") return this.object(depth);
@@ -106,13 +106,13 @@ class LenientParser {
         this.at++;
         break;
       }
-      // The closer of something around: this one was forgotten.
+      // This bracket closes a list around the object, so the brace of the object is missing.
       if (char === "]" || char === ")") break;
-      // The next record of a list, as in `[{"id": 1, {"id": 2}]`.
+      // The next object of a list starts although this one was not closed: `[{"id": 1, {"id": 2}]`.
       if (char === "{" && depth > 0 && pairs > 0) break;
       const key = this.key();
       this.skip(BLANK);
-      // Cut off in a name or behind it: what was complete counts.
+      // The text is cut off in a name or after it. The complete members count.
       if (this.at >= this.text.length) break;
       if (key === undefined || !(key.isAssigned || this.assignment())) return NONE;
       const value = this.value(depth + 1, true);
@@ -141,7 +141,7 @@ class LenientParser {
     }
   }
 
-  /** `ObjectId("5f")`, `new Date("…")`, `Decimal('1.2')`: what is inside. */
+  /** The arguments of a call such as `ObjectId("5f")`, `new Date("…")` or `Decimal('1.2')`. */
   private call(depth: number): unknown {
     this.at--;
     const inside = this.array(depth + 1, ")");
@@ -149,7 +149,7 @@ class LenientParser {
     return inside.length === 1 ? inside[0] : inside;
   }
 
-  /** The name of a member; `isAssigned` where a value follows it without a colon. */
+  /** The name of a member. `isAssigned` is true if its value follows without a colon. */
   private key(): { name: string; isAssigned: boolean } | undefined {
     this.skip(STRAY_BEFORE_KEY);
     for (const pattern of [UNOPENED_KEY, UNCLOSED_KEY, KEY_WITHOUT_COLON]) {
@@ -182,7 +182,7 @@ class LenientParser {
     }
   }
 
-  /** One string, or several joined by `+`. */
+  /** One string, or several strings joined by `+`. */
   private strings(inObject: boolean): unknown {
     let text = this.string(inObject ? "key" : "value", false) ?? "";
     for (;;) {
@@ -201,14 +201,18 @@ class LenientParser {
     }
   }
 
-  /** The string that opens at `at`. A quote closes it only where what follows fits: `next` is what a comma would lead to. */
+  /**
+   * The string that starts at `at`. A quote closes it only if the text after the quote fits. `next` is what must follow: `:`
+   * after a name; after a value and a comma, the next name or the next value.
+   */
   private string(next: ":" | "key" | "value", isKey: boolean): string | undefined {
     const opener = this.text[this.at] ?? "";
     const closer = CLOSING.get(opener) ?? opener;
     this.quoted++;
     this.at++;
     let text = "";
-    let missed: { at: number; length: number } | undefined;
+    // The last quote after a comma or a line break: it may open the next name.
+    let possibleKey: { at: number; length: number } | undefined;
     while (this.at < this.text.length) {
       const char = this.text[this.at] ?? "";
       if (char === "\\") text += this.escape();
@@ -217,12 +221,12 @@ class LenientParser {
           this.at++;
           return text;
         }
-        if (!isKey && missed !== undefined && this.leadsTo(":=")) {
-          // This closes a key: the string was over before it, its own closing quote is missing.
-          this.at = missed.at;
-          return withoutEnd(text.slice(0, missed.length), ",");
+        if (!isKey && possibleKey !== undefined && this.leadsTo(":=")) {
+          // This quote closes a name, so the string ended before that name and its own closing quote is missing.
+          this.at = possibleKey.at;
+          return withoutEnd(text.slice(0, possibleKey.length), ",");
         }
-        if (/[,\n]\s{0,40}$/.test(this.text.slice(Math.max(0, this.at - 42), this.at))) missed = { at: this.at, length: text.length };
+        if (/[,\n]\s{0,40}$/.test(this.text.slice(Math.max(0, this.at - 42), this.at))) possibleKey = { at: this.at, length: text.length };
         text += char;
         this.at++;
       } else {
@@ -230,7 +234,7 @@ class LenientParser {
         this.at++;
       }
     }
-    // Cut off, or never closed: then the closers at the end are not its own.
+    // The string was cut off or never closed. The brackets at the end do not belong to it.
     return isKey ? undefined : withoutEnd(text, "}]");
   }
 
@@ -249,7 +253,7 @@ class LenientParser {
       ahead.lastIndex = after + 1;
       return ahead.test(this.text) || /^\s*(?:[}\])]|$|\/\/|\/\*|#|\.\.\.)/.test(this.text.slice(after + 1, after + 200));
     }
-    // A comma was forgotten at the end of a line, or between two strings.
+    // A comma is missing at the end of a line or between two strings.
     const gap = this.text.slice(this.at + 1, after);
     if (gap.includes("\n")) {
       const ahead = next === "key" ? KEY_AHEAD : VALUE_AHEAD;
@@ -287,7 +291,7 @@ class LenientParser {
     const start = this.at;
     const raw = this.match(BARE_VALUE);
     if (raw === undefined) return NONE;
-    const comment = COMMENT_BEHIND.exec(raw.slice(0, 2000));
+    const comment = COMMENT_AFTER.exec(raw.slice(0, 2000));
     const text = (comment === null ? raw : raw.slice(0, comment.index)).trim();
     if (comment !== null) this.at = start + comment.index;
     if (text === "") return null;
@@ -311,15 +315,18 @@ class LenientParser {
   }
 }
 
-/** `text` without the `marks` at its end and the blanks around them; as it is where there are none. A pattern would be quadratic in blanks. */
+/**
+ * `text` without the `marks` at its end and the white space around them; unchanged if it has none. This is a loop because a
+ * regular expression would take quadratic time on white space.
+ */
 export function withoutEnd(text: string, marks: string): string {
   let end = text.trimEnd().length;
-  const blank = end;
+  const trimmedEnd = end;
   while (end > 0 && marks.includes(text[end - 1] ?? " ")) end--;
-  return end === blank ? text : text.slice(0, end).trimEnd();
+  return end === trimmedEnd ? text : text.slice(0, end).trimEnd();
 }
 
-/** A number of JSON, JSON5 or Python; an integer that a double cannot hold stays text. */
+/** A number as in JSON, JSON5 or Python. An integer that a double cannot represent exactly stays text. */
 function numberOf(text: string): number | string | undefined {
   const plain = text.replace(/(?<=\d)_(?=\d)/g, "").replace(/^\+/, "");
   if (!/^-?(?:0[xX][0-9a-fA-F]{1,13}|(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)$/.test(plain)) return undefined;

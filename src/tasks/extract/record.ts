@@ -1,30 +1,32 @@
+// The records of an extract_json output, and the limits of its size and depth.
+
 /** One extracted object. */
 export type ExtractedRecord = Record<string, unknown>;
 
-/** Bounds of an `extract_json` output. */
+/** The limits of an `extract_json` output. */
 const OUTPUT_BOUNDS = {
-  /** Nesting, counting the output object, its array and each record. */
+  /** Levels of nesting, including the output object, its array and each record. */
   depth: 16,
-  /** UTF-8 bytes of the whole output as JSON text; the limit is 1 MiB, the rest is room for the frame around the records. */
+  /** UTF-8 bytes of the whole output as JSON text. The limit of an output is 1 MiB; 1 KiB is reserved for the JSON around the records. */
   bytes: 1024 * 1024 - 1024,
-  /** Characters of a member name taken from a header or label; longer ones would be repeated in every record. */
+  /** Characters of a member name that comes from a header or label. A longer name would be repeated in every record. */
   nameLength: 120,
 } as const;
 
 /**
- * Collects records as plain JSON data within `OUTPUT_BOUNDS`. Past the size the rest is dropped: stages ask `isFull`
- * and stop, so a long header over many rows never unfolds to gigabytes.
+ * Collects records as plain JSON data within `OUTPUT_BOUNDS`. Data beyond the maximum size is dropped. Readers check `isFull`
+ * and stop, so a long header with many rows never expands to gigabytes.
  */
 export class Records {
   readonly list: ExtractedRecord[] = [];
   private left: number = OUTPUT_BOUNDS.bytes;
 
-  /** Whether nothing more is kept. */
+  /** True if no more data fits. */
   get isFull(): boolean {
     return this.left <= 0;
   }
 
-  /** Adds a copy of `record`, cut to the bounds; an empty record is no finding. */
+  /** Adds a copy of `record`, cut to the limits. An empty record is not added. */
   add(record: ExtractedRecord): void {
     if (this.isFull) return;
     const copy = this.object(record, 3);
@@ -39,7 +41,7 @@ export class Records {
       const ownName = name.toWellFormed();
       this.left -= jsonLength(ownName) + 2;
       if (this.isFull) break;
-      // Defined, not assigned: `__proto__` is a member like any other.
+      // defineProperty, because an assignment to `__proto__` would change the prototype.
       Object.defineProperty(copy, ownName, { value: this.value(value, depth + 1), enumerable: true, configurable: true, writable: true });
     }
     return copy;
@@ -49,7 +51,7 @@ export class Records {
     if (typeof value === "string") return this.string(value);
     if (typeof value === "number") {
       this.left -= 25;
-      // JSON text such as 1e999 reads as Infinity, which JSON cannot write; -0 would be written as 0.
+      // JSON has no Infinity (the value of 1e999), and it writes -0 as 0.
       return Number.isFinite(value) ? value + 0 : null;
     }
     if (typeof value !== "object" || value === null) {
@@ -77,14 +79,14 @@ export class Records {
       this.left -= bytes;
       return text;
     }
-    // At most six bytes a unit: this much is sure to fit.
+    // A UTF-16 code unit takes at most six bytes as JSON text, so this much fits.
     const kept = text.slice(0, Math.max(0, Math.floor(this.left / 6) - 1));
     this.left = 0;
     return kept.isWellFormed() ? kept : kept.slice(0, -1);
   }
 }
 
-/** UTF-8 bytes of `text` as a JSON string with its quotes. */
+/** The number of UTF-8 bytes of `text` as a JSON string with its quotes. */
 function jsonLength(text: string): number {
   let bytes = 2;
   for (let i = 0; i < text.length; i++) {
@@ -92,23 +94,23 @@ function jsonLength(text: string): number {
     if (unit < 0x20) bytes += 6;
     else if (unit === 0x22 || unit === 0x5c) bytes += 2;
     else if (unit < 0x80) bytes += 1;
-    // Each half of a surrogate pair counts 2, the pair 4.
+    // Each half of a surrogate pair counts as 2 bytes, because the pair takes 4.
     else bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;
   }
   return bytes;
 }
 
-/** Sets an own member, whatever its name. */
+/** Sets an own member with any name, even `__proto__`. */
 export function setMember(record: ExtractedRecord, name: string, value: unknown): void {
   Object.defineProperty(record, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A header or label as a member name: trimmed, Markdown marks taken off, cut to its bound. */
+/** A header or label as a member name: trimmed, without Markdown marks, cut to the maximum length. */
 export function memberName(label: string): string {
   return unmarked(label).replace(/\s+/g, " ").slice(0, OUTPUT_BOUNDS.nameLength).toWellFormed();
 }
 
-/** `text` without the Markdown marks around it; underscores stay, for the sake of `__init__`. */
+/** `text` without the Markdown marks around it. Underscores stay, because of names such as `__init__`. */
 export function unmarked(text: string): string {
   let bare = text.trim();
   for (const mark of ["**", "`", "*"]) {
@@ -117,7 +119,7 @@ export function unmarked(text: string): string {
   return bare;
 }
 
-/** A cell or label value: numbers and booleans as such, empty as null, all else as written. `007` and long digits stay text. */
+/** The value of a cell or label: a number, a boolean, null if empty, else the text as written. `007` and long numbers stay text. */
 export function scalarOf(text: string): string | number | boolean | null {
   const bare = unmarked(text);
   if (bare === "") return null;

@@ -1,13 +1,13 @@
-// Finds tables in a text: Markdown, CSV and aligned columns. Their rows are records of extract_json.
+// Finds tables in a text (Markdown, CSV, aligned columns), for extract_json and invoice.ts.
 import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
 
-/** A table in a text: its header, its rows of raw cells, and the lines from `from` up to but not including `to`. */
+/** A table in a text. Cells are as written; the table takes the lines from `from` up to, but not including, `to`. */
 export type Table = { header: string[]; rows: string[][]; from: number; to: number };
 
-// Columns past this are dropped; every record repeats all names.
+// Further columns are dropped, because every record repeats all names.
 const COLUMNS = 200;
 
-/** The records of a table, one a row, made as they are asked for. Equal or empty headers get a number; spare cells too. */
+/** The records of a table, one per row, made on demand. A repeated or empty header gets a number, and so does a cell without a header. */
 export function* recordsOf(table: Table): Generator<ExtractedRecord> {
   const taken = new Set<string>();
   const names = table.header.slice(0, COLUMNS).map((label, i) => uniqueName(memberName(label) || `column_${i + 1}`, taken));
@@ -26,11 +26,11 @@ function uniqueName(name: string, taken: Set<string>): string {
   return unique;
 }
 
-// A quoted cell may hold line breaks, but an open quote must not make every line read the rest of the text.
+// A quoted cell can have line breaks. These limits keep a quote that is never closed from reading the rest of the text for every line.
 const RECORD_LINES = 20;
 const RECORD_LENGTH = 4096;
 
-/** All CSV tables (comma, semicolon, tab or bar; RFC 4180 quotes) of a text given as lines: a header and at least two rows. */
+/** All CSV tables in `lines`: a header and at least two rows, separated by comma, semicolon, tab or bar, with quotes as in RFC 4180. */
 export function csvTables(lines: readonly string[]): Table[] {
   const tables: Table[] = [];
   for (let i = 0; i + 2 < lines.length;) {
@@ -73,7 +73,7 @@ function isHeader(cells: readonly string[]): boolean {
   );
 }
 
-/** Verse and prose have commas too, but with spaces behind them and no column of numbers. */
+/** False for prose: it has commas too, but with a space after each, and no column of numbers. */
 function isTabular(header: string, rows: readonly string[][], delimiter: string): boolean {
   if (delimiter === "\t" || !header.includes(`${delimiter} `)) return true;
   const width = rows[0]?.length ?? 0;
@@ -83,7 +83,7 @@ function isTabular(header: string, rows: readonly string[][], delimiter: string)
   return false;
 }
 
-/** The record that begins at line `from`, or undefined for a blank line or a quote that stays open. */
+/** The CSV record that starts at line `from`; undefined for a blank line or a quote that is not closed. */
 function csvRecord(lines: readonly string[], from: number, delimiter: string): { cells: string[]; to: number } | undefined {
   if (from >= lines.length || (lines[from] ?? "").trim() === "") return undefined;
   const cells: string[] = [];
@@ -118,7 +118,7 @@ function csvRecord(lines: readonly string[], from: number, delimiter: string): {
   return undefined;
 }
 
-/** All Markdown tables of a text given as lines: a row of cells, a row of dashes, and rows as long as there are bars. */
+/** All Markdown tables in `lines`: a header row, a row of dashes, and all following lines with a bar. */
 export function markdownTables(lines: readonly string[]): Table[] {
   const tables: Table[] = [];
   for (let i = 1; i < lines.length; i++) {
@@ -156,7 +156,7 @@ function cellsOf(line: string): string[] {
   return [...cells, cell.trim()];
 }
 
-/** Cells of a line whose columns are set apart by a tab or by two spaces or more. */
+/** The cells of a line whose columns are separated by tabs or by at least two spaces. */
 export function columnsOf(line: string): string[] {
   return line
     .trim()
@@ -165,7 +165,7 @@ export function columnsOf(line: string): string[] {
     .filter((cell) => cell !== "");
 }
 
-/** Tables set with spaces: a header of at least three words or phrases, and at least `minRows` rows of as many cells. */
+/** All tables with aligned columns: a header of at least three cells, and at least `minRows` rows with the same number of cells. */
 export function alignedTables(lines: readonly string[], minRows: number): Table[] {
   const tables: Table[] = [];
   for (let i = 0; i + minRows < lines.length;) {
@@ -173,7 +173,7 @@ export function alignedTables(lines: readonly string[], minRows: number): Table[
     const rows: string[][] = [];
     let to = i + 1;
     if (header.length >= 3 && header.every((cell) => /^\p{L}/u.test(cell) && !/[:=]/.test(cell))) {
-      // A line under the header is drawn, not data.
+      // A line of dashes under the header is not data.
       if (/^[\s=_─-]+$/.test(lines[to] ?? "") && (lines[to] ?? "").trim() !== "") to++;
       for (let row = columnsOf(lines[to] ?? ""); row.length === header.length; row = columnsOf(lines[to] ?? "")) {
         rows.push(row);

@@ -1,7 +1,7 @@
 // The phrases of classify that express blame.
 import type { PhraseList } from "./praise-phrases.ts";
 
-/** Phrases that blame, complain or tell of a loss; {@link PhraseList} tells the form. */
+/** Phrases that express blame, a complaint or a loss. {@link PhraseList} explains the notation. */
 export const BLAME: PhraseList = [
   [
     -3,

@@ -1,15 +1,15 @@
-// The small lexicons of classify for languages other than English.
+// Scores German, French and Spanish sentences for classify, with a small lexicon each.
 import { signOf, tokensOf } from "./tokens.ts";
 
-/** A language that is read with a small lexicon: enough for a plain review, not for its turns of phrase. */
+/** A language with a small lexicon. It is enough for a simple review, but it has no phrases. */
 type Language = {
-  /** Its most frequent words, by which it is recognised. */
+  /** The most frequent words of the language. They identify it. */
   readonly common: ReadonlySet<string>;
   readonly negators: ReadonlySet<string>;
   readonly boosters: ReadonlySet<string>;
-  /** "But": what follows counts more. */
+  /** Words such as "but". The text after one counts more. */
   readonly contrasts: ReadonlySet<string>;
-  /** Valence by the beginning of a word, longest beginning first: these languages inflect more than English. */
+  /** Valences by the beginning of a word, because these languages have more endings than English. The longest match counts. */
   readonly stems: ReadonlyMap<string, number>;
 };
 
@@ -75,12 +75,12 @@ const LANGUAGES: readonly Language[] = [
 ];
 
 /**
- * Sum of the valences of a sentence of another language than English, or undefined where it is English or none of those
- * known. `language` comes from `languageOf`.
+ * The valence of a sentence in `language`, which comes from `languageOf`: the sum of the valences of its words and signs,
+ * with negation, emphasis and contrast.
  */
 export function foreignValence(sentence: string, language: Language): number {
   const tokens = tokensOf(sentence);
-  const turn = tokens.findIndex(({ text }) => language.contrasts.has(text));
+  const contrast = tokens.findIndex(({ text }) => language.contrasts.has(text));
   let sum = 0;
   tokens.forEach(({ text, kind }, i) => {
     let value = kind === "sign" ? signOf(text) : kind === "word" ? stemValence(text, language.stems) : 0;
@@ -93,7 +93,7 @@ export function foreignValence(sentence: string, language: Language): number {
       }
       if (j === i - 1 && language.boosters.has(before)) value *= 1.5;
     }
-    if (turn > 0) value *= i < turn ? 0.6 : 1.5;
+    if (contrast > 0) value *= i < contrast ? 0.6 : 1.5;
     sum += value;
   });
   return sum;
@@ -102,7 +102,7 @@ export function foreignValence(sentence: string, language: Language): number {
 function stemValence(word: string, lexicon: ReadonlyMap<string, number>): number {
   const whole = lexicon.get(word);
   if (whole !== undefined) return whole;
-  // A short stem is a word of its own, not a beginning.
+  // A stem of three or four letters matches only words that are at most two letters longer.
   for (let length = Math.min(word.length, 14); length >= 5; length--) {
     const valence = lexicon.get(word.slice(0, length));
     if (valence !== undefined) return valence;
@@ -114,12 +114,12 @@ function stemValence(word: string, lexicon: ReadonlyMap<string, number>): number
   return 0;
 }
 
-/** The language of `text` among those with a lexicon here; undefined for English and for all others. */
+/** The language of `text` if it is German, French or Spanish; undefined for English and all other languages. */
 export function languageOf(text: string): Language | undefined {
-  // A few hundred words decide.
+  // The first few hundred words are enough.
   const words = tokensOf(text.slice(0, 4000)).filter(({ kind }) => kind === "word");
   let best: Language | undefined;
-  // One word may be anybody's: "no" is English too.
+  // One match is not enough, because some words belong to several languages: "no" is English too.
   let most = Math.max(1, words.filter((word) => ENGLISH.has(word.text)).length);
   for (const language of LANGUAGES) {
     const count = words.filter((word) => language.common.has(word.text)).length;

@@ -1,10 +1,11 @@
-// The words of classify and their valence.
+// The English words of classify and their valence.
 type Grade = 0.5 | 1 | 2 | 3;
 const GRADES: readonly Grade[] = [0.5, 1, 2, 3];
 
 /**
- * Words that carry feeling, by strength: 3 (love), 2 (good), 1 (clean) and 0.5 (gives), the last of which only tip a balance.
- * Base forms: {@link valenceOf} cuts endings. Senses follow reviews, messages and news; words that mislead there are left out.
+ * Positive words by strength: 3 (love), 2 (good), 1 (clean) and 0.5 (gives). One word of strength 0.5 alone leaves a text neutral.
+ * The words are base forms; {@link valenceOf} cuts endings. A word counts in its meaning in reviews, messages and news; words
+ * with several meanings there are left out.
  */
 const POSITIVE: Readonly<Record<Grade, string>> = {
   3: `adore amaze amazing amazingly astonish astonishing astounding awesome awsome beautiful beautifully best bliss blissful blockbuster bravo
@@ -151,10 +152,10 @@ const NEGATIVE: Readonly<Record<Grade, string>> = {
   0.5: `'s assume attempts cut instead intentions less mean neither nor off routine searching seem seems short sitting thin trying unless why`,
 };
 
-/** Base forms with their valence, −3..3. */
+/** All base forms with their valence, −3..3. */
 export const WORDS: ReadonlyMap<string, number> = new Map([...graded(POSITIVE, 1), ...graded(NEGATIVE, -1)]);
 
-/** Words that the rule for endings would take for a form of one with feeling. */
+/** Neutral words that look like a form of a word with a valence. */
 export const NO_FEELING: ReadonlySet<string> = new Set(
   `cooler dudes fined finer freely goods heartily issued issuing lately later latest meaning means number numbers rates rating ratings savings shares
     sinks topped topping toppings treated treats wells wined`.split(/\s+/),
@@ -164,7 +165,7 @@ function graded(lists: Readonly<Record<Grade, string>>, sign: 1 | -1): [string, 
   return GRADES.flatMap((grade) => lists[grade].split(/\s+/).map((word): [string, number] => [word, sign * grade]));
 }
 
-/** Valence of an English word in lower case, −3..3; 0 where it is not known. Endings are cut by rule. */
+/** The valence of an English word in lower case, −3..3; 0 if it is not known. Endings are cut by rules. */
 export function valenceOf(word: string): number {
   if (NO_FEELING.has(word)) return 0;
   const known = WORDS.get(word);
@@ -177,7 +178,7 @@ export function valenceOf(word: string): number {
   return 0;
 }
 
-/** What `word` may be a form of, nearest first. */
+/** The words that `word` may be a form of, the most likely first. */
 function* basesOf(word: string): Generator<string> {
   const length = word.length;
   if (length < 4) return;

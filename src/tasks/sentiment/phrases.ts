@@ -1,9 +1,9 @@
-// The phrases of classify: neutral ones, and the list that finds all of them.
+// Finds phrases in a sentence for classify. The neutral phrases are here; praise and blame have a file each.
 import { BLAME } from "./blame-phrases.ts";
 import { type PhraseList, PRAISE } from "./praise-phrases.ts";
 import type { Token } from "./tokens.ts";
 
-/** Phrases whose words would mislead: closings, terms of business, names of things. */
+/** Neutral phrases with words that have a valence elsewhere: closings of letters, business terms, names of things. */
 const NEUTRAL: PhraseList = [
   [
     0,
@@ -66,12 +66,14 @@ const NEUTRAL: PhraseList = [
 /** All phrases. */
 export const PHRASES: PhraseList = [...PRAISE, ...BLAME, ...NEUTRAL];
 
-/** A phrase found at a token: its valence, and the token after its last. */
+/** A phrase that was found. `end` is the index of the token after it. */
 export type PhraseMatch = { readonly valence: number; readonly end: number };
 
+/** One word of a phrase; {@link PhraseList} explains the notation. */
 type Slot = { readonly words: ReadonlySet<string>; readonly beginnings: readonly string[]; readonly isOptional: boolean; readonly isGap: boolean };
 type Phrase = { readonly valence: number; readonly slots: readonly Slot[] };
 
+// `~` matches up to this many words.
 const GAP = 4;
 
 function slotOf(source: string): Slot {
@@ -100,7 +102,7 @@ for (const [valence, list] of PHRASES) {
   }
 }
 
-/** The longest phrase that begins at token `at`, the first listed of equals; undefined if none does. Constant work. */
+/** The longest phrase that starts at token `at`; of equally long ones the first in the list. Undefined if there is none. Constant time. */
 export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | undefined {
   const first = tokens[at];
   if (first?.kind !== "word") return undefined;

@@ -1,6 +1,9 @@
+// The phrases of classify that express praise, and the notation of all phrases.
+
 /**
- * Groups of words whose feeling is not the sum of their words, with their valence. Slots are words; `a|b` is either, `a*`
- * a word that begins so, `?a` may be absent, `~` stands for up to four words of any kind. The longest match counts.
+ * Phrases with their valence, which is not the sum of the valences of their words. A phrase is one line of words: `a|b` matches
+ * either word, `a*` matches a word that begins with `a`, `?a` is optional, `~` matches up to four words of any kind. The
+ * longest match counts.
  */
 export type PhraseList = readonly (readonly [valence: number, lines: string])[];
 

@@ -1,16 +1,17 @@
-// Scores one sentence for classify: words, phrases, negation and emphasis.
+// Scores one English sentence for classify: words and phrases, with negation, contrast, wishes, questions and emphasis.
 import { phraseAt } from "./phrases.ts";
 import { signOf, type Token, tokensOf } from "./tokens.ts";
 import { valenceOf } from "./lexicon.ts";
 
-// Chosen on English reviews, messages and news that are not part of the corpus; flat around these values.
+// Factors for the valence of a word in its context. They were chosen on English reviews, messages and news that are not part
+// of the corpus. Small changes of a value make little difference.
 const NEGATION_REACH = 3;
 const NEGATED_PRAISE = -0.9;
 const NEGATED_BLAME = -0.4;
-// "Never lost", "no problem": nothing at all of it.
-const RULED_OUT = -0.7;
-// "Never happier", "won't find a better": nothing above it.
-const UNSURPASSED = 1.2;
+// A negative word after an absolute negator: "never lost", "no problem".
+const ABSOLUTELY_NEGATED_BLAME = -0.7;
+// A negated comparison is praise: "never happier", "won't find a better".
+const NEGATED_COMPARISON = 1.2;
 const BOOST = 1.7;
 const DAMPING = 0.7;
 const BEFORE_BUT = 0.6;
@@ -21,7 +22,7 @@ const ASKED_PRAISE = 0.25;
 const ASKED_BLAME = 0.8;
 const PER_EXCLAMATION = 0.4;
 const LOUD = 1.1;
-// "It didn't" tells of a let-down more often than not; the plain "not" of a rule or a fact less so.
+// A negator without a word to negate. "It didn't" usually is a complaint; a plain "not" is one less often.
 const BARE_NEGATION = -0.65;
 const BARE_FAILURE = -0.9;
 const IRONY = -3;
@@ -32,7 +33,8 @@ const NEGATORS: ReadonlySet<string> = new Set(
 );
 const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't".split(" "));
 const ABSOLUTE: ReadonlySet<string> = new Set("no never without none neither nor nothing".split(" "));
-const UNBEATEN: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));
+// With a comparison ("better", "happier") these negators praise.
+const COMPARISON_NEGATORS: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));
 const BOOSTERS: ReadonlySet<string> = new Set(
   `very really so extremely absolutely totally completely incredibly super highly truly especially particularly deeply utterly damn fucking insanely
   such most too quite exceptionally remarkably pretty way much all freaking extra hugely seriously always every`.split(/\s+/),
@@ -45,29 +47,36 @@ const CONCESSIONS: ReadonlySet<string> = new Set("although though despite while 
 const SUBJECTS: ReadonlySet<string> = new Set("i we you he she it they".split(" "));
 const UNREAL: ReadonlySet<string> = new Set("wish wished hoped supposed wanted promised if claimed claims thought should".split(" "));
 const CONDITIONALS: ReadonlySet<string> = new Set("would could might should".split(" "));
-const LIKERS: ReadonlySet<string> = new Set("i we you they he she really do don't didn't doesn't does did also who people kids would not to".split(" "));
+// Words before "like" that make it a verb.
+const BEFORE_VERB_LIKE: ReadonlySet<string> = new Set(
+  "i we you they he she really do don't didn't doesn't does did also who people kids would not to".split(" "),
+);
 
+// An exclamation at the beginning of a sentence, which may be ironic.
 const CHEER =
   /^["'(]?(?:oh |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|congrats|bravo|splendid|well done|(?:nice|good|great) (?:job|work)|sure|thanks|thank you)\s?[,.!…]+\s*/i;
 const AGAIN = /^(?:yet )?(?:another|again|now|just what|just as|because)\b/i;
 
-/** A word or phrase with feeling: the token where it starts, its valence, and whether it is a phrase. */
+/** A word or phrase with a valence. `at` is the index of its first token. */
 type Finding = { readonly at: number; readonly valence: number; readonly isPhrase: boolean };
 
-/** Sum of the valences of an English sentence, each in its context: 0 for no feeling, about ±2 for one clear word. Linear. */
+/**
+ * The valence of an English sentence: the sum of the valences of its words and phrases, each in its context. It is 0 for a
+ * neutral sentence and about ±2 for one clear word. The time is linear in the length of the sentence.
+ */
 export function valenceOfSentence(sentence: string): number {
   const cheer = CHEER.exec(sentence)?.[0] ?? "";
   if (cheer !== "") {
     const rest = sentence.slice(cheer.length);
     if (AGAIN.test(rest)) return IRONY;
-    // "Well done, you lost my luggage."
+    // Praise before a complaint is irony: "Well done, you lost my luggage."
     const valence = CHEER.test(rest) ? 0 : valenceOfSentence(rest);
     if (valence <= IRONIC_BELOW) return valence - 1;
   }
   const tokens = tokensOf(sentence);
   const isFactual = isFactualForm(sentence);
   const { findings, taken } = findingsIn(tokens, isFactual);
-  const turn = lastContrast(tokens);
+  const contrast = lastContrast(tokens);
   const isQuestion = /\?["')]*$/.test(sentence);
   const negatorsUsed = new Set<number>();
   let sum = 0;
@@ -81,7 +90,7 @@ export function valenceOfSentence(sentence: string): number {
       }
       if (value > 0 && isUnreal(tokens, at)) value *= UNREAL_PRAISE;
     }
-    if (turn >= 0) value *= at < turn ? BEFORE_BUT : AFTER_BUT;
+    if (contrast >= 0) value *= at < contrast ? BEFORE_BUT : AFTER_BUT;
     if (isConceded(tokens, at)) value *= CONCEDED;
     if (isQuestion) value *= value > 0 ? ASKED_PRAISE : ASKED_BLAME;
     sum += value;
@@ -95,7 +104,7 @@ export function valenceOfSentence(sentence: string): number {
   return sum + Math.sign(sum) * exclamations * PER_EXCLAMATION;
 }
 
-/** Words and phrases with feeling, in order; `taken` marks the tokens that belong to a phrase. */
+/** The words and phrases with a valence, in order. `taken` marks the tokens that belong to a phrase. */
 function findingsIn(tokens: readonly Token[], isFactual: boolean): { findings: Finding[]; taken: Uint8Array } {
   const findings: Finding[] = [];
   const taken = new Uint8Array(tokens.length);
@@ -119,8 +128,8 @@ function valenceOfToken(tokens: readonly Token[], i: number): number {
   const text = tokens[i]?.text ?? "";
   const rating = /^(\d{1,3})\/(5|10|100)$/.exec(text);
   if (rating !== null) return (Math.min(1, Number(rating[1]) / Number(rating[2])) - 0.55) * 6;
-  // "I like it", not "it is like this".
-  if (text === "like") return LIKERS.has(tokens[i - 1]?.text ?? "") ? 1.5 : 0;
+  // "I like it" has a valence; "it is like this" has none.
+  if (text === "like") return BEFORE_VERB_LIKE.has(tokens[i - 1]?.text ?? "") ? 1.5 : 0;
   return valenceOf(text);
 }
 
@@ -139,13 +148,13 @@ function emphasisAt(tokens: readonly Token[], at: number): number {
   return factor;
 }
 
-/** What a negator makes of a word: the factor of its valence. */
+/** The factor that a negator applies to the valence of a word. */
 function negationOf(negator: string, word: string, value: number): number {
-  if (value < 0) return ABSOLUTE.has(negator) ? RULED_OUT : NEGATED_BLAME;
-  return UNBEATEN.has(negator) && (word === "better" || word.endsWith("ier")) ? UNSURPASSED : NEGATED_PRAISE;
+  if (value < 0) return ABSOLUTE.has(negator) ? ABSOLUTELY_NEGATED_BLAME : NEGATED_BLAME;
+  return COMPARISON_NEGATORS.has(negator) && (word === "better" || word.endsWith("ier")) ? NEGATED_COMPARISON : NEGATED_PRAISE;
 }
 
-/** Index of the negator that governs the word at `at`, or −1: near before it, in the same clause, in no phrase. */
+/** The index of the negator of the word at `at`, or −1. It stands shortly before the word, in the same clause, and in no phrase. */
 function negatorBefore(tokens: readonly Token[], taken: Uint8Array, at: number): number {
   for (let i = at - 1; i >= Math.max(0, at - NEGATION_REACH); i--) {
     const token = tokens[i];
@@ -155,7 +164,7 @@ function negatorBefore(tokens: readonly Token[], taken: Uint8Array, at: number):
   return -1;
 }
 
-/** Whether the word is wished for, promised or imagined: "should have been great". */
+/** True if the word is part of a wish, a promise or a condition: "should have been great". */
 function isUnreal(tokens: readonly Token[], at: number): boolean {
   for (let i = at - 1; i >= Math.max(0, at - 5); i--) {
     const token = tokens[i];
@@ -165,7 +174,7 @@ function isUnreal(tokens: readonly Token[], at: number): boolean {
   return false;
 }
 
-/** Index of the last word that turns the sentence, or −1: what follows it is what is meant. */
+/** The index of the last word of contrast ("but"), or −1. The text after it counts more than the text before it. */
 function lastContrast(tokens: readonly Token[]): number {
   for (let i = tokens.length - 2; i > 0; i--) {
     const text = tokens[i]?.text ?? "";
@@ -174,7 +183,10 @@ function lastContrast(tokens: readonly Token[]): number {
   return -1;
 }
 
-/** Whether the word stands in the part after "although" or "despite", up to the next stop; "despite" has no subject of its own. */
+/**
+ * True if the word at `at` belongs to a clause with "although" or "despite", which ends at the next punctuation mark. The
+ * words after "despite" have no subject, so a subject such as "we" ends its clause too.
+ */
 function isConceded(tokens: readonly Token[], at: number): boolean {
   let hasSubject = false;
   for (let i = at - 1; i >= Math.max(0, at - 12); i--) {
@@ -186,27 +198,27 @@ function isConceded(tokens: readonly Token[], at: number): boolean {
   return false;
 }
 
-/** A line of a change log: version or verb first. What was broken there is mended now, and nobody is pleased or angry. */
+/** A line of a change log starts with a version or a verb. It reports what was fixed and is neutral. */
 const RELEASE_NOTE =
   /^\s*(?:[-*] )?(?:(?:version|release|v)\.? ?\d{1,4}(?:\.\d{1,4}){0,3}\S{0,8},? (?:\w+ )?)?(?:add|adds|added|fix|fixes|fixed|remove|removes|removed|update|updates|updated|bump|bumps|improve|improves|improved|deprecate|deprecates|deprecated|refactor|refactored|rename|renamed|drop|drops|dropped|support|supports|allow|allows|introduce|introduces|introduced|resolve|resolves|resolved|change|changes|changed|handle|handles|revert|reverts|reverted)\b/i;
 
-/** A noun that makes a sentence technical. */
+/** Nouns that show a technical sentence. */
 const TECHNICAL_CONTEXT =
   /(?<![\w'])(?:function|method|parameter|argument|returns?|requests?|responses?|status(?: code)?|endpoint|null|config(?:uration)?|mutex|thread|process|queue|socket|server|client|database|table|schema|key|token|cache|worker|heartbeat|chapter|documentation|documented|section|default|timeout|retry|handling|exception|compiler|button|field|file name|api|http|json|parser|memory|kernel|log|login|cookies?|settings|dialog|password)(?![\w'])/i;
 
-/** Somebody speaks of himself, or loudly: then technical words do carry feeling. */
+/** Words and marks of a personal or emphatic sentence, in which technical words do have a valence. */
 const PERSONAL = /(?<![\w'])(?:I|I'm|I've|my|me|we|our|us|mine|always|again|ever|never)(?![\w'])|!/iu;
 
-/** Words without feeling in a change log or a technical sentence. */
+/** Words that are neutral in a change log or in a technical sentence. */
 const TECHNICAL_WORDS =
   /^(?:support(?:s|ed)?|improve(?:s|d|ments?)?|fix(?:es|ed)?|crash(?:es|ed)?|bugs?|issues?|problems?|errors?|fail(?:s|ed|ures?|ing)?|missing|invalid|valid|critical|fatal|important|warning?s?|alerts?|wrong|broken|bad|dead|kill(?:s|ed)?|abort(?:s|ed)?|cancel(?:s|led|ed)?|escape|accept(?:s|ed)?|reject(?:s|ed)?|den(?:y|ies|ied)|block(?:s|ed|ing)?|conflicts?|protect(?:s|ed)?|secure|trust(?:s|ed)?|share(?:s|d)?|unique|free|clean|cleared|clear|lost|loss|drop(?:s|ped)?|stop(?:s|ped)?|attack|vulnerabilit(?:y|ies)|favou?r|must|deprecated|resolve[sd]?|limit(?:s|ed)?|no|empty|like|restrict(?:s|ed)?|allow(?:s|ed)?|effective|efficient|optimal|success(?:ful|fully)?|active|please|hidden|hide|free|loading|lock(?:s|ed)?|delay(?:s|ed)?|force[ds]?|violations?|dangling|crucial|delete[sd]?|attempts?|defects?|alone|empty|master|slave|panic|exhausted|expired?|expires|stale|corrupt(?:ed)?|leaks?|degraded|timed|unknown|unable|unexpected|easily|fast(?:er)?|slow(?:er)?|improvements?)$/;
 
-/** Whether the sentence has the form of a change log or of technical prose, whose `error` and `fix` are nobody's mood. */
+/** True for a line of a change log and for technical prose, in which words such as `error` and `fix` are neutral. */
 function isFactualForm(sentence: string): boolean {
   return RELEASE_NOTE.test(sentence) || (TECHNICAL_CONTEXT.test(sentence) && !PERSONAL.test(sentence));
 }
 
-/** Whether `word`, in lower case, carries no feeling in a sentence of factual form. */
+/** True if `word`, in lower case, is neutral in a sentence of factual form. */
 function isTechnical(word: string): boolean {
   return TECHNICAL_WORDS.test(word);
 }

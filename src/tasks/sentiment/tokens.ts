@@ -1,8 +1,8 @@
-// Splits a text into the tokens that classify scores.
+// Splits a sentence into the tokens that classify scores.
 const GLAD = "😀😃😄😁😆😊🙂😍🥰😘🤩🥳😎🤗👍👏🎉🎊💪🙌❤💖💕💙💚💛💜🧡😂🤣😻🏆✨🔥💯😇☺🫶😋😌🤤😉😜🥇🌟⭐🎈💗💓💞💘♥🤍🖤👌✌🙏";
 const SAD = "😡😠🤬😢😞😔😟😩😫😖😣☹🙁👎💔🤮🤢😤😒🙄😱😰😨💩🖕😿😾😑😐😕🤦🙃😓😥😧😦😪🤒🤕🚫❌";
 
-/** Pattern of one emoji with a valence. Their own list, as engines differ in what they call pictographic. */
+/** A pattern for one emoji with a valence. An own list, because JavaScript engines differ in which characters they call pictographic. */
 const EMOJI = `[${GLAD}${SAD}]`;
 
 const SIGNS: ReadonlyMap<string, number> = new Map([
@@ -10,7 +10,7 @@ const SIGNS: ReadonlyMap<string, number> = new Map([
   ...Array.from(SAD, (sign): [string, number] => [sign, -2]),
 ]);
 
-/** Valence of an emoji or emoticon, −2..2; 0 where it is not known. */
+/** The valence of an emoji or emoticon, −2..2; 0 if it is not known. */
 export function signOf(text: string): number {
   const emoji = SIGNS.get(text);
   if (emoji !== undefined) return emoji;
@@ -19,16 +19,17 @@ export function signOf(text: string): number {
   return 0;
 }
 
-/** A word, a run of stops, an emoji or an emoticon of a sentence. */
+/** One token of a sentence: a word, a run of punctuation marks (`stop`), or an emoji or emoticon (`sign`). */
 export type Token = {
-  /** Lower case, plain apostrophes; a word drawn out (`soooo`) has at most two equal letters in a row. */
+  /** In lower case, with plain apostrophes. A lengthened word (`soooo`) is cut to two equal letters in a row. */
   readonly text: string;
   readonly kind: "word" | "stop" | "sign";
-  /** Spelled in capitals, or drawn out: said with force. */
+  /** True if the word is written in capitals or lengthened, which shows emphasis. */
   readonly isLoud: boolean;
 };
 
-// Order matters: emoticons before stops, ratings before words. Every alternative starts differently or is bounded.
+// The order matters: emoticons come before punctuation, and ratings before words. Every alternative starts with a different
+// character or is bounded, so the match is linear.
 const TOKEN = new RegExp(
   [
     String.raw`(?<![\p{L}\p{N}])(?:[:;=]['’]?-?[)(DPp/\\|[\]3*oO]+(?![\p{L}\p{N}])|<\/?3+|[xX]D+(?![\p{L}\p{N}]))|\d{1,3}\s?\/\s?\d{1,3}(?![\d/])|[\p{L}\p{N}]+(?:['’ʼ-][\p{L}\p{N}]+)*`,
@@ -38,7 +39,7 @@ const TOKEN = new RegExp(
   "gu",
 );
 
-/** The tokens of a sentence, in order. Linear in its length. */
+/** The tokens of a sentence, in order. The time is linear in its length. */
 export function tokensOf(sentence: string): Token[] {
   const tokens: Token[] = [];
   for (const [match] of sentence.matchAll(TOKEN)) {
@@ -55,7 +56,7 @@ export function tokensOf(sentence: string): Token[] {
   return tokens;
 }
 
-/** Two words that negate as one. */
+/** Pairs of words that together are one negator. */
 const JOINED: ReadonlyMap<string, string> = new Map([
   ["can not", "can't"],
   ["could not", "couldn't"],
@@ -64,6 +65,7 @@ const JOINED: ReadonlyMap<string, string> = new Map([
   ["nowhere near", "nowhere-near"],
 ]);
 
+/** Contractions without their apostrophe, and common short forms, with their usual spelling. */
 const BARE_CONTRACTIONS: ReadonlyMap<string, string> = new Map(
   "can't don't won't didn't doesn't isn't wasn't aren't couldn't wouldn't shouldn't haven't hasn't hadn't ain't"
     .split(" ")
