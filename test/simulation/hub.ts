@@ -495,8 +495,7 @@ export class Hub {
         registeredAt,
       });
     }
-    // A sweep that woke this object is due now: only the memory of its time was lost.
-    if (state.workers.size > 0) state.sweepDue = agenda.now;
+    this.#step({ type: "sockets_restored" });
     this.booting = false;
     if (!this.#flushing) {
       this.#flushing = true;

@@ -11,40 +11,40 @@ import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isS
 const SILENT_RECHECKED = 1_000;
 
 /** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
-export function offerJob(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
-  if (!isOnOffer(job, turn)) return;
+export function offerJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  if (!isOnOffer(job, ctx)) return;
   const untried = (key: string) => !job.tried.has(key);
-  const worker = findWorker(state, job, turn, untried) ?? findAfterSilence(state, job, turn) ?? findArriving(state, job, turn, untried);
-  if (worker !== undefined) assign(state, job, worker, turn);
+  const worker = findWorker(state, job, ctx, untried) ?? findAfterSilence(state, job, ctx) ?? findArriving(state, job, ctx, untried);
+  if (worker !== undefined) assign(state, job, worker, ctx);
 }
 
 /**
  * Gives a job that workers have tried already to a free worker that has not. If no such worker is connected, one that has tried it may try again [JB4].
  * Only the tick calls this.
  */
-export function offerAgain(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
-  if (!isOnOffer(job, turn)) return;
+export function offerAgain(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  if (!isOnOffer(job, ctx)) return;
   // A worker with a large enough context takes such a job as soon as it is free. So only workers that have tried the job are left for the tick, and
   // checking every idle worker for each such job would be slow.
   if (job.outgrown !== null && ![...job.tried].some((key) => mayTake(state, job, key))) return;
-  const find = (accept: (key: string) => boolean) => findWorker(state, job, turn, accept) ?? findArriving(state, job, turn, accept);
+  const find = (accept: (key: string) => boolean) => findWorker(state, job, ctx, accept) ?? findArriving(state, job, ctx, accept);
   const worker = find((key) => !job.tried.has(key)) ?? (hasUntriedWorker(state, job) ? undefined : find(() => true));
-  if (worker !== undefined) assign(state, job, worker, turn);
+  if (worker !== undefined) assign(state, job, worker, ctx);
 }
 
 /**
  * Gives an idle worker the first waiting job that it may take and has not tried. A worker that is still arriving gets only a job that would end before
  * the worker has arrived [JB2].
  */
-export function offerWorker(state: DispatchState, worker: Worker, turn: ReduceContext): void {
-  if (!isFree(worker) || isFoundSilent(state, worker, turn)) return;
+export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
+  if (!isFree(worker) || isFoundSilent(state, worker, ctx)) return;
   // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
   const fits = (id: string) => {
     const job = state.jobs.get(id);
     return (
       job !== undefined &&
-      isOnOffer(job, turn) &&
+      isOnOffer(job, ctx) &&
       (worker.arrivesAt === null || endsBy(job, worker.arrivesAt)) &&
       !job.tried.has(worker.key) &&
       isEligible(state, job, worker)
@@ -58,7 +58,7 @@ export function offerWorker(state: DispatchState, worker: Worker, turn: ReduceCo
     if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
   }
   const job = best && state.jobs.get(best.id);
-  if (job !== undefined) assign(state, job, worker, turn);
+  if (job !== undefined) assign(state, job, worker, ctx);
 }
 
 /** The pools of the jobs that did not fit a context smaller than this worker's. */
@@ -72,8 +72,8 @@ function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
 }
 
 /** True if a job waits and has time left. If the alarm is late, the job may end later in this event. */
-function isOnOffer(job: LiveJob, turn: ReduceContext): boolean {
-  return job.phase.kind === "waiting" && job.totalDue > turn.now;
+function isOnOffer(job: LiveJob, ctx: ReduceContext): boolean {
+  return job.phase.kind === "waiting" && job.totalDue > ctx.now;
 }
 
 /** True if a waiting job will have ended by this time, because it found no worker. */
@@ -82,8 +82,8 @@ function endsBy(job: LiveJob, time: number): boolean {
 }
 
 /** Makes those workers idle that registered long enough ago, and offers each the waiting jobs [JB2]. */
-export function admitArrived(state: DispatchState, turn: ReduceContext): void {
-  for (let first = state.arriving.first(); first !== undefined && first.order <= turn.now; first = state.arriving.first()) {
+export function admitArrived(state: DispatchState, ctx: ReduceContext): void {
+  for (let first = state.arriving.first(); first !== undefined && first.order <= ctx.now; first = state.arriving.first()) {
     const worker = state.workers.get(first.id);
     if (worker === undefined) {
       state.arriving.remove(first.id);
@@ -91,51 +91,51 @@ export function admitArrived(state: DispatchState, turn: ReduceContext): void {
     }
     worker.arrivesAt = null;
     indexWorker(state, worker);
-    offerWorker(state, worker, turn);
+    offerWorker(state, worker, ctx);
   }
 }
 
 /** Checks the workers that were found silent. Those that have sent something since can be claimed again. */
-export function recheckSilent(state: DispatchState, turn: ReduceContext): void {
-  state.silentCheckedAt = turn.now;
+export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
+  state.silentCheckedAt = ctx.now;
   for (const key of [...state.silent]) {
     const worker = state.workers.get(key);
-    if (worker === undefined || isSilent(worker, turn)) continue;
+    if (worker === undefined || isSilent(worker, ctx)) continue;
     worker.silent = false;
     indexWorker(state, worker);
-    offerWorker(state, worker, turn);
+    offerWorker(state, worker, ctx);
   }
 }
 
 /** True if a job that comes now would get a worker at once. */
-export function hasIdleWorker(state: DispatchState, job: JobFacts, turn: ReduceContext): boolean {
-  return findWorker(state, job, turn, () => true) !== undefined;
+export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
+  return findWorker(state, job, ctx, () => true) !== undefined;
 }
 
-function findWorker(state: DispatchState, job: Wanted, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
+function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
     const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : leastUsed(state, job, job.trustedKeys, accept);
     // A silent worker leaves the idle pools, so the next search finds another one.
-    if (worker === undefined || !isFoundSilent(state, worker, turn)) return worker;
+    if (worker === undefined || !isFoundSilent(state, worker, ctx)) return worker;
   }
 }
 
-function findAfterSilence(state: DispatchState, job: LiveJob, turn: ReduceContext): Worker | undefined {
+function findAfterSilence(state: DispatchState, job: LiveJob, ctx: ReduceContext): Worker | undefined {
   // At most once a second, so that many jobs stay cheap while many workers are silent.
-  if (state.silent.size === 0 || turn.now - state.silentCheckedAt < SILENT_RECHECKED) return undefined;
-  recheckSilent(state, turn);
+  if (state.silent.size === 0 || ctx.now - state.silentCheckedAt < SILENT_RECHECKED) return undefined;
+  recheckSilent(state, ctx);
   if (job.phase.kind !== "waiting") return undefined;
-  return findWorker(state, job, turn, (key) => !job.tried.has(key));
+  return findWorker(state, job, ctx, (key) => !job.tried.has(key));
 }
 
 /** Finds a worker that has only just registered, for a job that cannot wait until the worker has arrived [JB2]. */
-function findArriving(state: DispatchState, job: LiveJob, turn: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
-  if (!endsBy(job, turn.now + TIMING.arrival)) return undefined;
+function findArriving(state: DispatchState, job: LiveJob, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
+  if (!endsBy(job, ctx.now + TIMING.arrival)) return undefined;
   let best: Worker | undefined;
   for (const key of state.arriving.ids()) {
     const worker = state.workers.get(key);
     if (worker === undefined || worker.arrivesAt === null || !isFree(worker) || !endsBy(job, worker.arrivesAt)) continue;
-    if (!accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, turn)) continue;
+    if (!accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, ctx)) continue;
     if (best === undefined || isUsedBefore(worker, best)) best = worker;
   }
   return best;
@@ -162,20 +162,20 @@ function leastUsed(state: DispatchState, job: Wanted, keys: readonly string[], a
   return best;
 }
 
-function isFoundSilent(state: DispatchState, worker: Worker, turn: ReduceContext): boolean {
-  if (!isSilent(worker, turn)) return false;
+function isFoundSilent(state: DispatchState, worker: Worker, ctx: ReduceContext): boolean {
+  if (!isSilent(worker, ctx)) return false;
   worker.silent = true;
   indexWorker(state, worker);
   return true;
 }
 
 /** Marks the chosen worker busy. Nothing is awaited since the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
-function assign(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
+function assign(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   dequeue(state, job);
   worker.jobId = job.id;
-  worker.lastUsedAt = turn.now;
+  worker.lastUsedAt = ctx.now;
   indexWorker(state, worker);
   const payment = owedPayment(state, job);
-  if (payment === undefined) lease(state, job, worker, turn);
-  else hold(state, job, worker, payment, turn);
+  if (payment === undefined) lease(state, job, worker, ctx);
+  else hold(state, job, worker, payment, ctx);
 }

@@ -12,35 +12,35 @@ type Completion = EventOf<"complete">;
  * Handles a worker's result. It counts if the worker held a lease of the job at any time and the job has not ended. The first valid result wins, even a
  * late one [WS12, JB6].
  */
-export function complete(state: DispatchState, worker: Worker, event: Completion, turn: ReduceContext): CompletionAnswer {
+export function complete(state: DispatchState, worker: Worker, event: Completion, ctx: ReduceContext): CompletionAnswer {
   const job = state.jobs.get(event.jobId);
   if (job === undefined) return "not_live";
-  judge(state, worker, job, event, turn);
+  judge(state, worker, job, event, ctx);
   return "judged";
 }
 
-function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Completion, turn: ReduceContext): void {
+function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Completion, ctx: ReduceContext): void {
   if (!job.holders.some((held) => held.key === worker.key)) {
-    answer(event, { status: "rejected", error: "not_assigned" }, turn);
-    return strike(state, worker, job, turn);
+    answer(event, { status: "rejected", error: "not_assigned" }, ctx);
+    return strike(state, worker, job, ctx);
   }
   // A bad result of an earlier attempt must not end the present one.
   const isPresent = isPresentAttempt(job, worker, event.attempt);
   switch (event.verdict) {
     case "output_too_large":
-      answer(event, { status: "rejected", error: "output_too_large" }, turn);
-      if (isPresent) requeue(state, job, "output_too_large", null, turn);
+      answer(event, { status: "rejected", error: "output_too_large" }, ctx);
+      if (isPresent) requeue(state, job, "output_too_large", null, ctx);
       return;
     case "worker_error":
-      answer(event, { status: "accepted" }, turn);
-      if (isPresent) finish(state, job, failure("worker_error", event.message), null, turn);
+      answer(event, { status: "accepted" }, ctx);
+      if (isPresent) finish(state, job, failure("worker_error", event.message), null, ctx);
       return;
     case "invalid_receipt":
       if (state.rules.receiptPolicy === "strict") {
-        answer(event, { status: "rejected", error: "invalid_receipt" }, turn);
+        answer(event, { status: "rejected", error: "invalid_receipt" }, ctx);
         // The strike comes first: a worker that it parks must not get another job in between.
-        strike(state, worker, job, turn, isPresent);
-        if (isPresent) requeue(state, job, "invalid_receipt", null, turn);
+        strike(state, worker, job, ctx, isPresent);
+        if (isPresent) requeue(state, job, "invalid_receipt", null, ctx);
         return;
       }
       break;
@@ -50,11 +50,11 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
       return event.verdict satisfies never;
   }
   worker.failuresInARow = 0;
-  if (event.verdict === "valid") forgive(worker, turn);
-  answer(event, { status: "accepted" }, turn);
+  if (event.verdict === "valid") forgive(worker, ctx);
+  answer(event, { status: "accepted" }, ctx);
   const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
   // The worker that runs the job now may stop, even if it is a later attempt of this same worker.
-  finish(state, job, outcome, isPresent ? null : "completed", turn);
+  finish(state, job, outcome, isPresent ? null : "completed", ctx);
 }
 
 function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefined): boolean {
@@ -62,39 +62,39 @@ function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefi
   return attempt === undefined || attempt === job.phase.lease.attempt;
 }
 
-function answer(event: Completion, answer: Extract<Send, { type: "completion_ack" }>["answer"], turn: ReduceContext): void {
-  turn.sends.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
+function answer(event: Completion, answer: Extract<Send, { type: "completion_ack" }>["answer"], ctx: ReduceContext): void {
+  ctx.sends.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
 }
 
 /**
  * Counts an invalid or foreign result against the key, once for each job. Too many strikes park the key, each time for twice as long as the last, and
  * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; if this job is `spared`, the caller handles it.
  */
-function strike(state: DispatchState, worker: Worker, job: LiveJob, turn: ReduceContext, spared = false): void {
+function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
   job.struck.add(worker.key);
-  save(job, turn);
+  save(job, ctx);
   const { record } = worker;
   record.strikes++;
   const parked = record.strikes >= LIMITS.strikes;
   if (parked) {
-    const days = record.parks === 0 ? 0 : Math.max(0, Math.floor((turn.now - record.parkedUntil) / TIMING.day));
+    const days = record.parks === 0 ? 0 : Math.max(0, Math.floor((ctx.now - record.parkedUntil) / TIMING.day));
     record.parks = Math.floor(record.parks / 2 ** days);
-    record.parkedUntil = turn.now + Math.min(TIMING.park * 2 ** record.parks, TIMING.parkMax);
+    record.parkedUntil = ctx.now + Math.min(TIMING.park * 2 ** record.parks, TIMING.parkMax);
     record.parks++;
     record.strikes = 0;
   }
-  turn.rows.push({ type: "record", key: worker.key, record: { ...record } });
+  ctx.rows.push({ type: "record", key: worker.key, record: { ...record } });
   if (!parked) return;
-  turn.sends.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - turn.now });
-  closeWorker(state, worker, CLOSE.parked, "parked", turn);
+  ctx.sends.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - ctx.now });
+  closeWorker(state, worker, CLOSE.parked, "parked", ctx);
   const own = state.jobs.get(worker.jobId ?? "");
-  if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, turn);
+  if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, ctx);
 }
 
 /** Removes one strike after a verified result. */
-function forgive({ key, record }: Worker, turn: ReduceContext): void {
+function forgive({ key, record }: Worker, ctx: ReduceContext): void {
   if (record.strikes === 0) return;
   record.strikes--;
-  turn.rows.push({ type: "record", key, record: { ...record } });
+  ctx.rows.push({ type: "record", key, record: { ...record } });
 }

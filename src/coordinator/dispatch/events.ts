@@ -37,6 +37,8 @@ export type DispatchEvent =
   | { type: "tier"; key: string; tier: Tier }
   /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read. */
   | { type: "restored"; damaged: readonly string[] }
+  /** The sockets that outlived the hub's memory have their workers again. */
+  | { type: "sockets_restored" }
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; conn: string }
   | { type: "heard"; conn: string }

@@ -4,10 +4,10 @@ import type { ReduceContext } from "./events.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 /** Marks a job's row as changed. */
-export function save(job: LiveJob, turn: ReduceContext): void {
+export function save(job: LiveJob, ctx: ReduceContext): void {
   job.rev++;
   if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
-  turn.rows.push({ type: "save", jobId: job.id });
+  ctx.rows.push({ type: "save", jobId: job.id });
 }
 
 /** How long one attempt at a job may take, in ms [JB4]. */
@@ -16,16 +16,16 @@ export function executionTime(job: LiveJob): number {
 }
 
 /** Leases a job to the worker that was chosen for it, and sends the assignment. */
-export function lease(state: DispatchState, job: LiveJob, worker: Worker, turn: ReduceContext): void {
+export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   job.attempts++;
   const held = { key: worker.key, attempt: job.attempts, acked: false };
   job.holders.push(held);
-  const ackDue = worker.acks ? turn.now + TIMING.ack : null;
-  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: turn.now + executionTime(job) };
+  const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
+  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };
   state.leases.set(worker.key, job.id);
   setTimer(state, job);
-  save(job, turn);
-  turn.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+  save(job, ctx);
+  ctx.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
 }
 
 /** When the next deadline of a live job is, ms since the epoch. */

@@ -13,7 +13,7 @@ import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "
 const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
 /** Releases the worker that a settling job keeps; the job goes on settling without it. */
-export function unhold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
+export function unhold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return;
   const { key, conn } = job.phase.hold;
   job.phase = { ...job.phase, hold: null };
@@ -22,20 +22,20 @@ export function unhold(state: DispatchState, job: LiveJob, turn: ReduceContext):
   if (worker === undefined || worker.conn !== conn || worker.jobId !== job.id) return;
   worker.jobId = null;
   indexWorker(state, worker);
-  leaveIfDrained(state, worker, turn);
-  offerWorker(state, worker, turn);
+  leaveIfDrained(state, worker, ctx);
+  offerWorker(state, worker, ctx);
 }
 
 /** Ends the time for which a worker is kept: the job goes on without it [PY7]. */
-export function endHold(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
+export function endHold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   const payment = owedPayment(state, job);
-  unhold(state, job, turn);
+  unhold(state, job, ctx);
   if (payment === undefined) return;
   // The settlement has not begun, so no money has moved and the job waits like any other.
   state.ledger.settleQueue.delete(payment.key);
   // Without this check a job that is claimed again and again would wait on past its window.
-  if (job.windowDue <= turn.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, turn);
-  wait(state, job, job.windowDue, turn);
+  if (job.windowDue <= ctx.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, ctx);
+  wait(state, job, job.windowDue, ctx);
 }
 
 /** Adds a new or restored job to the state. */
@@ -48,13 +48,13 @@ export function addJob(state: DispatchState, job: LiveJob): void {
 }
 
 /** Makes a job wait for a worker until `claimDue`, and offers it at once. */
-export function wait(state: DispatchState, job: LiveJob, claimDue: number, turn: ReduceContext): void {
+export function wait(state: DispatchState, job: LiveJob, claimDue: number, ctx: ReduceContext): void {
   job.windowDue = claimDue;
   job.phase = { kind: "waiting", claimDue };
   enqueue(state, job);
   setTimer(state, job);
-  save(job, turn);
-  offerJob(state, job, turn);
+  save(job, ctx);
+  offerJob(state, job, ctx);
 }
 
 /** The outcome of a failed job, with what its last worker said about it, if it said something. */
@@ -71,88 +71,88 @@ export function requeue(
   job: LiveJob,
   cause: FailureCause,
   cancelReason: string | null,
-  turn: ReduceContext,
+  ctx: ReduceContext,
   message: string | null = null,
 ): void {
   // The job was never assigned, so nothing was lost with the worker.
-  if (job.phase.kind === "settling") return endHold(state, job, turn);
-  const worker = release(state, job, cancelReason, turn);
+  if (job.phase.kind === "settling") return endHold(state, job, ctx);
+  const worker = release(state, job, cancelReason, ctx);
   job.cause = cause;
   // A message of an earlier attempt would belong to another worker than the cause.
   job.message = message;
-  if (job.attempts >= LIMITS.attempts) end(state, job, failure(cause, message), turn);
-  else wait(state, job, turn.now + TIMING.claimWindow, turn);
-  if (worker !== undefined) afterFailure(state, worker, turn);
+  if (job.attempts >= LIMITS.attempts) end(state, job, failure(cause, message), ctx);
+  else wait(state, job, ctx.now + TIMING.claimWindow, ctx);
+  if (worker !== undefined) afterFailure(state, worker, ctx);
 }
 
 /** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. */
-export function takeBack(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
+export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
-  const worker = release(state, job, null, turn);
+  const worker = release(state, job, null, ctx);
   // The lease stays in the history: if a result comes from this worker after all, it counts [WS12, JB6].
   job.attempts--;
   // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
-  wait(state, job, Math.max(job.windowDue, turn.now), turn);
-  if (worker !== undefined) afterFailure(state, worker, turn);
+  wait(state, job, Math.max(job.windowDue, ctx.now), ctx);
+  if (worker !== undefined) afterFailure(state, worker, ctx);
 }
 
 /**
  * Handles a job that does not fit its worker's context: only a worker with a larger context may try again, and if no such worker is connected the job
  * ends [JB5]. `message` is what the worker said; `started` is false if it gave the job back unstarted, which uses no attempt [WS9].
  */
-export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, turn: ReduceContext): void {
+export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, ctx: ReduceContext): void {
   job.outgrown = Math.max(job.outgrown ?? 0, worker.context);
   if (hasEligibleWorker(state, job)) {
-    if (started) return requeue(state, job, "context_length_exceeded", null, turn, message);
+    if (started) return requeue(state, job, "context_length_exceeded", null, ctx, message);
     job.cause = "context_length_exceeded";
     job.message = message;
-    return takeBack(state, job, turn);
+    return takeBack(state, job, ctx);
   }
   if (!started) job.attempts--;
-  finish(state, job, failure("context_length_exceeded", message), null, turn);
+  finish(state, job, failure("context_length_exceeded", message), null, ctx);
 }
 
 /** Ends a job for good. The worker that holds it is told to stop if `cancelReason` is given. */
-export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, turn: ReduceContext): void {
-  const worker = release(state, job, cancelReason, turn, false);
+export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, ctx: ReduceContext): void {
+  const worker = release(state, job, cancelReason, ctx, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
-  end(state, job, outcome, turn);
+  end(state, job, outcome, ctx);
   if (worker === undefined) return;
   // This counts as a failure of the worker too. Otherwise one broken worker could end a whole queue.
-  if (outcome.status === "failed" && BLAMED.includes(outcome.cause)) afterFailure(state, worker, turn);
-  else offerWorker(state, worker, turn);
+  if (outcome.status === "failed" && BLAMED.includes(outcome.cause)) afterFailure(state, worker, ctx);
+  else offerWorker(state, worker, ctx);
 }
 
-function end(state: DispatchState, job: LiveJob, outcome: Outcome, turn: ReduceContext): void {
+function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): void {
   state.jobs.delete(job.id);
   state.timers.remove(job.id);
   const own = state.privateJobs.get(job.userId);
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
-  const paymentRef = closeAccount(state, job, outcome.status === "completed", turn);
-  turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef, rev: job.rev + 1, attempts: job.attempts, holders, endedAt: turn.now });
+  const paymentRef = closeAccount(state, job, outcome.status === "completed", ctx);
+  ctx.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef, rev: job.rev + 1, attempts: job.attempts, holders, endedAt: ctx.now });
 }
 
 /** Ends a PRIVATE job at its commit, because no worker of its user is connected [JB8]. The job is stored, so that its user can poll it. */
-export function refuse(job: JobFacts, turn: ReduceContext): void {
+export function refuse(job: JobFacts, ctx: ReduceContext): void {
   const outcome = failure("no_trusted_worker");
-  turn.rows.push({ type: "insert", job, isRefused: true });
-  turn.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: turn.now });
+  ctx.rows.push({ type: "insert", job, isRefused: true });
+  ctx.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: ctx.now });
 }
 
 /** Ends jobs whose rows could not be read. Only their ids are known, so their end gets a revision above every one that D1 may have. */
-export function endDamaged(jobIds: readonly string[], turn: ReduceContext): void {
+export function endDamaged(jobIds: readonly string[], ctx: ReduceContext): void {
   const outcome = failure("worker_lost");
   const rev = Number.MAX_SAFE_INTEGER;
-  for (const jobId of jobIds) turn.rows.push({ type: "ended", jobId, outcome, paymentRef: null, rev, attempts: 0, holders: [], endedAt: turn.now });
+  for (const jobId of jobIds) ctx.rows.push({ type: "ended", jobId, outcome, paymentRef: null, rev, attempts: 0, holders: [], endedAt: ctx.now });
 }
 
 /** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been offered a job yet. */
-function release(state: DispatchState, job: LiveJob, cancelReason: string | null, turn: ReduceContext, tried = true): Worker | undefined {
+function release(state: DispatchState, job: LiveJob, cancelReason: string | null, ctx: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
-    unhold(state, job, turn);
+    unhold(state, job, ctx);
     return undefined;
   }
   const { lease } = job.phase;
@@ -161,46 +161,46 @@ function release(state: DispatchState, job: LiveJob, cancelReason: string | null
   const worker = state.workers.get(lease.key);
   if (worker === undefined || job.phase.kind !== "leased") return undefined;
   if (cancelReason !== null) {
-    turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
+    ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
   }
   worker.jobId = null;
   indexWorker(state, worker);
-  leaveIfDrained(state, worker, turn);
+  leaveIfDrained(state, worker, ctx);
   return worker.draining ? undefined : worker;
 }
 
 /** Counts a failure of a worker. After too many in a row the worker rests until the next tick, so that it cannot fail a whole queue at once. */
-function afterFailure(state: DispatchState, worker: Worker, turn: ReduceContext): void {
+function afterFailure(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   worker.failuresInARow++;
   if (worker.failuresInARow >= LIMITS.failuresInARow) {
     worker.failuresInARow = 0;
     worker.resting = true;
     indexWorker(state, worker);
   }
-  offerWorker(state, worker, turn);
+  offerWorker(state, worker, ctx);
 }
 
 /** Closes the socket of a draining worker as soon as it holds no job [WS11]. */
-export function leaveIfDrained(state: DispatchState, worker: Worker, turn: ReduceContext): void {
+export function leaveIfDrained(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
-  turn.sends.push({ type: "drained", conn: worker.conn });
-  closeWorker(state, worker, CLOSE.normal, "drained", turn);
+  ctx.sends.push({ type: "drained", conn: worker.conn });
+  closeWorker(state, worker, CLOSE.normal, "drained", ctx);
 }
 
 /** Forgets a worker and closes its socket. The caller handles its lease. */
-export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, turn: ReduceContext): void {
+export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, ctx: ReduceContext): void {
   removeWorker(state, worker);
-  turn.sends.push({ type: "close", conn: worker.conn, code, reason });
+  ctx.sends.push({ type: "close", conn: worker.conn, code, reason });
 }
 
 /** Handles the loss of a socket: the lease stays for the grace time, because the worker may come back [JB4]. */
-export function orphan(state: DispatchState, worker: Worker, turn: ReduceContext): void {
+export function orphan(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   const job = state.jobs.get(worker.jobId ?? "");
-  if (job?.phase.kind === "settling") return endHold(state, job, turn);
+  if (job?.phase.kind === "settling") return endHold(state, job, ctx);
   if (job === undefined || job.phase.kind !== "leased") return;
   const { lease, executeDue } = job.phase;
-  job.phase = { kind: "orphaned", lease, executeDue, graceDue: turn.now + TIMING.grace };
+  job.phase = { kind: "orphaned", lease, executeDue, graceDue: ctx.now + TIMING.grace };
   setTimer(state, job);
   // The end of the grace time is saved, because the hub may lose its memory before.
-  save(job, turn);
+  save(job, ctx);
 }

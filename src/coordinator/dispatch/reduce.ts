@@ -29,27 +29,27 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
   if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return { answer: null, rows, sends, settles };
-  const turn: ReduceContext = { ...input, rows, sends, settles };
+  const ctx: ReduceContext = { ...input, rows, sends, settles };
   // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
-  if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, turn);
-  const answer = take(state, event, turn);
-  admitArrived(state, turn);
-  armTicks(state, turn.now);
+  if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
+  const answer = take(state, event, ctx);
+  admitArrived(state, ctx);
+  armTicks(state, ctx.now);
   return { answer, rows, sends, settles };
 }
 
-function take(state: DispatchState, event: DispatchEvent, turn: ReduceContext): Answer {
+function take(state: DispatchState, event: DispatchEvent, ctx: ReduceContext): Answer {
   switch (event.type) {
     case "submit":
-      return submit(state, event.job, event.payment, turn);
+      return submit(state, event.job, event.payment, ctx);
     case "reserve":
-      return reserve(state, event.payment, event.job, event.stored, turn);
+      return reserve(state, event.payment, event.job, event.stored, ctx);
     case "complete": {
       const worker = workerOn(state, event.conn);
-      return worker === undefined ? null : complete(state, worker, event, turn);
+      return worker === undefined ? null : complete(state, worker, event, ctx);
     }
     default:
-      apply(state, event, turn);
+      apply(state, event, ctx);
       return null;
   }
 }
@@ -59,75 +59,77 @@ function workerOn(state: DispatchState, conn: string): Worker | undefined {
   return state.workers.get(state.keyByConn.get(conn) ?? "");
 }
 
-function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" }>, turn: ReduceContext): void {
+function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" }>, ctx: ReduceContext): void {
   switch (event.type) {
     case "release":
-      return release(state, event.key, event.jobId, turn);
+      return release(state, event.key, event.jobId, ctx);
     case "settled":
-      return settled(state, event.key, event.settlement, turn);
+      return settled(state, event.key, event.settlement, ctx);
     case "restored":
-      closeOrphaned(state, turn);
-      failUnpayable(state, turn);
-      return endDamaged(event.damaged, turn);
+      closeOrphaned(state, ctx);
+      failUnpayable(state, ctx);
+      return endDamaged(event.damaged, ctx);
+    case "sockets_restored":
+      return socketsRestored(state, ctx);
     case "paired":
-      return paired(state, event.userId, event.key, turn);
+      return paired(state, event.userId, event.key, ctx);
     case "cancel":
-      return cancel(state, event.jobId, turn);
+      return cancel(state, event.jobId, ctx);
     case "register":
-      return register(state, event, turn);
+      return register(state, event, ctx);
     case "tier": {
       const worker = state.workers.get(event.key);
       if (worker === undefined || worker.tier === event.tier) return;
       worker.tier = event.tier;
       indexWorker(state, worker);
-      return offerWorker(state, worker, turn);
+      return offerWorker(state, worker, ctx);
     }
     case "time":
-      return passTime(state, turn);
+      return passTime(state, ctx);
   }
   const worker = workerOn(state, event.conn);
   if (worker === undefined) return;
   switch (event.type) {
     case "disconnect":
       removeWorker(state, worker);
-      return orphan(state, worker, turn);
+      return orphan(state, worker, ctx);
     case "heard":
-      return heard(state, worker, turn);
+      return heard(state, worker, ctx);
     case "update":
       worker.capabilities = event.capabilities;
       worker.acks = event.acks;
       if (event.acks) worker.arrivesAt = null;
       worker.context = event.context ?? 0;
       indexWorker(state, worker);
-      return offerWorker(state, worker, turn);
+      return offerWorker(state, worker, ctx);
     case "ack":
     case "progress":
-      return started(state, worker, event.jobId, event.attempt, turn);
+      return started(state, worker, event.jobId, event.attempt, ctx);
     case "failed": {
       const job = held(state, worker, event.jobId, event.attempt);
       if (job === undefined) return;
       const { cause = "worker_error", message = null } = event;
-      if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, turn);
-      if (event.retryable) return requeue(state, job, cause, null, turn, message);
-      return finish(state, job, failure(cause, message), null, turn);
+      if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
+      if (event.retryable) return requeue(state, job, cause, null, ctx, message);
+      return finish(state, job, failure(cause, message), null, ctx);
     }
     case "reject": {
       const job = held(state, worker, event.jobId, undefined);
       if (job === undefined) return;
-      return event.tooLong === true ? outgrow(state, job, worker, null, false, turn) : takeBack(state, job, turn);
+      return event.tooLong === true ? outgrow(state, job, worker, null, false, ctx) : takeBack(state, job, ctx);
     }
     case "oversized": {
       const job = held(state, worker, event.jobId, undefined);
       // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker);
-      if (job === undefined) return orphan(state, worker, turn);
-      turn.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
-      return requeue(state, job, "output_too_large", null, turn);
+      if (job === undefined) return orphan(state, worker, ctx);
+      ctx.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
+      return requeue(state, job, "output_too_large", null, ctx);
     }
     case "drain":
       worker.draining = true;
       indexWorker(state, worker);
-      return leaveIfDrained(state, worker, turn);
+      return leaveIfDrained(state, worker, ctx);
     default:
       return event satisfies never;
   }
@@ -135,7 +137,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
 
 const ACCEPTED: Submission = { ok: true, value: { kind: "accepted" } };
 
-function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">["payment"], turn: ReduceContext): Submission {
+function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">["payment"], ctx: ReduceContext): Submission {
   if (state.jobs.has(facts.id)) return ACCEPTED;
   const job: LiveJob = {
     ...facts,
@@ -155,36 +157,44 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    if (paying !== undefined) release(state, paying.key, job.id, turn);
-    refuse(facts, turn);
+    if (paying !== undefined) release(state, paying.key, job.id, ctx);
+    refuse(facts, ctx);
     return { ok: false, reason: "no_trusted_worker" };
   }
   if (isFull(state, job)) {
-    if (paying !== undefined) release(state, paying.key, job.id, turn);
+    if (paying !== undefined) release(state, paying.key, job.id, ctx);
     return { ok: false, reason: "queue_full" };
   }
   if (paying !== undefined) {
-    const bought = purchase(state, paying.key, paying.payer, facts, turn);
+    const bought = purchase(state, paying.key, paying.payer, facts, ctx);
     if (!bought.ok) return bought;
     if (bought.value.kind === "known") return { ok: true, value: bought.value };
     job.payment = bought.value.payment;
   }
   addJob(state, job);
-  turn.rows.push({ type: "insert", job: facts, isRefused: false });
-  wait(state, job, facts.createdAt + TIMING.claimWindow, turn);
+  ctx.rows.push({ type: "insert", job: facts, isRefused: false });
+  wait(state, job, facts.createdAt + TIMING.claimWindow, ctx);
   return ACCEPTED;
 }
 
 /** Ends the jobs whose payment's row could not be read, unless a worker has had the job already: no worker works unpaid [PY7]. */
-function failUnpayable(state: DispatchState, turn: ReduceContext): void {
+function failUnpayable(state: DispatchState, ctx: ReduceContext): void {
   for (const job of [...state.jobs.values()]) {
     if (job.payment === null || state.ledger.payments.has(job.payment) || job.holders.length > 0) continue;
-    finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+    finish(state, job, { status: "failed", cause: "payment_failed" }, null, ctx);
   }
 }
 
+/** Handles the end of a restart: what is still without a socket has lost its worker. */
+function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
+  // The end of their grace time must survive the next loss of memory too. Nothing else has changed, so the revision stays.
+  for (const job of state.jobs.values()) if (job.phase.kind === "orphaned") ctx.rows.push({ type: "save", jobId: job.id });
+  // A sweep may have woken the hub. When it was due is forgotten, so it is due now.
+  if (state.workers.size > 0) state.sweepDue = ctx.now;
+}
+
 /** Handles a new pairing: the user's live PRIVATE jobs may go to this worker too. */
-function paired(state: DispatchState, userId: string, key: string, turn: ReduceContext): void {
+function paired(state: DispatchState, userId: string, key: string, ctx: ReduceContext): void {
   for (const id of state.privateJobs.get(userId) ?? []) {
     const job = state.jobs.get(id);
     if (job === undefined || job.trustedKeys.includes(key)) continue;
@@ -192,19 +202,19 @@ function paired(state: DispatchState, userId: string, key: string, turn: ReduceC
     if (waits) dequeue(state, job);
     job.trustedKeys = [...job.trustedKeys, key];
     if (waits) enqueue(state, job);
-    save(job, turn);
+    save(job, ctx);
   }
   // Only this worker is new for these jobs, and it takes the first one in order.
   const worker = state.workers.get(key);
-  if (worker !== undefined) offerWorker(state, worker, turn);
+  if (worker !== undefined) offerWorker(state, worker, ctx);
 }
 
 /** Handles any frame of a worker: it is not silent any more [WS6]. */
-function heard(state: DispatchState, worker: Worker, turn: ReduceContext): void {
+function heard(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!worker.silent) return;
   worker.silent = false;
   indexWorker(state, worker);
-  offerWorker(state, worker, turn);
+  offerWorker(state, worker, ctx);
 }
 
 /** The job with this id and attempt, if this worker holds it on the socket that got it. */
@@ -215,82 +225,82 @@ function held(state: DispatchState, worker: Worker, jobId: string, attempt: numb
 }
 
 /** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
-function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, turn: ReduceContext): void {
+function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, ctx: ReduceContext): void {
   const job = held(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
-    turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
+    ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
     return;
   }
   job.phase.ackDue = null;
-  job.phase.executeDue = turn.now + executionTime(job);
+  job.phase.executeDue = ctx.now + executionTime(job);
   setTimer(state, job);
   if (job.phase.lease.acked && job.phase.executeDue - job.savedExecuteDue < TIMING.renewalSaved) return;
   // A hub that sleeps forgets what is not saved. An attempt that makes progress must not time out because of that.
   job.phase.lease.acked = true;
-  save(job, turn);
+  save(job, ctx);
 }
 
-function cancel(state: DispatchState, jobId: string, turn: ReduceContext): void {
+function cancel(state: DispatchState, jobId: string, ctx: ReduceContext): void {
   const job = state.jobs.get(jobId);
-  if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", turn);
+  if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", ctx);
 }
 
 /** Handles everything that is due: job timers, payments, the tick, the sweep. */
-function passTime(state: DispatchState, turn: ReduceContext): void {
-  for (let first = state.timers.first(); first !== undefined && first.order <= turn.now; first = state.timers.first()) {
+function passTime(state: DispatchState, ctx: ReduceContext): void {
+  for (let first = state.timers.first(); first !== undefined && first.order <= ctx.now; first = state.timers.first()) {
     const job = state.jobs.get(first.id);
     if (job === undefined) state.timers.remove(first.id);
-    else expire(state, job, turn);
+    else expire(state, job, ctx);
   }
-  passPaymentTime(state, turn);
-  if (state.tickDue !== null && state.tickDue <= turn.now) {
+  passPaymentTime(state, ctx);
+  if (state.tickDue !== null && state.tickDue <= ctx.now) {
     state.tickDue = null;
-    tick(state, turn);
+    tick(state, ctx);
   }
-  if (state.sweepDue !== null && state.sweepDue <= turn.now) {
+  if (state.sweepDue !== null && state.sweepDue <= ctx.now) {
     state.sweepDue = null;
-    sweep(state, turn);
+    sweep(state, ctx);
   }
 }
 
-function expire(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
-  if (job.totalDue <= turn.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, turn.now) }, "deadline_exceeded", turn);
+function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  if (job.totalDue <= ctx.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, ctx.now) }, "deadline_exceeded", ctx);
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":
-      return finish(state, job, failure(job.cause ?? "no_eligible_worker", job.message), null, turn);
+      return finish(state, job, failure(job.cause ?? "no_eligible_worker", job.message), null, ctx);
     case "leased":
-      if (phase.ackDue !== null && phase.ackDue <= turn.now) return requeue(state, job, "worker_lost", "ack_timeout", turn);
-      return requeue(state, job, "execution_timeout", "execution_timeout", turn);
+      if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);
+      return requeue(state, job, "execution_timeout", "execution_timeout", ctx);
     case "settling":
-      return endHold(state, job, turn);
+      return endHold(state, job, ctx);
     case "orphaned":
-      return requeue(state, job, "worker_lost", null, turn);
+      return requeue(state, job, "worker_lost", null, ctx);
     default:
       return phase satisfies never;
   }
 }
 
 /** Runs every 2 seconds while jobs wait: ends the rest of workers and offers again what no event has matched [JB2]. */
-function tick(state: DispatchState, turn: ReduceContext): void {
+function tick(state: DispatchState, ctx: ReduceContext): void {
   for (const key of [...state.resting]) {
     const worker = state.workers.get(key);
     if (worker === undefined) continue;
     worker.resting = false;
     indexWorker(state, worker);
-    offerWorker(state, worker, turn);
+    offerWorker(state, worker, ctx);
   }
-  recheckSilent(state, turn);
+  recheckSilent(state, ctx);
   const again = [...state.retrying].map((id) => state.jobs.get(id)).filter((job) => job !== undefined);
-  for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) offerAgain(state, job, turn);
+  for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) offerAgain(state, job, ctx);
 }
 
 /** Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. */
-function sweep(state: DispatchState, turn: ReduceContext): void {
+function sweep(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {
-    if (turn.now - turn.lastSeen(worker.conn) < TIMING.silentClosed) continue;
-    closeWorker(state, worker, CLOSE.silent, "silent", turn);
+    if (ctx.now - ctx.lastSeen(worker.conn) < TIMING.silentClosed) continue;
+    closeWorker(state, worker, CLOSE.silent, "silent", ctx);
     const job = state.jobs.get(worker.jobId ?? "");
-    if (job !== undefined) requeue(state, job, "worker_lost", null, turn);
+    if (job !== undefined) requeue(state, job, "worker_lost", null, ctx);
   }
 }

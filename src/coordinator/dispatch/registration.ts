@@ -11,11 +11,11 @@ import { dequeue, indexWorker } from "./workers.ts";
 type Registration = EventOf<"register">;
 
 /** Registers a worker on a new socket. An older socket of its key is replaced, and its job goes to the new socket or waits again [WS7, WS10]. */
-export function register(state: DispatchState, event: Registration, turn: ReduceContext): void {
+export function register(state: DispatchState, event: Registration, ctx: ReduceContext): void {
   const older = state.workers.get(event.key);
   if (older !== undefined) {
-    closeWorker(state, older, CLOSE.replaced, "replaced", turn);
-    orphan(state, older, turn);
+    closeWorker(state, older, CLOSE.replaced, "replaced", ctx);
+    orphan(state, older, ctx);
   }
   const worker: Worker = {
     key: event.key,
@@ -30,35 +30,35 @@ export function register(state: DispatchState, event: Registration, turn: Reduce
     jobId: null,
     draining: event.draining ?? false,
     // If the clock was set back since, the worker must not wait longer.
-    arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? turn.now, turn.now) + TIMING.arrival,
+    arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? ctx.now, ctx.now) + TIMING.arrival,
     resting: false,
     silent: false,
     failuresInARow: older?.failuresInARow ?? 0,
   };
   state.workers.set(worker.key, worker);
   state.keyByConn.set(worker.conn, worker.key);
-  resume(state, worker, event.resume, turn);
+  resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);
-  leaveIfDrained(state, worker, turn);
-  offerWorker(state, worker, turn);
+  leaveIfDrained(state, worker, ctx);
+  offerWorker(state, worker, ctx);
 }
 
 /**
  * Compares the jobs that the worker lists with its lease. Without a list its lease moves to the new socket; with a list only if the lease is on it. All
  * other jobs on the list are cancelled before a new job is assigned.
  */
-function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], turn: ReduceContext): void {
+function resume(state: DispatchState, worker: Worker, listed: Registration["resume"], ctx: ReduceContext): void {
   const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
     // The list names a job twice: the attempt that has just moved must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
-    if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, turn);
-    else turn.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
+    if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, ctx);
+    else ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }
   if (leased === undefined || leased.phase.kind !== "orphaned") return;
-  if (listed === undefined) rebind(state, leased, worker, false, turn);
-  else requeue(state, leased, "worker_lost", null, turn);
+  if (listed === undefined) rebind(state, leased, worker, false, ctx);
+  else requeue(state, leased, "worker_lost", null, ctx);
 }
 
 /** True if this worker may have the job back: its lease of this attempt is orphaned, or the job waits again and this worker was its last holder. */
@@ -78,21 +78,21 @@ function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJo
   }
 }
 
-function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, turn: ReduceContext): void {
+function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: boolean, ctx: ReduceContext): void {
   if (job.phase.kind === "leased" || job.phase.kind === "settling") return;
   const waited = job.phase.kind === "waiting";
   const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);
   if (lease === undefined) return;
   if (waited) dequeue(state, job);
   // If the deadline passed while the socket was gone, a finished result still has a moment to arrive.
-  const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, turn.now + TIMING.ack) : turn.now + executionTime(job);
+  const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, ctx.now + TIMING.ack) : ctx.now + executionTime(job);
   // A job on the list has reached the worker; without a list the assignment may have been lost.
   const started = listed && !lease.acked;
   if (started) lease.acked = true;
-  const ackDue = worker.acks && !lease.acked ? turn.now + TIMING.ack : null;
+  const ackDue = worker.acks && !lease.acked ? ctx.now + TIMING.ack : null;
   job.phase = { kind: "leased", lease, conn: worker.conn, ackDue, executeDue };
   state.leases.set(worker.key, job.id);
   worker.jobId = job.id;
   setTimer(state, job);
-  if (waited || started) save(job, turn);
+  if (waited || started) save(job, ctx);
 }

@@ -10,7 +10,7 @@ import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker, isFull } from "./workers.ts";
 
 /** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done; null if there is none. */
-export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, turn: ReduceContext): Reservation {
+export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, ctx: ReduceContext): Reservation {
   const known = state.ledger.payments.get(facts.key) ?? stored;
   if (known !== null) {
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
@@ -20,14 +20,14 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    refuse(job, turn);
+    refuse(job, ctx);
     return { state: "refused", reason: "no_trusted_worker" };
   }
   if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
-  if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, turn)) return { state: "refused", reason: "too_many_held_payments" };
-  const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: turn.now + TIMING.reservation } };
-  movePayment(state, payment, payment.phase, turn);
+  if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
+  const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };
+  movePayment(state, payment, payment.phase, ctx);
   return { state: "reserved" };
 }
 
@@ -35,12 +35,12 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
 type Purchase = { kind: "new"; payment: string } | { kind: "known"; jobId: string };
 
 /** Spends a verified payment on a job: if the payer has a credit that covers the price, the credit, otherwise the payment itself [PY9]. */
-export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, turn: ReduceContext): Result<Purchase, SubmitRefusal> {
+export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, ctx: ReduceContext): Result<Purchase, SubmitRefusal> {
   const payment = state.ledger.payments.get(key);
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
     delete payment.ownJobId;
-    spendCredit(state, payment, job, turn);
+    spendCredit(state, payment, job, ctx);
     return bought(payment);
   }
   // Another request uses this payment. Only `reserve` can tell whether it is for the same job.
@@ -50,15 +50,15 @@ export function purchase(state: DispatchState, key: string, payer: string | null
   const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment);
   if (credit !== undefined) {
     credit.ownJobId ??= credit.jobId;
-    spendCredit(state, credit, job, turn);
-    movePayment(state, payment, { kind: "void", reason: "paid_by_credit" }, turn);
+    spendCredit(state, credit, job, ctx);
+    movePayment(state, payment, { kind: "void", reason: "paid_by_credit" }, ctx);
     return bought(credit);
   }
-  if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, turn)) {
-    forgetPayment(state, payment, turn);
+  if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, ctx)) {
+    forgetPayment(state, payment, ctx);
     return { ok: false, reason: "too_many_held_payments" };
   }
-  movePayment(state, payment, { kind: "held" }, turn);
+  movePayment(state, payment, { kind: "held" }, ctx);
   return bought(payment);
 }
 
@@ -67,27 +67,27 @@ function bought({ key }: Payment): Result<Purchase, never> {
 }
 
 /** Drops a reservation: the facilitator refused the payment, or could not be asked. */
-export function release(state: DispatchState, key: string, jobId: string, turn: ReduceContext): void {
+export function release(state: DispatchState, key: string, jobId: string, ctx: ReduceContext): void {
   const payment = state.ledger.payments.get(key);
   // A request drops only its own reservation.
-  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forgetPayment(state, payment, turn);
+  if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forgetPayment(state, payment, ctx);
 }
 
-function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, turn: ReduceContext): void {
+function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, ctx: ReduceContext): void {
   if (credit.phase.kind !== "credit") return;
   credit.jobId = job.id;
-  movePayment(state, credit, { kind: "settled", transaction: credit.phase.transaction }, turn);
+  movePayment(state, credit, { kind: "settled", transaction: credit.phase.transaction }, ctx);
 }
 
 /**
  * True if a payer has too many unsettled payments for one more. Many authorizations on one balance all verify, but only the first settles: each of the
  * others would keep a worker, or a place in the queue, for nothing.
  */
-function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, turn: ReduceContext): boolean {
+function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, ctx: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
   if (unsettled < LIMITS.heldPayments || creditFor(state.ledger, payer, facts) !== undefined) return false;
   if (unsettled >= LIMITS.unsettledPayments) return true;
-  return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, turn);
+  return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, ctx);
 }
 
 /** Rebuilds the ledger from its saved rows. A settle call that was under way when the memory was lost has an unknown outcome. */

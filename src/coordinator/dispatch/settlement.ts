@@ -10,38 +10,38 @@ import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { isEligible, isSilent } from "./workers.ts";
 
 /** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */
-export function settled(state: DispatchState, key: string, settlement: Settlement, turn: ReduceContext): void {
+export function settled(state: DispatchState, key: string, settlement: Settlement, ctx: ReduceContext): void {
   state.ledger.inFlight.delete(key);
   const payment = state.ledger.payments.get(key);
   // The hub may have lost its memory since the call. That money moved is true even so.
   const isNews = payment?.phase.kind === "settling" || (payment?.phase.kind === "unknown" && settlement.kind === "settled");
-  if (payment !== undefined && isNews) conclude(state, payment, settlement, turn);
+  if (payment !== undefined && isNews) conclude(state, payment, settlement, ctx);
   for (const next of state.ledger.settleQueue) {
     if (state.ledger.inFlight.size >= LIMITS.settlements) return;
     state.ledger.settleQueue.delete(next);
     const waiting = state.ledger.payments.get(next);
-    if (waiting !== undefined) startSettling(state, waiting, turn);
+    if (waiting !== undefined) startSettling(state, waiting, ctx);
   }
 }
 
-function conclude(state: DispatchState, payment: Payment, settlement: Settlement, turn: ReduceContext): void {
+function conclude(state: DispatchState, payment: Payment, settlement: Settlement, ctx: ReduceContext): void {
   const job = state.jobs.get(payment.jobId);
   switch (settlement.kind) {
     case "settled":
-      return paid(state, payment, job, settlement.transaction, turn);
+      return paid(state, payment, job, settlement.transaction, ctx);
     case "refused":
       // An earlier call of ours, whose answer was lost, has used the payment.
-      if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", turn);
+      if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", ctx);
       // If two calls run at once, one fails and does not say why. So after a doubt the job ends, but the money may have moved.
-      if (payment.doubts > 0) doubt(state, payment, turn);
-      else movePayment(state, payment, { kind: "void", reason: "refused" }, turn);
-      if (job !== undefined) fail(state, job, turn);
+      if (payment.doubts > 0) doubt(state, payment, ctx);
+      else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);
+      if (job !== undefined) fail(state, job, ctx);
       return;
     case "unknown":
-      doubt(state, payment, turn);
+      doubt(state, payment, ctx);
       if (job === undefined) return;
-      if (payment.expiresAt <= turn.now) return fail(state, job, turn);
-      unhold(state, job, turn);
+      if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
+      unhold(state, job, ctx);
       keepUntilKnown(state, job, payment);
       return;
     default:
@@ -49,13 +49,13 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
   }
 }
 
-function doubt(state: DispatchState, payment: Payment, turn: ReduceContext): void {
+function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   payment.doubts++;
-  movePayment(state, payment, { kind: "unknown", retryDue: nextTry(payment, turn.now) }, turn);
+  movePayment(state, payment, { kind: "unknown", retryDue: nextTry(payment, ctx.now) }, ctx);
 }
 
-function fail(state: DispatchState, job: LiveJob, turn: ReduceContext): void {
-  finish(state, job, { status: "failed", cause: "payment_failed" }, null, turn);
+function fail(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  finish(state, job, { status: "failed", cause: "payment_failed" }, null, ctx);
 }
 
 /** Extends the total time of a job to the end of the authorization, because it is not known whether the job is paid [PY8]. */
@@ -70,17 +70,17 @@ export function lateCause(state: DispatchState, job: LiveJob, now: number): Fail
   return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
 }
 
-function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, transaction: string, turn: ReduceContext): void {
-  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction }, turn);
-  movePayment(state, payment, { kind: "settled", transaction }, turn);
+function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, transaction: string, ctx: ReduceContext): void {
+  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction }, ctx);
+  movePayment(state, payment, { kind: "settled", transaction }, ctx);
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);
   // The worker may have changed, lost its tier or become silent meanwhile.
-  if (worker !== undefined && job.totalDue > turn.now && isEligible(state, job, worker) && !isSilent(worker, turn)) return lease(state, job, worker, turn);
-  unhold(state, job, turn);
+  if (worker !== undefined && job.totalDue > ctx.now && isEligible(state, job, worker) && !isSilent(worker, ctx)) return lease(state, job, worker, ctx);
+  unhold(state, job, ctx);
   // After an unknown outcome the total time starts again.
-  if (payment.doubts > 0) job.totalDue = turn.now + TIMING.total;
-  wait(state, job, turn.now + TIMING.claimWindow, turn);
+  if (payment.doubts > 0) job.totalDue = ctx.now + TIMING.total;
+  wait(state, job, ctx.now + TIMING.claimWindow, ctx);
 }
 
 /** The worker that a settling job keeps, if it is still there. */
@@ -91,24 +91,24 @@ function holding(state: DispatchState, job: LiveJob): Worker | undefined {
 }
 
 /** Handles the payments that are due: drops old reservations, and asks again about unknown outcomes. */
-export function passPaymentTime(state: DispatchState, turn: ReduceContext): void {
+export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void {
   const { timers, payments } = state.ledger;
-  for (let first = timers.first(); first !== undefined && first.order <= turn.now; first = timers.first()) {
+  for (let first = timers.first(); first !== undefined && first.order <= ctx.now; first = timers.first()) {
     const payment = payments.get(first.id);
     if (payment === undefined) timers.remove(first.id);
-    else if (payment.phase.kind === "reserved") forgetPayment(state, payment, turn);
-    else askAgain(state, payment, turn);
+    else if (payment.phase.kind === "reserved") forgetPayment(state, payment, ctx);
+    else askAgain(state, payment, ctx);
   }
 }
 
-function askAgain(state: DispatchState, payment: Payment, turn: ReduceContext): void {
+function askAgain(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   const job = state.jobs.get(payment.jobId);
-  if (payment.expiresAt <= turn.now) {
-    if (job !== undefined) fail(state, job, turn);
+  if (payment.expiresAt <= ctx.now) {
+    if (job !== undefined) fail(state, job, ctx);
     // For this long it may still turn out that the payment was settled. Then it counts as not settled.
-    if (payment.expiresAt + TIMING.unknownSettlement <= turn.now) return movePayment(state, payment, { kind: "void", reason: "unused" }, turn);
+    if (payment.expiresAt + TIMING.unknownSettlement <= ctx.now) return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
   }
-  startSettling(state, payment, turn);
+  startSettling(state, payment, ctx);
 }
 
 function nextTry(payment: Payment, now: number): number {

@@ -81,8 +81,8 @@ export function isIdle(worker: Worker): boolean {
 }
 
 /** True if a worker has been silent for so long that it gets no job [WS6]. */
-export function isSilent(worker: Worker, turn: ReduceContext): boolean {
-  return turn.now - turn.lastSeen(worker.conn) > TIMING.silentUnclaimable;
+export function isSilent(worker: Worker, ctx: ReduceContext): boolean {
+  return ctx.now - ctx.lastSeen(worker.conn) > TIMING.silentUnclaimable;
 }
 
 /** Updates the indexes for this worker; call it after every change of the worker. */

@@ -105,10 +105,7 @@ export class Dispatcher {
         registeredAt,
       });
     }
-    // The end of their grace time must survive the next loss of memory too.
-    for (const job of this.#state.jobs.values()) if (job.phase.kind === "orphaned") this.#openBatch().saves.add(job.id);
-    // A sweep may have woken this object. When it was due is forgotten, so it is due now.
-    if (this.#state.workers.size > 0) this.#state.sweepDue = now;
+    this.apply({ type: "sockets_restored" });
   }
 
   /**
