@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, request as ask, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { finallyDo } from "../support/finally.ts";
 
 /** A coordinator that is updated while browsers are there: the same one behind other names for the files of its pages. */
@@ -14,6 +15,8 @@ export type Releases = {
 
 /** A content hash: in the names of files, and as the release that a service worker names its cache after. */
 const HASH = /\b[0-9a-f]{12}\b/g;
+/** The coordinator answers within milliseconds: silence for this long is a fault, which the browser must see as one. */
+const SILENCE_MS = 10_000;
 const TEXT = /^(?:text\/|application\/(?:javascript|json|manifest\+json))/;
 
 /** The hash that a file has in the other build, and back. */
@@ -36,19 +39,20 @@ export async function launchReleases(target: string): Promise<Releases> {
     const asked = changes
       ? rest
       : { ...rest, ...(etag !== undefined && { "if-none-match": etag }), ...(encoding !== undefined && { "accept-encoding": encoding }) };
-    const upstream = ask({ hostname, port, method, path: changes ? inOtherBuild(path) : path, headers: asked });
-    from.pipe(upstream);
-    const [answer] = (await once(upstream, "response")) as [IncomingMessage];
+    // No connection is used twice: the coordinator may be about to close one that is idle.
+    const upstream = ask({ hostname, port, method, path: changes ? inOtherBuild(path) : path, headers: asked, agent: false, timeout: SILENCE_MS });
+    upstream.on("timeout", () => upstream.destroy(new Error(`no answer to ${method} ${path}`)));
+    const [[answer]] = (await Promise.all([once(upstream, "response"), pipeline(from, upstream)])) as [[IncomingMessage], void];
     if (!changes || !TEXT.test(answer.headers["content-type"] ?? "")) {
       to.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(to);
-      return;
+      return await pipeline(answer, to);
     }
     const text = inOtherBuild((await buffer(answer)).toString());
     const { etag: _, "content-length": __, "transfer-encoding": ___, ...kept } = answer.headers;
     to.writeHead(answer.statusCode ?? 502, kept).end(text);
   }
 
+  // Whatever breaks on the way ends the browser's request too, so no tab waits for an answer that never comes.
   const server = createServer((from, to) => void forward(from, to).catch(() => to.destroy()));
   server.on("upgrade", (from, near, head) => {
     const far = connect(Number(port), hostname);

@@ -1,4 +1,5 @@
 import type { BrowserContext, Page } from "playwright-core";
+import { within } from "../../src/coordinator/deadline.ts";
 import { until } from "../support/until.ts";
 
 /** What a tab complained about, over its whole life. */
@@ -24,9 +25,32 @@ export async function openPage(context: BrowserContext, url: string): Promise<Pa
     // That something is out of reach is what some tests are about.
     if (message.type() === "error" && !/ERR_|Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text());
   });
-  page.on("request", (request) => asked.add(request.url()));
-  await page.goto(url);
+  const unanswered = new Set<string>();
+  page.on("request", (request) => {
+    asked.add(request.url());
+    unanswered.add(request.url());
+  });
+  page.on("requestfinished", (request) => unanswered.delete(request.url()));
+  page.on("requestfailed", (request) => unanswered.delete(request.url()));
+  try {
+    await page.goto(url);
+  } catch (error) {
+    const waiting = `still unanswered: ${[...unanswered].join(", ")}`;
+    throw new Error(`cannot open ${url}: ${waiting}; service workers: ${String(await within(2_000, serviceWorkers(page)))}`, { cause: error });
+  }
   return page;
+}
+
+/** The service workers that this page could have, as the browser itself knows them: the page need not answer. */
+async function serviceWorkers(page: Page): Promise<string> {
+  const session = await page.context().newCDPSession(page);
+  const told = new Promise<string>((resolve) => {
+    session.on("ServiceWorker.workerVersionUpdated", ({ versions }) => {
+      resolve(versions.map(({ versionId, scriptURL, status, runningStatus }) => `${versionId} ${scriptURL} ${status}, ${runningStatus}`).join("; "));
+    });
+  });
+  await session.send("ServiceWorker.enable");
+  return await told;
 }
 
 /** A page in a tab, as a person sees it. */
