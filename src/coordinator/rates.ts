@@ -1,8 +1,9 @@
 // Counts for rate limits: a sliding window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
 import { TIMING } from "../protocol/limits.ts";
+import type { Result } from "../protocol/text.ts";
 
 /** The answer of a rate: allowed, or too many, and in how many ms there is room again. */
-export type RateResult = { ok: true } | { ok: false; retryAfter: number };
+type RateResult = Result<null, { retryAfter: number }>;
 
 /** Number of slices of a period. More slices are more exact and need more memory. */
 const SLICES = 10;
@@ -36,12 +37,12 @@ export class SlidingWindow {
     for (let i = 1; i < counts.length; i++) sum += counts[i] ?? 0;
     if (sum < limit) {
       counts[place(slice)] = (counts[place(slice)] ?? 0) + 1;
-      return { ok: true };
+      return { ok: true, value: null };
     }
     // The oldest slices leave first. There is room when enough of them have left.
     let leaving = slice - SLICES;
     for (; leaving <= slice && sum >= limit; leaving++) sum -= counts[place(leaving)] ?? 0;
-    return { ok: false, retryAfter: (leaving + SLICES) * this.#width - now };
+    return { ok: false, reason: { retryAfter: (leaving + SLICES) * this.#width - now } };
   }
 
   #countsOf(key: string): Float64Array {

@@ -69,6 +69,37 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** The part of a `ReadableStream` of bytes that a reader of a whole body needs. Browsers, Node and Workers have it under types of their own. */
+type ByteStream = { getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<unknown> } };
+
+/**
+ * Reads a body to its end; null if it is longer than `limit` bytes, of which then no more is read. The bytes are counted as they arrive, because a
+ * Content-Length may be missing or wrong. @throws what the stream throws
+ */
+export async function readBytes(body: ByteStream | null, limit: number): Promise<Uint8Array<ArrayBuffer> | null> {
+  const reader = body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      if (part.value === undefined) continue;
+      length += part.value.length;
+      if (length > limit) return null;
+      chunks.push(part.value);
+    }
+  } finally {
+    // Not awaited: a peer that never stops sending would block this call.
+    reader?.cancel().catch(() => {});
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
 /** True for the host of a URL that leads to the machine that uses it: `localhost`, 127.0.0.0/8 or `[::1]`. */
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);

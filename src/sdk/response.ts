@@ -1,6 +1,6 @@
 // An answer of the router: reads it to its end within bounds, checks its shape, and turns a refusal into an error of the SDK.
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, readJson, type Result } from "../protocol/text.ts";
+import { isJsonObject, readBytes, readJson, type Result } from "../protocol/text.ts";
 import { oneLine } from "./error-text.ts";
 import {
   BadRequestError,
@@ -96,7 +96,7 @@ export type BodyResult = Result<unknown, "too_long" | "not_utf8" | "not_json" | 
 
 /** Reads a body of bounded size as JSON. It rejects only if the connection breaks, with the error of the platform's fetch. */
 export async function readBody(response: Response): Promise<BodyResult> {
-  const bytes = await readBytes(response);
+  const bytes = await readBytes(response.body, MAX_BYTES);
   if (bytes === null) return { ok: false, reason: "too_long" };
   let text: string;
   try {
@@ -113,33 +113,4 @@ export function readJsonText(text: string): BodyResult {
   const json = readJson(text, MAX_DEPTH);
   if (json.ok) return json;
   return { ok: false, reason: json.reason === "invalid_json" ? "not_json" : json.reason };
-}
-
-async function readBytes(response: Response): Promise<Uint8Array | null> {
-  if (response.body === null) return new Uint8Array();
-  const reader = response.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return joined(chunks, length);
-      length += value.length;
-      if (length > MAX_BYTES) return null;
-      chunks.push(value);
-    }
-  } finally {
-    // Not awaited: a peer that never stops sending would block this call.
-    reader.cancel().catch(() => {});
-  }
-}
-
-function joined(chunks: Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }

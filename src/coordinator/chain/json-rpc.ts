@@ -1,7 +1,7 @@
 // The JSON-RPC client for both chains: batched, bounded in bytes and time. Beside a job's way: stakes are read with it.
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { withSignal } from "../deadline.ts";
 
 /** The RPC gave no answer at all. `reason` is a code: the URL may hold an API key, and what the other side wrote is not repeated. */
@@ -25,7 +25,7 @@ export class RpcFailure extends Error {
 export type RpcCall = { method: string; params: readonly unknown[] };
 
 /** The answer to one question; `reason` is a code. */
-export type RpcResult = { ok: true; result: unknown } | { ok: false; reason: string };
+export type RpcResult = Result<unknown, string>;
 
 const Refusal = z.object({ error: z.object({ code: z.int() }) });
 const Answer = z.union([
@@ -62,7 +62,7 @@ export async function askRpc({ url, deadline = TIMING.stakeAnswer }: RpcOptions,
 }
 
 function read(answer: z.infer<typeof Answer>): RpcResult {
-  return "error" in answer ? { ok: false, reason: `rpc_error_${answer.error.code}` } : { ok: true, result: answer.result };
+  return "error" in answer ? { ok: false, reason: `rpc_error_${answer.error.code}` } : { ok: true, value: answer.result };
 }
 
 async function post(url: string, deadline: number, question: unknown): Promise<unknown> {
@@ -86,13 +86,6 @@ async function post(url: string, deadline: number, question: unknown): Promise<u
 
 /** The body of an answer as text; null when it is longer than `most` bytes, of which then no more is read. @throws what the body's stream throws */
 export async function boundedText(response: Response, most: number): Promise<string | null> {
-  const utf8 = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > most) return null;
-    text += utf8.decode(chunk, { stream: true });
-  }
-  return text + utf8.decode();
+  const bytes = await readBytes(response.body, most);
+  return bytes && new TextDecoder().decode(bytes);
 }

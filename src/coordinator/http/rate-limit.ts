@@ -28,7 +28,7 @@ export const rateLimit = (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =
     if (!settings.rateLimits) return next();
     const client = clientIp(c.req.raw, settings);
     const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
-    if (pass?.ok === false) return refuse(c, "rate_limited", pass.retryAfter / 1_000);
+    if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
     if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
     return next();
   };

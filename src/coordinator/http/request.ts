@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readJson, type Result } from "../../protocol/text.ts";
+import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
 import type { AppContext } from "./context.ts";
@@ -15,28 +15,20 @@ export type JsonBody = { json: unknown; text: string };
 export type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
- * Reads a JSON body of at most `limit` bytes. The bytes are counted as they arrive, because Content-Length may be missing or wrong [LM1].
+ * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says [LM1].
  * Content-Type is not checked, because many clients forget it [API2]. A byte order mark is skipped; bytes that are not UTF-8 are refused.
  */
 export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<Result<JsonBody, BodyFault>> {
   const encoding = request.headers.get("Content-Encoding")?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") return failed(415, "Content-Encoding is not supported");
   if (Number(request.headers.get("Content-Length") ?? 0) > limit) return failed(413, "payload_too_large");
-  let text = "";
-  if (request.body !== null) {
-    const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
-    let bytes = 0;
-    try {
-      for await (const chunk of request.body) {
-        bytes += chunk.byteLength;
-        // Leaving the loop cancels the stream.
-        if (bytes > limit) return failed(413, "payload_too_large");
-        text += utf8.decode(chunk, { stream: true });
-      }
-      text += utf8.decode();
-    } catch {
-      return failed(400, "Body must be complete and UTF-8");
-    }
+  let text: string;
+  try {
+    const bytes = await readBytes(request.body, limit);
+    if (bytes === null) return failed(413, "payload_too_large");
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch {
+    return failed(400, "Body must be complete and UTF-8");
   }
   const json = readJson(text);
   if (json.ok) return { ok: true, value: { json: json.value, text } };

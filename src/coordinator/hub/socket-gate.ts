@@ -34,7 +34,7 @@ export class SocketGate {
     if (rateLimits) {
       const dial = this.#dials.take(client, rates.connectsPerMinute, now);
       if (!dial.ok || this.#sockets.countOf(client) >= rates.socketsPerIp) {
-        const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.retryAfter / 1_000);
+        const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.reason.retryAfter / 1_000);
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }
     }

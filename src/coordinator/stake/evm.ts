@@ -31,8 +31,8 @@ export class EvmSource implements StakeSource {
   #read(answer: RpcResult): TierResult {
     if (!answer.ok) return answer;
     // The RPC answers `0x` if there is no contract at the address.
-    if (answer.result === "0x") return { ok: false, reason: "no_contract" };
-    if (typeof answer.result !== "string" || !WORD.test(answer.result)) return { ok: false, reason: "nonsense" };
-    return { ok: true, value: tierOfAtoms(BigInt(answer.result), this.#stake.decimals) };
+    if (answer.value === "0x") return { ok: false, reason: "no_contract" };
+    if (typeof answer.value !== "string" || !WORD.test(answer.value)) return { ok: false, reason: "nonsense" };
+    return { ok: true, value: tierOfAtoms(BigInt(answer.value), this.#stake.decimals) };
   }
 }

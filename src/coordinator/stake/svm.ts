@@ -60,7 +60,7 @@ export class SvmSource implements StakeSource {
     const params = [address, { mint }, { encoding: "jsonParsed", commitment: "finalized" }];
     const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });
     if (!answer.ok) return answer;
-    const accounts = TokenAccounts.safeParse(answer.result);
+    const accounts = TokenAccounts.safeParse(answer.value);
     if (!accounts.success) return { ok: false, reason: "nonsense" };
     const infos = accounts.data.value.map(({ account }) => account.data.parsed.info);
     const decimals = infos[0]?.tokenAmount.decimals ?? 0;

@@ -94,7 +94,7 @@ export async function boundToken(db: D1Database, userId: string, tokenHash: stri
     db.batch<{ token_hash: string | null }>([
       db
         .prepare(
-          // During a deploy, a router that is older than user tokens creates codes without a row here.
+          // A user with codes but without a row here has never bound a token. A stranger must not be able to bind one now.
           `INSERT INTO users (user_id, token_hash, created_at)
            SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3 WHERE true
            ON CONFLICT (user_id) DO NOTHING`,

@@ -1,6 +1,6 @@
 // Reads the HTTP answers of a runtime within bounds: event streams, whole bodies and error bodies. On a job's way: the run of an LLM_INFER.
 import { createParser } from "eventsource-parser";
-import { parseJson } from "../../protocol/text.ts";
+import { parseJson, readBytes } from "../../protocol/text.ts";
 import { isContextExceeded, readFailure } from "./chat-answer.ts";
 import { RuntimeError } from "./runtime.ts";
 
@@ -25,12 +25,13 @@ export async function* eventData(response: Response): AsyncGenerator<string, voi
 
 /** The whole body as text. Rejects with RuntimeError if the connection breaks or the body is too long. */
 export async function bodyText(response: Response): Promise<string> {
-  let whole = "";
-  for await (const text of decoded(response)) {
-    whole += text;
-    if (whole.length > MAX_BODY_BYTES) throw new RuntimeError("output_too_large", "the answer of the runtime is too long", { retryable: false });
-  }
-  return whole;
+  const bytes = await readBytes(response.body, MAX_BODY_BYTES).catch(connectionBroke);
+  if (bytes === null) throw new RuntimeError("output_too_large", "the answer of the runtime is too long", { retryable: false });
+  return new TextDecoder().decode(bytes);
+}
+
+function connectionBroke(cause: unknown): never {
+  throw new RuntimeError("runtime_error", "the connection to the runtime broke in the middle of the answer", { cause });
 }
 
 async function* decoded(response: Response): AsyncGenerator<string, void, undefined> {
@@ -39,9 +40,7 @@ async function* decoded(response: Response): AsyncGenerator<string, void, undefi
   const decoder = new TextDecoder();
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch((cause: unknown) => {
-        throw new RuntimeError("runtime_error", "the connection to the runtime broke in the middle of the answer", { cause });
-      });
+      const { done, value } = await reader.read().catch(connectionBroke);
       if (done) break;
       yield decoder.decode(value, { stream: true });
     }

@@ -15,7 +15,7 @@ function run(gapsBefore: number[], most: number): { at: number; ok: boolean; ret
   return gapsBefore.map((gap) => {
     at += gap;
     const pass = count.take("client", most, at);
-    return { at, ok: pass.ok, retryAfter: pass.ok ? 0 : pass.retryAfter };
+    return { at, ok: pass.ok, retryAfter: pass.ok ? 0 : pass.reason.retryAfter };
   });
 }
 
@@ -54,10 +54,10 @@ test("[API1] Retry-After is kept: who comes then is let through, and a milliseco
         at += gap;
         const pass = count.take("client", most, at);
         if (pass.ok) continue;
-        expect(pass.retryAfter).toBeGreaterThan(0);
-        expect(pass.retryAfter).toBeLessThanOrEqual(PERIOD * 1.1);
-        expect(count.take("client", most, at + pass.retryAfter - 1).ok).toBe(false);
-        expect(count.take("client", most, at + pass.retryAfter).ok).toBe(true);
+        expect(pass.reason.retryAfter).toBeGreaterThan(0);
+        expect(pass.reason.retryAfter).toBeLessThanOrEqual(PERIOD * 1.1);
+        expect(count.take("client", most, at + pass.reason.retryAfter - 1).ok).toBe(false);
+        expect(count.take("client", most, at + pass.reason.retryAfter).ok).toBe(true);
         return;
       }
     }),
@@ -67,7 +67,7 @@ test("[API1] Retry-After is kept: who comes then is let through, and a milliseco
 
 test("[LM2] at the limit it is let through, past it it is not, and another client is", () => {
   const count = new SlidingWindow(PERIOD, 10);
-  for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true });
+  for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true, value: null });
   expect(count.take("a", 7, START + 8).ok).toBe(false);
   expect(count.take("b", 7, START + 8).ok).toBe(true);
 });
@@ -78,9 +78,9 @@ test("[LM2] a limit of nothing lets nothing through", () => {
 
 test("[LM2] a clock that goes back neither frees nor forgets", () => {
   const count = new SlidingWindow(PERIOD, 10);
-  expect(count.take("a", 1, START)).toEqual({ ok: true });
+  expect(count.take("a", 1, START)).toEqual({ ok: true, value: null });
   expect(count.take("a", 1, START - 60_000).ok).toBe(false);
-  expect(count.take("a", 1, START + 2 * PERIOD)).toEqual({ ok: true });
+  expect(count.take("a", 1, START + 2 * PERIOD)).toEqual({ ok: true, value: null });
 });
 
 test("[LM2] memory is bounded: the client unheard for longest is forgotten, not the one that goes on asking", () => {
