@@ -35,23 +35,23 @@ describe("askRpc", () => {
   test("[ST1] several questions are one batch, answered in their order whatever the order of the answers", async () => {
     const answers = await ask({ body: [ok(2, "C"), ok(0, "A"), { id: 1, error: { code: -32_000, message: "api-key", data: "0x" } }] });
     expect(answers).toEqual([
-      { ok: true, result: "A" },
+      { ok: true, value: "A" },
       { ok: false, reason: "rpc_error_-32000" },
-      { ok: true, result: "C" },
+      { ok: true, value: "C" },
     ]);
     expect(node?.asked).toEqual([{ path: "/v2/api-key", method: "POST", body: CALLS.map((call, id) => ({ jsonrpc: "2.0", id, ...call })) }]);
   });
 
   test("[ST1] a single question is no batch: nodes without batches understand it", async () => {
-    expect(await ask({ body: ok(0, null) }, ONE)).toEqual([{ ok: true, result: null }]);
+    expect(await ask({ body: ok(0, null) }, ONE)).toEqual([{ ok: true, value: null }]);
     expect(node?.asked).toMatchObject([{ body: { id: 0, method: "a" } }]);
   });
 
   test("[ST2] what is missing, without a result, or answered twice is nonsense; the rest is read", async () => {
     const nonsense = { ok: false, reason: "nonsense" };
-    expect(await ask({ body: [ok(0, "A"), { id: 1 }, ok(7, "?"), "x", null] })).toEqual([{ ok: true, result: "A" }, nonsense, nonsense]);
+    expect(await ask({ body: [ok(0, "A"), { id: 1 }, ok(7, "?"), "x", null] })).toEqual([{ ok: true, value: "A" }, nonsense, nonsense]);
     await node?.[Symbol.asyncDispose]();
-    expect(await ask({ body: [ok(0, "A"), ok(1, "B"), ok(0, "C")] })).toEqual([nonsense, { ok: true, result: "B" }, nonsense]);
+    expect(await ask({ body: [ok(0, "A"), ok(1, "B"), ok(0, "C")] })).toEqual([nonsense, { ok: true, value: "B" }, nonsense]);
   });
 
   test.each([
