@@ -44,6 +44,8 @@ export type CoordinatorOptions = {
   cronMs?: number;
   /** Called when a slow step begins. */
   onStep?: (step: "starting" | "restarting") => void;
+  /** Starts its process; default `wrangler dev` on the sources. */
+  launch?: (options: CoordinatorOptions, stateDir: string, onLine: (line: string) => void) => Child;
 };
 
 /** A coordinator that answers. */
@@ -54,7 +56,7 @@ export type Coordinator = {
   /** Where workers connect. */
   readonly socketUrl: string;
   readonly stateDir: string;
-  /** The process id of its wrangler, whose children are the runtimes. */
+  /** The process id of its launcher (wrangler), whose children are the runtimes. */
   readonly pid: number;
   /** Resolves when it ended unexpectedly, with its last lines. */
   readonly failed: Promise<string>;
@@ -151,8 +153,8 @@ class Supervised implements Coordinator {
   }
 
   #launch(): Child {
-    const { onLine } = this.#options;
-    const child = startWrangler(devArguments(this.#options, this.stateDir), this.stateDir, (line) => {
+    const { onLine, launch = launchWrangler } = this.#options;
+    const child = launch(this.#options, this.stateDir, (line) => {
       if (line.includes("runtime crashed unexpectedly")) void this.#recover(child);
       if (!isNoise(line)) onLine?.(line);
     });
@@ -175,10 +177,11 @@ class Supervised implements Coordinator {
   }
 }
 
-function devArguments({ instance, port, settings = {} }: CoordinatorOptions, stateDir: string): string[] {
+function launchWrangler({ instance, port, settings = {} }: CoordinatorOptions, stateDir: string, onLine: (line: string) => void): Child {
   const place = ["-c", `wrangler.${instance}.toml`, "--ip", "127.0.0.1", "--port", String(port), "--persist-to", stateDir];
   const quiet = ["--inspector-port", "0", "--show-interactive-dev-session=false", "--log-level", "warn"];
-  return ["dev", ...place, ...quiet, ...Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`])];
+  const variables = Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
+  return startWrangler(["dev", ...place, ...quiet, ...variables], stateDir, onLine);
 }
 
 /** Resolves to null when the coordinator answers, or to a description of the problem. */

@@ -16,9 +16,8 @@ const FLOODS = ["attacks/floods", "instances/held-requests"].map((name) => `test
 /** Black-box: real processes, HTTP and WebSockets. From the repository: npx vitest run --root . --config test/conformance/vitest.config.ts */
 export default defineConfig({
   test: {
-    globalSetup: ["test/conformance/support/snapshot.ts"],
-    server: { deps: { external: [/conformance-snapshot-/] } },
-    // Coordinators start in half the time when Node finds wrangler compiled.
+    globalSetup: ["test/support/bundle.ts"],
+    // The launcher of a coordinator starts in less time when Node finds Miniflare compiled.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "..", "..", "node_modules", ".cache", "compiled") },
     testTimeout: 30_000,
     hookTimeout: 90_000,

@@ -22,7 +22,8 @@ export default defineConfig({
     // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), and what takes
     // minutes, the rules' own times and more faults and kills (npm run probe).
     include: [SUITES[SUITE] ?? "none"],
-    // Coordinators start in half the time when Node finds wrangler compiled.
+    // Most coordinators run from one bundle; those of start:paid start in half the time when Node finds wrangler compiled.
+    globalSetup: ["../support/bundle.ts"],
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "..", "..", "node_modules", ".cache", "compiled") },
     // Above the 45 s of `until`, which says what it saw.
     testTimeout: 60_000,

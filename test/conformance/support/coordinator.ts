@@ -3,12 +3,11 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { afterAll } from "vitest";
-import { isPortFree } from "../../../scripts/coordinator-process.ts";
+import { isPortFree, ROOT } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
 import { Api } from "./api.ts";
 
-const ROOT = process.env.CONFORMANCE_ROOT ?? join(import.meta.dirname, "../../..");
 const FIRST_PORT = 4600;
 const PORTS_PER_FILE = 10;
 
@@ -30,11 +29,6 @@ export type Subject = {
   kill: () => Promise<void>;
 };
 
-/** The launcher in the copy of the sources, which starts the coordinator of the copy. */
-const { startCoordinator } = (await import(
-  /* @vite-ignore */ pathToFileURL(join(ROOT, "scripts/coordinator-process.ts")).href
-)) as typeof import("../../../scripts/coordinator-process.ts");
-
 const running: (() => Promise<void>)[] = [];
 const folders = new Set<string>();
 afterAll(async () => {
@@ -48,7 +42,7 @@ export async function start(instance: "evm" | "svm", settings: Record<string, st
   folders.add(stateDir);
   const port = reuse?.port ?? (await pickPort());
   const log: string[] = [];
-  const coordinator = await startCoordinator({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
+  const coordinator = await startBundled({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
   running.push(async () => {
     await coordinator.stop();
     if (process.env.CONFORMANCE_LOG) console.log(log.join("\n"));

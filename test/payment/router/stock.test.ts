@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
-import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 
@@ -28,7 +28,7 @@ describe.each(["evm", "svm"] as const)("beside x402's own middleware on %s", (in
 
   beforeAll(async () => {
     state = mkdtempSync(join(tmpdir(), `compute-router-stock-${instance}-`));
-    coordinator = await startCoordinator({ instance, port: await freePort(), stateDir: state, settings: { ...lab.description.settings[instance] } });
+    coordinator = await startBundled({ instance, port: await freePort(), stateDir: state, settings: { ...lab.description.settings[instance] } });
     const { network, payTo } = lab[instance];
     const server = new x402ResourceServer(new HTTPFacilitatorClient({ url: lab.description.facilitator }));
     server.register(network, instance === "evm" ? new ExactEvmScheme() : new ExactSvmScheme());

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
 import { type ClientOptions, ComputeRouter, PaymentLimitError, type PaymentHook, PaymentRequiredError } from "../../../src/sdk/index.ts";
 import { evmSigner, payWithEvm } from "../../../src/sdk/pay/evm.ts";
 import { payWithSvm, svmSigner } from "../../../src/sdk/pay/svm.ts";
@@ -35,7 +35,7 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
   beforeAll(async () => {
     const state = mkdtempSync(join(tmpdir(), `compute-router-sdk-${instance}-`));
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
-    coordinator = await startCoordinator({ instance, port: await freePort(), stateDir: state, settings });
+    coordinator = await startBundled({ instance, port: await freePort(), stateDir: state, settings });
     worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();

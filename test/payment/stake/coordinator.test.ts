@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, type Instance, startCoordinator } from "../../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort, type Instance } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { type EvmChain, startEvmChain } from "../evm/chain.ts";
@@ -45,7 +45,7 @@ describe.each(["evm", "svm"] as const satisfies Instance[])("STAKE_SOURCE=%s in 
 
   beforeAll(async () => {
     const state = mkdtempSync(join(tmpdir(), `compute-router-stake-${name}-`));
-    coordinator = await startCoordinator({
+    coordinator = await startBundled({
       instance: name,
       port: await freePort(),
       stateDir: state,

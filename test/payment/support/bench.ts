@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { type Coordinator, freePort, startCoordinator } from "../../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { challengeOf } from "../pay/challenge.ts";
@@ -42,7 +42,7 @@ export class Bench {
 
   async start(): Promise<this> {
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...this.lab.description.settings[this.side] };
-    this.coordinator = await startCoordinator({ instance: this.side, port: await freePort(), stateDir: this.state, settings });
+    this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings });
     return this;
   }
 
