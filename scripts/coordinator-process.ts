@@ -179,9 +179,11 @@ class Supervised implements Coordinator {
 
 function launchWrangler({ instance, port, settings = {} }: CoordinatorOptions, stateDir: string, onLine: (line: string) => void): Child {
   const place = ["-c", `wrangler.${instance}.toml`, "--ip", "127.0.0.1", "--port", String(port), "--persist-to", stateDir];
+  // Without the flag no_web_socket_compression: see routes/connect.ts.
+  const flags = ["--compatibility-flags", "nodejs_compat"];
   const quiet = ["--inspector-port", "0", "--show-interactive-dev-session=false", "--log-level", "warn"];
   const variables = Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
-  return startWrangler(["dev", ...place, ...quiet, ...variables], stateDir, onLine);
+  return startWrangler(["dev", ...place, ...flags, ...quiet, ...variables], stateDir, onLine);
 }
 
 /** Resolves to null when the coordinator answers, or to a description of the problem. */

@@ -1,3 +1,4 @@
+import { deflateRawSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
@@ -175,5 +176,27 @@ describe("frames that the worker has no right to send", () => {
     expect(await evm.api.job(id)).toMatchObject({ status: "running" });
     expect((await holder.complete(id, OUTPUT)).status).toBe("accepted");
     expect((await evm.api.ended(id)).receipt).toMatchObject({ provider_pubkey: holder.pubkey });
+  });
+});
+
+describe("compression", () => {
+  const OFFER = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits";
+  /** The first byte of a text frame that claims to be compressed (RFC 7692: the bit RSV1). */
+  const COMPRESSED_TEXT = 0x41;
+
+  test("[LM1] an upgrade that offers permessage-deflate gets a socket without it", async () => {
+    const raw = await RawSocket.open(evm.port, "/", [`Host: ${evm.host}`, OFFER]);
+    expect(raw.head).toMatch(/^HTTP\/1\.1 101/);
+    expect(raw.head.toLowerCase()).not.toContain("sec-websocket-extensions");
+    raw.end();
+  });
+
+  test("[LM1] a compressed frame ends its socket unread: nothing is inflated", async () => {
+    const raw = await RawSocket.open(evm.port, "/", [`Host: ${evm.host}`, OFFER]);
+    await raw.frame(({ type }) => type === "challenge");
+    // If it were inflated, it would be a frame of 32 MiB, which is closed with 1009.
+    raw.send(COMPRESSED_TEXT, deflateRawSync(Buffer.alloc(32 * 1024 * 1024, " ")));
+    expect([1002, 1006]).toContain(await raw.closeCode());
+    raw.end();
   });
 });

@@ -33,4 +33,9 @@ describe("the platform's counter", () => {
     expect(simple("TRUST_RATE")).toBe(`{ limit = ${RATES.trustPerMinute}, period = 60 }`);
     expect(toml).toMatch(/\[observability\.logs\]\nenabled = true\ninvocation_logs = false\n/);
   });
+
+  test.each(["evm", "svm"])("[LM1] of %s accepts no compressed sockets", (instance) => {
+    const toml = readFileSync(new URL(`../../../wrangler.${instance}.toml`, import.meta.url), "utf8");
+    expect(toml).toMatch(/^compatibility_flags = \[.*"no_web_socket_compression"\]$/m);
+  });
 });
