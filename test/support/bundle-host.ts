@@ -16,7 +16,7 @@ const { Miniflare, Log, LogLevel, convertV4MiniflareOptions }: MiniflareModule =
 
 type Start = { bundle: string; instance: string; port: number; stateDir: string; settings: Record<string, string> };
 const { bundle, instance, port, stateDir, settings }: Start = JSON.parse(process.argv[2] ?? "");
-const worker: { bindings: object } = JSON.parse(readFileSync(join(bundle, `${instance}.json`), "utf8"));
+const worker: { bindings: object; compatibilityFlags: string[] } = JSON.parse(readFileSync(join(bundle, `${instance}.json`), "utf8"));
 
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({
@@ -35,6 +35,8 @@ const miniflare = new Miniflare(
     workers: [
       {
         ...worker,
+        // As `npm run dev` runs it: see src/coordinator/routes/connect.ts.
+        compatibilityFlags: worker.compatibilityFlags.filter((flag) => flag !== "no_web_socket_compression"),
         bindings: { ...worker.bindings, ...settings },
         modulesRoot: bundle,
         modules: [{ type: "ESModule", path: join(bundle, "main.js") }],

@@ -64,7 +64,7 @@ function isRateLimit(binding: unknown): binding is RateLimit {
 }
 
 /** True in deployed code, false in a local emulation. wrangler sets the value at build time, so no request can influence it. */
-export const DEPLOYED = process.env.NODE_ENV === "production";
+const DEPLOYED = process.env.NODE_ENV === "production";
 
 /** Clients whose address is unknown. All of them share one count. */
 const UNKNOWN_CLIENT = "local";

@@ -2,7 +2,7 @@ import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp, DEPLOYED } from "../http/rate-limit.ts";
+import { clientIp } from "../http/rate-limit.ts";
 import { CLIENT_HEADER } from "../hub/rpc.ts";
 
 /** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
@@ -12,15 +12,15 @@ export async function connect(c: AppContext): Promise<Response> {
   const request = new Request(c.req.raw);
   request.headers.set(CLIENT_HEADER, clientIp(c.req.raw, c.var.settings));
   const response = await askHub(c.env, (hub) => hub.fetch(request));
-  if (response.status === 101) return DEPLOYED ? response : uncompressed(response);
+  if (response.status === 101) return uncompressed(response);
   if (response.status === 429) return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }
 
 /**
- * Makes a local emulation accept a socket without compression [LM1]. At Cloudflare the flag `no_web_socket_compression` does that. wrangler has a proxy of
- * its own in front, which accepts what a client offers, unless the answer names an extension already. Without that flag the proxy sees this name, which
- * matches no offer, and the client never sees it.
+ * Accepts a socket without compression [LM1]. At Cloudflare the flag `no_web_socket_compression` does that, and it also removes this header. A local
+ * emulation has Workers of its own in front, which accept what a client offers, unless the answer names an extension already: there the coordinator runs
+ * without the flag. The name matches no offer, so no client sees it.
  */
 function uncompressed({ webSocket }: Response): Response {
   return new Response(null, { status: 101, webSocket, headers: { "Sec-WebSocket-Extensions": "none" } });
