@@ -19,8 +19,6 @@ export type BringUp = {
   settings: Readonly<Record<Instance, Record<string, string>>>;
 };
 
-const STEPS = { starting: "starting the coordinator", restarting: "restarting the coordinator" };
-
 /** @throws {StartFailure} when a port of an instance is taken */
 export async function assertPortsFree({ command, ports }: Pick<BringUp, "command" | "ports">): Promise<void> {
   for (const instance of INSTANCES) await assertPortFree(ports[instance], `choose another: ${command} -- --${instance}-port N`);
@@ -49,7 +47,7 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
     port: ports[instance],
     stateDir: join(stateDir, instance),
     settings: settings[instance],
-    onStep: (step) => session.say(instance, STEPS[step]),
+    onStarting: () => session.say(instance, "starting the coordinator"),
     onLine: (line) => session.say(instance, line),
   });
   session.keep(coordinator);

@@ -1,4 +1,4 @@
-// One coordinator on `wrangler dev`: start it, wait until it answers, restart a crashed runtime, fire its cron, stop it. Tests and `npm start` use it.
+// One coordinator as a child process that runs it in workerd: start it, wait until it answers, stop it. Tests, `npm run dev` and `npm start` use it.
 import { rmSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,16 +18,7 @@ const POLL_MS = 50;
 const UNWELL_MS = 3_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 const LAST_WORDS = 40;
-/** How long wrangler gets to restart a crashed runtime. It cannot restart the runtime that holds the port. */
-const RECOVERY_MS = 3_000;
-
-/** After these errors wrangler keeps running and waits for an edit. */
-const FATAL = /Build failed|ERR_RUNTIME_FAILURE|runtime failed to start|Uncaught |Address already in use/;
-/** Lines of wrangler that appear in every session and help nobody: cron triggers do not fire locally. */
-const NOISE =
-  /^\s*$|Scheduled Workers are not automatically triggered|To manually trigger a scheduled event|cdn-cgi\/local\/scheduled|#test-cron-triggers-locally/;
-
-/** How often this script fires the cron triggers of the wrangler files, because no local emulation does. */
+/** How often the cron runs: the wrangler files say every 5 minutes, which is long for a person who looks. */
 const CRON_MS = 60_000;
 
 /** Options of one coordinator. */
@@ -38,14 +29,34 @@ export type CoordinatorOptions = {
   stateDir?: string;
   /** Settings that override those of its wrangler file. */
   settings?: Readonly<Record<string, string>>;
-  /** A warning or an error of the coordinator or of wrangler, for a person. */
+  /** A warning or an error of the coordinator or of its runtime, for a person. */
   onLine?: (line: string) => void;
   /** How often its cron runs, ms; default a minute. */
   cronMs?: number;
-  /** Called when a slow step begins. */
-  onStep?: (step: "starting" | "restarting") => void;
-  /** Starts its process; default `wrangler dev` on the sources. */
-  launch?: (options: CoordinatorOptions, stateDir: string, onLine: (line: string) => void) => Child;
+  /** Runs the sources again after each edit. */
+  watches?: boolean;
+  /** A bundle of the coordinator to run; default is one of the sources as they are now. */
+  bundle?: string | null;
+  /** Called when its port and its folder are free, and the slow part begins. */
+  onStarting?: () => void;
+};
+
+/** What the child process is told, in one argument. */
+export type WorkerdOptions = {
+  instance: Instance;
+  /** The address that it listens on. */
+  host: string;
+  port: number;
+  /** Folder of its databases. `wrangler --persist-to` uses the same layout. */
+  stateDir: string;
+  /** Settings that override those of its wrangler file. */
+  settings: Readonly<Record<string, string>>;
+  /** How often its cron runs, ms. */
+  cronMs: number;
+  /** Runs the sources again after each edit. */
+  watches: boolean;
+  /** The bundle to run; null for one of the sources as they are now. */
+  bundle: string | null;
 };
 
 /** A coordinator that answers. */
@@ -56,7 +67,7 @@ export type Coordinator = {
   /** Where workers connect. */
   readonly socketUrl: string;
   readonly stateDir: string;
-  /** The process id of its launcher (wrangler), whose children are the runtimes. */
+  /** The process id of the child, whose own child is workerd. */
   readonly pid: number;
   /** Resolves when it ended unexpectedly, with its last lines. */
   readonly failed: Promise<string>;
@@ -71,13 +82,13 @@ export class StartFailure extends Error {
   override readonly name = "StartFailure";
 }
 
-/** Starts one coordinator on `wrangler dev` and resolves when it answers. @throws {StartFailure} */
+/** Starts one coordinator in workerd and resolves when it answers. @throws {StartFailure} */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { instance, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
   await assertPortFree(port, `give ${instance} another port`);
   const lock = await takeFolder(stateDir);
-  options.onStep?.("starting");
+  options.onStarting?.();
 
   const url = `http://127.0.0.1:${port}`;
   const coordinator = new Supervised(options, url, stateDir, () => lock.release());
@@ -95,95 +106,55 @@ export async function assertPortFree(port: number, otherwise: string): Promise<v
   if (free === null) throw new StartFailure(`port ${port} of 127.0.0.1 is taken: stop the program that listens there, or ${otherwise}`);
 }
 
-/** One wrangler process, and the next one if it loses the runtime that holds the port. */
+/** The program that runs the coordinator, as a child process. */
 class Supervised implements Coordinator {
   readonly instance: Instance;
   readonly url: string;
   readonly socketUrl: string;
   readonly stateDir: string;
   readonly failed: Promise<string>;
-  readonly #options: CoordinatorOptions;
-  #fail: (problem: string) => void = () => {};
-  #child: Child;
-  #stopping = false;
-  #restarting = false;
+  readonly #isPrinted: boolean;
+  readonly #child: Child;
   readonly #release: () => void;
-  readonly #cron: NodeJS.Timeout;
+  #stopping = false;
 
-  constructor(options: CoordinatorOptions, url: string, stateDir: string, release: () => void) {
-    this.instance = options.instance;
+  constructor(
+    { instance, port, settings = {}, onLine, cronMs = CRON_MS, watches = false, bundle = null }: CoordinatorOptions,
+    url: string,
+    stateDir: string,
+    release: () => void,
+  ) {
+    this.instance = instance;
     this.url = url;
     this.socketUrl = `${url.replace("http", "ws")}/`;
     this.stateDir = stateDir;
-    this.#options = options;
+    this.#isPrinted = onLine !== undefined;
     this.#release = release;
-    this.failed = new Promise((resolve) => (this.#fail = resolve));
-    this.#child = this.#launch();
-    this.#cron = setInterval(() => void runCron(url), options.cronMs ?? CRON_MS).unref();
+    const options: WorkerdOptions = { instance, host: HOST, port, stateDir, settings, cronMs, watches, bundle };
+    this.#child = startChild([WORKERD, JSON.stringify(options)], { cwd: ROOT, ...(onLine && { onLine }) });
+    this.failed = this.#child.exited.then((exit) => (this.#stopping ? new Promise<never>(() => {}) : `it ended (${exit})${this.reason}`));
   }
 
   get pid(): number {
     return this.#child.pid;
   }
 
-  /** The last lines of wrangler, for a message, unless they were already printed. */
+  /** The last lines, for a message, unless they were already printed. */
   get reason(): string {
-    return this.#options.onLine === undefined ? `\n${this.lastWords}` : ", see above";
-  }
-
-  get lastWords(): string {
-    return this.#child.lines
-      .filter((line) => !isNoise(line))
-      .slice(-LAST_WORDS)
-      .join("\n");
+    return this.#isPrinted ? ", see above" : `\n${this.#child.lines.slice(-LAST_WORDS).join("\n")}`;
   }
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#cron);
     await this.#child.stop();
     this.#release();
   }
 
   async kill(): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#cron);
     await this.#child.kill();
     this.#release();
   }
-
-  #launch(): Child {
-    const { onLine, launch = launchWrangler } = this.#options;
-    const child = launch(this.#options, this.stateDir, (line) => {
-      if (line.includes("runtime crashed unexpectedly")) void this.#recover(child);
-      if (!isNoise(line)) onLine?.(line);
-    });
-    void child.exited.then((exit) => {
-      if (!this.#stopping && !this.#restarting) this.#fail(`wrangler ended (${exit})${this.reason}`);
-    });
-    return child;
-  }
-
-  /** Restarts wrangler after its runtime with the port has crashed: the new runtime of the same wrangler answers no requests. */
-  async #recover(crashed: Child): Promise<void> {
-    await delay(RECOVERY_MS);
-    const state = await health(this.url);
-    if (state === "well" || this.#stopping || this.#restarting || crashed !== this.#child) return;
-    this.#restarting = true;
-    this.#options.onStep?.("restarting");
-    await crashed.kill();
-    if (!this.#stopping) this.#child = this.#launch();
-    this.#restarting = false;
-  }
-}
-
-function launchWrangler({ instance, port, settings = {} }: CoordinatorOptions, stateDir: string, onLine: (line: string) => void): Child {
-  const place = ["-c", `wrangler.${instance}.toml`, "--ip", "127.0.0.1", "--port", String(port), "--persist-to", stateDir];
-  // Without the flag no_web_socket_compression: see routes/connect.ts.
-  const flags = ["--compatibility-flags", "nodejs_compat"];
-  const quiet = ["--inspector-port", "0", "--show-interactive-dev-session=false", "--log-level", "warn"];
-  const variables = Object.entries(settings).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
-  return startWrangler(["dev", ...place, ...flags, ...quiet, ...variables], stateDir, onLine);
 }
 
 /** Resolves to null when the coordinator answers, or to a description of the problem. */
@@ -195,21 +166,9 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     if (state === "well") return null;
     if (state === "silent") unwellSince = null;
     else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return state;
-    if (FATAL.test(coordinator.lastWords)) {
-      // Wait for the rest of the message.
-      await delay(500);
-      return `wrangler cannot run it${coordinator.reason}`;
-    }
     await delay(POLL_MS);
   }
   return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s${coordinator.reason}`;
-}
-
-/** Fires the cron trigger. The coordinator logs a failure, and the next run catches up. */
-async function runCron(url: string): Promise<void> {
-  await fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(CRON_MS) })
-    .then((answer) => answer.text())
-    .catch(() => {});
 }
 
 const ErrorAnswer = z.object({ error: z.string() });
@@ -228,10 +187,6 @@ async function health(url: string): Promise<string> {
   }
 }
 
-function isNoise(line: string): boolean {
-  return NOISE.test(line);
-}
-
 /** Creates the state folder and takes its lock. @throws {StartFailure} */
 async function takeFolder(stateDir: string): Promise<{ release(): void }> {
   try {
@@ -246,6 +201,8 @@ async function takeFolder(stateDir: string): Promise<{ release(): void }> {
     throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
+
+const WORKERD = fileURLToPath(new URL("workerd.ts", import.meta.url));
 
 /** The program of wrangler. Its `bin` would start one more process between this one and workerd. */
 const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");

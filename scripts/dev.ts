@@ -86,7 +86,8 @@ async function main(): Promise<number> {
   const starting = startCoordinator({
     ...parsed.options,
     onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
-    onStep: (step) => console.error(`${step} ${instance}`),
+    watches: true,
+    onStarting: () => console.error(`starting ${instance}`),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
   if (coordinator === null) {

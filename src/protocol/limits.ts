@@ -94,6 +94,8 @@ export const LIMITS = {
   pairingCodeTries: 8,
   /** Characters of an `X-User-Token` [TR2]. */
   userTokenChars: 1_024,
+  /** Characters of a `Host` header. */
+  hostChars: 1_024,
   /** Ended or changed jobs of one hub that D1 does not have yet. Above that, commits get 503. */
   jobsBehind: 20_000,
   /** Clients whose requests one isolate counts at the same time, per rate. It forgets first the client that was silent for longest [LM2]. */

@@ -32,33 +32,30 @@ export class Subject {
   /** Starts one from the sources in `folder`, by the launcher that is in there; its entry is the one with the faulty D1. */
   static async launch(folder: string, options: Omit<CoordinatorOptions, "instance">): Promise<Subject> {
     const config = join(folder, `wrangler.${INSTANCE}.toml`);
-    // With a build command wrangler looks for edits where it is told to: a deploy is one of the entry.
-    const text = readFileSync(config, "utf8")
-      .replace('main = "src/coordinator/main.ts"', 'main = "test/chaos/workerd/faulty-main.ts"')
-      .replace('command = "node --run pages"', '$&\nwatch_dir = "test/chaos/workerd"');
-    writeFileSync(config, text);
+    const text = readFileSync(config, "utf8");
+    writeFileSync(config, text.replace('main = "src/coordinator/main.ts"', 'main = "test/chaos/workerd/faulty-main.ts"'));
     const launcher = pathToFileURL(join(folder, "scripts", "coordinator-process.ts")).href;
     const { startCoordinator } = (await import(launcher)) as { startCoordinator: Launcher };
-    const all = { instance: INSTANCE, ...options } as const;
+    // A deploy is an edit of the entry.
+    const all = { instance: INSTANCE, watches: true, ...options } as const;
     return new Subject(folder, all, startCoordinator, await startCoordinator(all));
   }
 
-  /** The runtime that runs our code: not the one that holds the port. */
+  /** The runtime that runs our code. */
   runtimes(): number[] {
-    const port = new URL(this.url).port;
     return descendants(this.#coordinator.pid)
-      .filter(({ command }) => command.includes("workerd serve") && !command.includes(`entry=127.0.0.1:${port} `))
+      .filter(({ command }) => command.includes("workerd serve"))
       .map(({ pid }) => pid);
   }
 
-  /** SIGKILL for the runtime alone; wrangler starts another one. */
+  /** SIGKILL for the runtime alone; its parent starts another one. */
   killRuntime(): boolean {
     const pids = this.runtimes();
     for (const pid of pids) process.kill(pid, "SIGKILL");
     return pids.length > 0;
   }
 
-  /** SIGKILL for wrangler and everything under it, and another start on the same state. */
+  /** SIGKILL for the coordinator and everything under it, and another start on the same state. */
   async killAll(): Promise<void> {
     await this.#coordinator.kill();
     this.#coordinator = await this.#start(this.#options);

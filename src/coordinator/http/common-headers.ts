@@ -1,7 +1,8 @@
 import type { MiddlewareHandler } from "hono";
+import { LIMITS } from "../../protocol/limits.ts";
 import { settingsOf, warnOfPlaceholder } from "../config.ts";
 import type { AppEnv } from "./context.ts";
-import { answerError } from "./errors.ts";
+import { answerError, refuseWith } from "./errors.ts";
 
 const ALLOW_HEADERS = "content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, last-event-id";
 const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, retry-after, x-request-id";
@@ -28,7 +29,8 @@ export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
       const settings = settingsOf(c.env);
       c.set("settings", settings);
       warnOfPlaceholder(settings);
-      await next();
+      if (isValidHost(c.req.raw)) await next();
+      else c.res = refuseWith(c, 400, `Host: expected a host name of at most ${LIMITS.hostChars} characters`);
     } catch (thrown) {
       // Hono's own error handler only catches instances of Error.
       c.res = answerError(thrown, c);
@@ -44,3 +46,8 @@ export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   // Answers about jobs and payments must never be cached [API7], and caching the others would gain nothing.
   if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
 };
+
+/** False for a `Host` that is no host name, and for one that is longer than any. Cloudflare refuses both; a bare workerd accepts both. */
+function isValidHost({ url, headers }: Request): boolean {
+  return URL.canParse(url) && (headers.get("Host")?.length ?? 0) <= LIMITS.hostChars;
+}

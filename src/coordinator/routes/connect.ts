@@ -12,16 +12,7 @@ export async function connect(c: AppContext): Promise<Response> {
   const request = new Request(c.req.raw);
   request.headers.set(CLIENT_HEADER, clientIp(c.req.raw, c.var.settings));
   const response = await askHub(c.env, (hub) => hub.fetch(request));
-  if (response.status === 101) return uncompressed(response);
+  if (response.status === 101) return response;
   if (response.status === 429) return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
-}
-
-/**
- * Accepts a socket without compression [LM1]. At Cloudflare the flag `no_web_socket_compression` does that, and it also removes this header. A local
- * emulation has Workers of its own in front, which accept what a client offers, unless the answer names an extension already: there the coordinator runs
- * without the flag. The name matches no offer, so no client sees it.
- */
-function uncompressed({ webSocket }: Response): Response {
-  return new Response(null, { status: 101, webSocket, headers: { "Sec-WebSocket-Extensions": "none" } });
 }

@@ -65,7 +65,7 @@ describe("request lines and hosts", () => {
     expect(answer).toMatchObject({ status: 404, body: '{"error":"Job not found"}' });
   });
 
-  test.each(["evil.example", "evil.example:81", "127.0.0.1", "a@b", "..", "x".repeat(9_000), "evil.example/v1/jobs", "evil.example?x"])(
+  test.each(["evil.example", "evil.example:81", "127.0.0.1", "a@b", "..", "evil.example/v1/jobs", "evil.example?x"])(
     "[API1] Host: %s is told nothing of itself",
     async (name) => {
       const answer = await send("GET /v1/health HTTP/1.1", `Host: ${name}`);
@@ -79,6 +79,13 @@ describe("request lines and hosts", () => {
     expect(answer.status).toBeGreaterThanOrEqual(400);
     expect(answer.all).not.toMatch(/\bat .*\.(ts|js)|workerd|wrangler|node_modules|stack/i);
     expect((await evm.api.get("/v1/health")).status).toBe(200);
+  });
+
+  test("[API1, LM1] a Host of 1,025 characters is 400, for a page and for a worker's socket; one of 1,024 is answered", async () => {
+    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    expect((await send("GET /v1/health HTTP/1.1", `Host: ${"x".repeat(1_024)}`)).status).toBe(200);
+    expect((await send("GET /v1/health HTTP/1.1", `Host: ${"x".repeat(1_025)}`)).status).toBe(400);
+    expect((await send("GET / HTTP/1.1", `Host: ${"x".repeat(1_025)}`, ...upgrade)).status).toBe(400);
   });
 
   test.each([
@@ -154,6 +161,16 @@ describe("headers", () => {
     const answer = await evm.api.get(`/v1/jobs/${UNKNOWN}`, odd);
     expect([answer.status, answer.text]).toEqual([plain.status, plain.text]);
     expect([...answer.headers.keys()].toSorted()).toEqual([...plain.headers.keys()].toSorted());
+  });
+
+  test("[API1] headers and paths of an emulator open no door: they choose no URL, and nobody fires the cron", async () => {
+    const door = { "mf-original-url": `${evm.url}/v1/health`, "mf-route-override": "x", "mf-disable-pretty-error": "true", "mf-cf-blob": '{"colo":"x"}' };
+    const answer = await evm.api.get("/nothing", door);
+    expect([answer.status, answer.body]).toEqual([404, expect.objectContaining({ error: "not_found" })]);
+    for (const path of ["/cdn-cgi/local/scheduled", "/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled", "/cdn-cgi/explorer", "/cdn-cgi/trace"]) {
+      const { status, text } = await evm.api.get(path);
+      expect([path, status, text]).toEqual([path, 404, expect.stringContaining("not_found")]);
+    }
   });
 
   test("[LM1, API1] a compressed body is 415: nothing is inflated, so no bomb goes off", async () => {
