@@ -85,7 +85,7 @@ function workerPages(): Page[] {
   const tasks = hashed("worker/tasks.js", bundle(THREADS, "task-thread.ts", "iife"));
   const engine = hashed("worker/engine.js", bundle(THREADS, "main.ts", "iife", { VERSION: version, TASK_THREAD: url(tasks) }));
   const page = hashed("worker/page.js", bundle(join(SOURCES, "worker"), "main.ts", "esm"));
-  const style = hashed("worker/style.css", bundle(join(SOURCES, "shell"), "style.css"));
+  const style = hashed("worker/style.css", bundle(join(SOURCES, "worker"), "style.css"));
   const icon = copied("shell", "icon.svg");
   const others = ["icon-192.png", "icon-512.png", "icon-maskable-512.png", "manifest.webmanifest"].map((name) => copied("worker", name));
   const index = filled("worker", { icon, style, page, engine });
@@ -101,12 +101,12 @@ function plainPage(name: string, icon: Page): Page[] {
   return [filled(name, { icon, style, page }), page, style];
 }
 
-/** The page at /docs, written from the OpenAPI document that the coordinator serves. */
+/** The page at /docs, made from the OpenAPI document that the coordinator serves. */
 function docsPages(icon: Page): Page[] {
   for (const name of ["page.ts", "generated.ts"]) readSource(join(OPENAPI, name));
   const { page, style } = scriptAndStyle("docs");
   const document: OpenApiDocument = JSON.parse(OPENAPI_JSON);
-  const html = docsPage(document, { style: url(style), script: url(page), icon: url(icon) });
+  const html = docsPage(document, { head: filledIn(sharedHead(), { icon, style }), script: url(page) });
   return [{ path: "docs/index.html", content: Buffer.from(html) }, page, style];
 }
 
@@ -161,22 +161,27 @@ function url({ path }: Page): string {
   return `/${path}`;
 }
 
-/** The page of a folder: `{{head}}` is the head that all pages share, every other `{{name}}` the address of a file. */
+/** The page of a folder. `{{head}}` stands for the head that all pages share. */
 function filled(name: string, files: Record<string, Page>): Page {
-  const template = join(SOURCES, name, "index.html");
-  const head = readSource(join(SOURCES, "shell", "head.html"))
-    .toString()
-    .trimEnd()
-    .replaceAll("\n", "\n    ");
-  const text = readSource(template)
-    .toString()
-    .replace("{{head}}", head)
-    .replaceAll(/\{\{(\w+)\}\}/g, (_, file: string) => {
-      const page = files[file];
-      if (page === undefined) throw new Error(`${template} names the unknown file ${file}`);
-      return url(page);
-    });
+  const template = readSource(join(SOURCES, name, "index.html")).toString();
+  const text = filledIn(template.replace("{{head}}", sharedHead().replaceAll("\n", "\n    ")), files);
   return { path: `${name}/index.html`, content: Buffer.from(text) };
+}
+
+/** The `<head>` elements that all pages share. */
+function sharedHead(): string {
+  return readSource(join(SOURCES, "shell", "head.html"))
+    .toString()
+    .trimEnd();
+}
+
+/** A template with the URL of a file in place of each `{{name}}`. */
+function filledIn(template: string, files: Record<string, Page>): string {
+  return template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+    const page = files[name];
+    if (page === undefined) throw new Error(`a page names the unknown file ${name}`);
+    return url(page);
+  });
 }
 
 function write(pages: readonly Page[]): void {

@@ -154,11 +154,6 @@ export const Job = z
 /** A job as polling returns it [SPEC]. `result` and `receipt` are null until the job has ended. */
 export type Job = z.infer<typeof Job>;
 
-/** True for the two states that a job never leaves. */
-export function isTerminal(status: JobStatus): status is "completed" | "failed" {
-  return status === "completed" || status === "failed";
-}
-
 const REQUIRED = ["job_type", "payload", "user_id"] as const;
 /** The last sentence of every refusal of a commit body [SPEC]. */
 export const REQUIRED_FIELDS = `Required fields: ${REQUIRED.join(", ")}`;

@@ -1,6 +1,7 @@
 // The REST bodies other than jobs: errors, health, quote, pairing and payment. The routes check and document themselves with these schemas.
 import * as z from "zod";
 import { JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
+import { PAIRING_CODE } from "./text.ts";
 
 export const ErrorBody = z
   .object({ error: z.string(), request_id: z.string().optional().meta({ description: "On 5xx only; the same as the x-request-id header." }) })
@@ -66,7 +67,7 @@ export const PairingCreate = z.object({ user_id: UserId }).meta({ id: "PairingCr
 /** Body of `POST /v1/trust/create`. */
 export type PairingCreate = z.infer<typeof PairingCreate>;
 
-export const PairingCode = z.object({ pairing_code: z.string().regex(/^[0-9A-F]{6}$/), expires_at: z.iso.datetime() }).meta({ id: "PairingCode" });
+export const PairingCode = z.object({ pairing_code: z.string().regex(PAIRING_CODE), expires_at: z.iso.datetime() }).meta({ id: "PairingCode" });
 /** A fresh pairing code, valid for one hour, usable once [SPEC]. */
 export type PairingCode = z.infer<typeof PairingCode>;
 

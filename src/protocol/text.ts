@@ -100,6 +100,14 @@ export async function readBytes(body: ByteStream | null, limit: number): Promise
   return whole;
 }
 
+/** The form of a pairing code: 24 random bits in upper-case hex [SPEC]. */
+export const PAIRING_CODE = /^[0-9A-F]{6}$/;
+
+/** True for the two statuses that a job never leaves. It stands here and not beside the schema, because the SDK has no zod. */
+export function isTerminal(status: string): status is "completed" | "failed" {
+  return status === "completed" || status === "failed";
+}
+
 /** True for the host of a URL that leads to the machine that uses it: `localhost`, 127.0.0.0/8 or `[::1]`. */
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);

@@ -1,6 +1,7 @@
 // Waits for the end of a job that the router has: one request for its state, and the polling until it has ended. This is the last step of a job's way.
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
+import { isTerminal } from "../protocol/text.ts";
 import { wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
 import { type ComputeRouterError, JobTimeoutError, UnavailableError } from "./errors.ts";
@@ -21,10 +22,6 @@ export async function lookAt(connection: Connection, settings: ClientSettings, j
 /** How long the answer to the last poll may take beyond its `wait`, in milliseconds. */
 const LAST_ANSWER = 2_000;
 
-function hasEnded({ status }: Job): boolean {
-  return status === "completed" || status === "failed";
-}
-
 /** The polling of one job until it ends. */
 export class Poll {
   readonly jobId: string;
@@ -44,7 +41,7 @@ export class Poll {
       const left = Math.floor((limit.endsAt - performance.now()) / 1_000);
       const job = await this.#look(connection, settings, limit, held ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
       if (job !== null && this.saw(job.status)) yield job;
-      if (job !== null && hasEnded(job)) return job;
+      if (job !== null && isTerminal(job.status)) return job;
       await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);
     }
   }
@@ -71,7 +68,7 @@ export class Poll {
       const left = Math.max(0, end - performance.now());
       const job = await this.#look(connection, oneTry, outer, Math.ceil(left / 1_000));
       if (job !== null) this.saw(job.status);
-      if (job !== null && hasEnded(job)) return job;
+      if (job !== null && isTerminal(job.status)) return job;
       const pause = Math.max(settings.pollInterval, askedPause(this.#trouble));
       if (performance.now() + pause > end) return null;
       await sleep(pause, outer);

@@ -2,7 +2,7 @@
 // pass, because the protocol may add some.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
-import { isJsonObject } from "../protocol/text.ts";
+import { isJsonObject, PAIRING_CODE } from "../protocol/text.ts";
 import type { PaymentOption } from "./errors.ts";
 import type { PaymentChallenge } from "./payment.ts";
 
@@ -67,7 +67,7 @@ function isPaymentOption(value: unknown): value is PaymentOption {
 
 /** Shape of `POST /v1/trust/create`. The code is shown to people and becomes part of commands and links, so its form is checked. */
 export function isPairingCode(value: unknown): value is PairingCode {
-  return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at") && /^[0-9A-F]{6}$/.test(String(value.pairing_code));
+  return isJsonObject(value) && hasTexts(value, "pairing_code", "expires_at") && PAIRING_CODE.test(String(value.pairing_code));
 }
 
 /** Shape of `POST /v1/trust/claim`. */

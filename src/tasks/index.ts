@@ -10,6 +10,21 @@ export type TaskType = "summarize" | "classify" | "extract_json";
 /** The output of a task, as plain JSON data. */
 export type TaskOutput = Summary | Classification | Extraction;
 
+/** The message to a thread that runs tasks. */
+export type TaskCall = { taskType: TaskType; input: string };
+
+/** The message from that thread. `name` is the name of the error, because error messages may quote the input. */
+export type TaskAnswer = { ok: true; output: Record<string, unknown> } | { ok: false; name: string };
+
+/** Runs a task in a thread: every result is a message, also an error. */
+export function answerCall({ taskType, input }: TaskCall): TaskAnswer {
+  try {
+    return { ok: true, output: { ...runTask(taskType, input) } };
+  } catch (error) {
+    return { ok: false, name: error instanceof Error ? error.name : "unexpected error" };
+  }
+}
+
 /** Runs a task on `input`. Pure and deterministic; takes a few seconds at most for 256 KiB of any text; never throws on text. */
 export function runTask(taskType: TaskType, input: string): TaskOutput {
   // A lone surrogate has no UTF-8 form, so an output with one could not be signed. Well-formed input stays as it is.

@@ -37,7 +37,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     await form.getByRole("button", { name: "Send" }).click();
     await expect.poll(() => form.getByRole("status").innerText()).toMatch(heading);
     await expect.poll(() => form.getByRole("button").innerText()).toBe("Send");
-    return { heading: await form.getByRole("status").innerText(), text: await form.getByLabel("Answer", { exact: true }).innerText() };
+    return { heading: await form.getByRole("status").innerText(), text: await form.getByLabel("Response", { exact: true }).innerText() };
   }
 
   it("[API8] sends a commit to the instance that served it and shows the answer, and then polls that job", async () => {
@@ -76,7 +76,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     await send(page, "commitCheap", /^201/);
     const form = page.locator("#followJob form");
     await form.getByRole("button", { name: "Send" }).click();
-    await expect.poll(() => form.getByLabel("Answer", { exact: true }).innerText()).toContain("pending");
+    await expect.poll(() => form.getByLabel("Response", { exact: true }).innerText()).toContain("pending");
     await form.getByRole("button", { name: "Stop" }).click();
     await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^Stopped after \d+ ms\.$/);
   });
@@ -86,7 +86,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     await context.setOffline(true);
     const form = page.locator("#commitCheap form");
     await form.getByRole("button", { name: "Send" }).click();
-    await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^No answer: /);
+    await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^No response: /);
   });
 
   it("[API8] has everything but the forms without a script", async () => {
@@ -94,7 +94,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     expect(await page.locator("#commitCheap h3").isVisible()).toBe(true);
     expect(await page.locator("#commitCheap pre:visible").first().innerText()).toContain('curl "$BASE_URL/v1/jobs/commit/cheap"');
     expect(await page.locator("form:visible").count()).toBe(0);
-    expect(await page.locator("noscript").innerText()).toContain("Without JavaScript");
+    expect(await page.locator("noscript").innerText()).toContain("need JavaScript");
   });
 
   it("[API8] axe finds nothing wrong with the page and an answer on it", async () => {

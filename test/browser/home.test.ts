@@ -70,13 +70,13 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
 
   it("[PY1] says where jobs are paid that its command answers 402, and so it does", async () => {
     const tab = await open(paid);
-    expect(await tab.text("#main")).toContain("It answers 402");
+    expect(await tab.text("#main")).toContain("The answer is 402");
     expect(await pasted(tab)).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
     await tab.page.getByRole("link", { name: "how to pay" }).click();
     const form = tab.page.locator("#commitCheap form");
     await form.getByRole("button", { name: "Send" }).click();
     await tab.says("#commitCheap form [role=status]", "402 Payment Required");
-    expect(JSON.parse(await form.getByLabel("Answer", { exact: true }).innerText())).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
+    expect(JSON.parse(await form.getByLabel("Response", { exact: true }).innerText())).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
   });
 
   it("says that the coordinator does not answer, and counts again when it does", async () => {

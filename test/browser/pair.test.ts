@@ -109,7 +109,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await next.page.locator("#you summary").click();
     expect(await next.page.getByLabel("User id").inputValue()).toBe(userId);
     await next.press("Make a new one");
-    await next.says("#user-result", "Another user id has other workers");
+    await next.says("#user-result", "Another user id has other paired workers");
     expect(await next.text("#workers")).toContain(KEY);
     await next.press("Use this");
     await next.says("#no-workers", "None yet");
@@ -122,8 +122,8 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   it("[TR2] a token, when wanted, binds the user id with the first code: without it nobody sees the list, and the page asks for it", async () => {
     const tab = await opened();
     const userId = await tab.page.getByLabel("User id").inputValue();
-    expect(await tab.page.getByLabel("Guard it with a token").isChecked()).toBe(false);
-    await tab.page.getByLabel("Guard it with a token").check();
+    expect(await tab.page.getByLabel("Protect it with a token").isChecked()).toBe(false);
+    await tab.page.getByLabel("Protect it with a token").check();
     const token = await tab.page.getByLabel("Token", { exact: true }).inputValue();
     expect(token).toMatch(/^[0-9a-f]{32}$/);
     await tab.press("Use this");
@@ -136,9 +136,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     const other = await open(stranger);
     await other.page.getByLabel("User id").fill(userId);
     await other.press("Use this");
-    await other.says("#no-workers", "guarded by a token");
+    await other.says("#no-workers", "A token protects this user id");
     await other.press("Make a code");
-    await other.says("#code-result", "guarded by a token");
+    await other.says("#code-result", "A token protects this user id");
     expect(await other.page.evaluate(() => document.activeElement?.id)).toBe("user-token");
     await other.page.keyboard.type(token);
     await other.page.keyboard.press("Enter");
@@ -162,7 +162,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#code-result", "Waiting for a worker.");
     expect(await tab.text("#big-code")).not.toBe(code);
     await context.clock.fastForward("01:00:01");
-    await tab.says("#code-result", "Nobody claimed the code within its hour.");
+    await tab.says("#code-result", "No worker claimed the code within one hour.");
     expect(await tab.text("#big-code")).toBe("");
     expect(await tab.page.getByRole("button", { name: "Make a code" }).isEnabled()).toBe(true);
   });
@@ -218,7 +218,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 
   it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
     const { page } = await open();
-    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Guard it with a token", "Be a worker", "API"]);
+    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Run a worker", "API"]);
     await page.getByRole("button", { name: "Make one" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Make a code" }).focus();

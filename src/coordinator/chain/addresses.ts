@@ -1,13 +1,13 @@
-// Addresses of the two chains: parsing, checksums, derived token accounts. Pay step: terms and payments name them.
+// Addresses of the two chains: parsing, checksums, derived token accounts. Step "pay" of a job: payment terms and payments contain addresses.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { bytesToHex, concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { Point } from "@noble/ed25519";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { base58 } from "@scure/base";
 
-/** The 32 bytes of a Solana address; null for a text that is none. A text and its bytes are one to one: no second text names the same bytes. */
+/** The 32 bytes of a Solana address; null if `text` is not an address. Each 32 bytes have exactly one text. */
 export function addressBytes(text: string): Uint8Array | null {
-  // No other length can be 32 bytes, and the time to decode a text grows with the square of its length.
+  // 32 bytes have 32 to 44 base58 characters. The check comes first because the time to decode grows with the square of the length.
   if (text.length < 32 || text.length > 44) return null;
   try {
     const bytes = base58.decode(text);
@@ -18,8 +18,8 @@ export function addressBytes(text: string): Uint8Array | null {
 }
 
 /**
- * Whether 0x and 40 hex digits are an address that is spelled as it should be: all in one case, or with the case of each letter saying
- * what it must [EIP-55]. A wrong one has a typing mistake in it, and money sent there is gone.
+ * True if `text` is 0x and 40 hex digits with a valid checksum: all letters in one case, or mixed case as EIP-55 defines it.
+ * A wrong checksum means a typing mistake, and money sent to a wrong address is lost.
  */
 export function isEvmAddress(text: string): boolean {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text)) return false;
@@ -33,25 +33,25 @@ export function isEvmAddress(text: string): boolean {
 const ASSOCIATED_TOKEN_PROGRAM = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
 const MARKER = utf8ToBytes("ProgramDerivedAddress");
 
-/** Accounts found so far: an instance has one payee and one mint, and finding one takes milliseconds. */
-const found = new Map<string, string | null>();
+/** A cache of derived accounts: to derive one takes milliseconds, and an instance needs only one payee and one mint. */
+const derived = new Map<string, string | null>();
 
-/** The associated token account of an owner for a mint under a token program: where `exact` pays to. Null for addresses that are none. */
+/** The associated token account of an owner for a mint and token program, to which `exact` pays. Null if an argument is not an address. */
 export function associatedTokenAccount(owner: string, tokenProgram: string, mint: string): string | null {
-  const name = `${owner} ${tokenProgram} ${mint}`;
-  let account = found.get(name);
-  if (account === undefined) found.set(name, (account = find(owner, tokenProgram, mint)));
+  const key = `${owner} ${tokenProgram} ${mint}`;
+  let account = derived.get(key);
+  if (account === undefined) derived.set(key, (account = deriveAccount(owner, tokenProgram, mint)));
   return account;
 }
 
-function find(owner: string, tokenProgram: string, mint: string): string | null {
-  const seeds = [owner, tokenProgram, mint].map(addressBytes);
+function deriveAccount(owner: string, tokenProgram: string, mint: string): string | null {
+  const addresses = [owner, tokenProgram, mint].map(addressBytes);
   const program = addressBytes(ASSOCIATED_TOKEN_PROGRAM);
-  const known = seeds.filter((seed) => seed !== null);
-  if (known.length !== seeds.length || program === null) return null;
-  // The first one from 255 down that is no point of the curve, so that nobody can have its secret key.
+  const seeds = addresses.filter((bytes) => bytes !== null);
+  if (seeds.length !== addresses.length || program === null) return null;
+  // The first hash, from bump 255 down, that is not a point of the curve: such an account has no secret key.
   for (let bump = 255; bump >= 0; bump--) {
-    const hash = sha256(concatBytes(...known, Uint8Array.of(bump), program, MARKER));
+    const hash = sha256(concatBytes(...seeds, Uint8Array.of(bump), program, MARKER));
     if (!isOnCurve(hash)) return base58.encode(hash);
   }
   return null;

@@ -1,13 +1,13 @@
-// The JSON-RPC client for both chains: batched, bounded in bytes and time. Beside a job's way: stakes are read with it.
+// The JSON-RPC client for both chains: batched, with limits on bytes and time. Not on a job's way: it reads stakes and settlements.
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { withSignal } from "../deadline.ts";
 
-/** The RPC gave no answer at all. `reason` is a code: the URL may hold an API key, and what the other side wrote is not repeated. */
+/** The RPC gave no usable answer. `reason` is a code: the message must not contain the URL, which may have an API key, nor the text of the server. */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
-  /** `timeout`, `unreachable`, `redirected`, `too_large`, `nonsense`, `http_` and the status, or `rpc_error_` and the code. */
+  /** `timeout`, `unreachable`, `redirected`, `too_large`, `nonsense` (not the expected form), `http_` and the status, or `rpc_error_` and the code. */
   readonly reason: string;
 
   constructor(reason: string, options?: ErrorOptions) {
@@ -15,46 +15,46 @@ export class RpcFailure extends Error {
     this.reason = reason;
   }
 
-  /** May be logged. */
+  /** The reason, which is safe to log. */
   get safeReason(): string {
     return this.reason;
   }
 }
 
-/** One question to a chain. */
+/** One JSON-RPC request. */
 export type RpcCall = { method: string; params: readonly unknown[] };
 
-/** The answer to one question; `reason` is a code. */
+/** The result of one request. `reason` is a code. */
 export type RpcResult = Result<unknown, string>;
 
 const Refusal = z.object({ error: z.object({ code: z.int() }) });
 const Answer = z.union([
   Refusal.extend({ id: z.number() }),
-  // An absent result would pass as an unknown one.
+  // `z.unknown()` also accepts an absent result.
   z.object({ id: z.number(), result: z.unknown() }).refine((answer) => answer.result !== undefined),
 ]);
 
-/** Where and how long to ask. */
+/** The URL to ask, and the maximum time in milliseconds. */
 export type RpcOptions = { url: string; deadline?: number };
 
 /**
- * Asks a chain's JSON-RPC, several questions in one batch, and gives the answers in the order of the questions.
- * No redirect is followed (it would carry the questions elsewhere), nothing is asked twice.
- * @throws {RpcFailure} when there is no answer to read
+ * Sends `calls` to a JSON-RPC server, in one batch, and returns the results in the same order.
+ * It follows no redirect, which would send the requests to another server, and it never retries.
+ * @throws {RpcFailure} if there is no usable answer
  */
 export async function askRpc({ url, deadline = TIMING.stakeAnswer }: RpcOptions, calls: readonly RpcCall[]): Promise<RpcResult[]> {
-  const questions = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
-  const json = await post(url, deadline, questions.length === 1 ? questions[0] : questions);
+  const requests = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
+  const json = await post(url, deadline, requests.length === 1 ? requests[0] : requests);
   const answers = new Map<number, RpcResult>();
   for (const entry of [json].flat()) {
     const answer = Answer.safeParse(entry);
     if (!answer.success) continue;
-    // Of two answers to one question neither can be believed.
+    // If one request has two answers, neither is reliable.
     if (answers.has(answer.data.id)) answers.set(answer.data.id, { ok: false, reason: "nonsense" });
     else answers.set(answer.data.id, read(answer.data));
   }
   if (answers.size === 0) {
-    // An error without an id is about the request as a whole.
+    // An error without an id is about the whole batch.
     const refusal = Refusal.safeParse(json);
     throw new RpcFailure(refusal.success ? `rpc_error_${refusal.data.error.code}` : "nonsense");
   }
@@ -65,11 +65,11 @@ function read(answer: z.infer<typeof Answer>): RpcResult {
   return "error" in answer ? { ok: false, reason: `rpc_error_${answer.error.code}` } : { ok: true, value: answer.result };
 }
 
-async function post(url: string, deadline: number, question: unknown): Promise<unknown> {
+async function post(url: string, deadline: number, body: unknown): Promise<unknown> {
   return await withSignal(deadline, async (signal) => {
     try {
       const headers = { "Content-Type": "application/json", Accept: "application/json" };
-      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(question), redirect: "manual", signal });
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body), redirect: "manual", signal });
       if (response.status >= 300 && response.status < 400) throw new RpcFailure("redirected");
       if (!response.ok) throw new RpcFailure(`http_${response.status}`);
       const text = await boundedText(response, LIMITS.rpcAnswerBytes);

@@ -1,23 +1,23 @@
-// Decodes a Solana transaction strictly. Pay step: the transfer of an SVM payment is read from it.
+// Decodes a Solana transaction strictly. Step "pay" of a job: the transfer of an SVM payment is read from it.
 import { base58 } from "@scure/base";
 
-/** Most bytes of a transaction that a Solana node takes. */
+/** The maximum size of a transaction that a Solana node accepts, in bytes. */
 export const MAX_TRANSACTION_BYTES = 1_232;
 
-/** One instruction. Accounts are null where an address lookup table stands for them, which only the chain can read. */
+/** One instruction. An account is null if it is in an address lookup table, which only the chain can read. */
 export type SvmInstruction = { program: string; accounts: (string | null)[]; data: Uint8Array };
 
 /** A decoded transaction. The first signer pays its fee. */
 export type SvmTransaction = {
-  /** Bytes of the compiled message, which every signer signs. */
+  /** The bytes of the compiled message, which every signer signs. */
   message: Uint8Array;
-  /** In the order of `signers`; 64 zero bytes where one has not signed yet. */
+  /** In the order of `signers`. A missing signature is 64 zero bytes. */
   signatures: Uint8Array[];
   signers: string[];
   instructions: SvmInstruction[];
 };
 
-/** Ended too early, or encoded in a way the chain does not take. */
+/** The bytes end too early, or have an encoding that the chain rejects. */
 class Malformed extends Error {
   override readonly name = "Malformed";
 }
@@ -46,7 +46,7 @@ class Reader {
     return byte;
   }
 
-  /** A compact-u16: 7 bits a byte, lowest first, in as few bytes as will do. */
+  /** A compact-u16: 7 bits per byte, lowest first, in the fewest possible bytes. */
   length(): number {
     let value = 0;
     for (let shift = 0; shift <= 14; shift += 7) {
@@ -61,12 +61,12 @@ class Reader {
   }
 
   list<T>(read: () => T): T[] {
-    // Each item takes a byte at least, so a length that is too large ends the reading and not the memory.
+    // Each item takes at least one byte. This bound keeps a wrong length from allocating much memory; the read fails instead.
     return Array.from({ length: Math.min(this.length(), this.#bytes.length + 1) }, read);
   }
 }
 
-/** Decodes a wire transaction, legacy or version 0; null when it is neither, or goes on after its end. */
+/** Decodes a wire transaction, legacy or version 0. Null if it is neither, or if bytes follow its end. */
 export function readTransaction(bytes: Uint8Array): SvmTransaction | null {
   if (bytes.length > MAX_TRANSACTION_BYTES) return null;
   try {
@@ -88,7 +88,7 @@ function read(bytes: Uint8Array): SvmTransaction {
   const readonlySigners = reader.byte();
   const readonlyOthers = reader.byte();
   const keys = reader.list(() => base58.encode(reader.take(32)));
-  reader.take(32); // The blockhash, or a nonce.
+  reader.take(32); // The blockhash or a nonce.
   const compiled = reader.list(() => {
     const program = reader.byte();
     const length = reader.length();
@@ -107,11 +107,11 @@ function read(bytes: Uint8Array): SvmTransaction {
     });
   }
   if (!reader.atEnd || signerCount === 0 || signatures.length !== signerCount) throw new Malformed();
-  // The fee payer must be able to write.
+  // The first signer pays the fee, so it must be writable.
   if (signerCount + readonlyOthers > keys.length || readonlySigners >= signerCount || new Set(keys).size !== keys.length) throw new Malformed();
   const instructions = compiled.map(({ program, accounts, data }) => {
     const programKey = keys[program];
-    // A program is named in full, and the fee payer is none.
+    // The program must be one of the listed keys, and the fee payer cannot be a program.
     if (program === 0 || programKey === undefined || accounts.some((index) => index >= keys.length + lookedUp)) throw new Malformed();
     return { program: programKey, accounts: accounts.map((index) => keys[index] ?? null), data };
   });

@@ -1,4 +1,5 @@
-// The schemas of the OpenAPI document, generated from those that the routes validate with [API8].
+// The building blocks of the OpenAPI document: its types, schemas, headers and shared responses [API8]. The schemas are
+// generated from those that the routes validate with.
 import * as z from "zod";
 import {
   ErrorBody,
@@ -14,6 +15,7 @@ import {
   TrustList,
 } from "../../protocol/rest.ts";
 import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { ModelList } from "../../protocol/models.ts";
 
 /** The parts of JSON Schema that our schemas use. */
@@ -38,7 +40,7 @@ export type JsonSchema = {
   anyOf?: JsonSchema[];
 };
 
-/** A pointer into `components`. */
+/** A reference to an entry of `components`. */
 export type Ref = { $ref: string };
 
 /** A query, path or header parameter of an operation. */
@@ -51,13 +53,13 @@ export type Parameter = {
   example?: unknown;
 };
 
-/** A header of an answer. */
+/** A response header. */
 export type Header = { description: string; schema: JsonSchema };
 
 /** A body in one media type. */
 export type Media = { schema: JsonSchema; example?: unknown; examples?: Record<string, { summary?: string; value: unknown }> };
 
-/** One answer of an operation. */
+/** One response of an operation. */
 export type ResponseObject = { description: string; headers?: Record<string, Header | Ref>; content?: Record<string, Media> };
 
 /** One method of one path. */
@@ -71,32 +73,35 @@ export type Operation = {
   responses: Record<string, ResponseObject | Ref>;
 };
 
-/** What each path of the REST surface offers. */
+/** The operations of each path of the REST API. */
 export type Paths = Record<string, { get?: Operation; post?: Operation }>;
 
 const text: JsonSchema = { type: "string" };
 
-/** Headers of answers, by name. */
+/** The response headers, by name. */
 export const HEADERS: Record<string, Header> = {
-  "X-Request-Id": { description: "The coordinator's own id of this request, for its logs.", schema: { type: "string", format: "uuid" } },
-  "Access-Control-Allow-Origin": { description: "Any origin may read every answer; no credentials.", schema: { type: "string", const: "*" } },
+  "X-Request-Id": { description: "The id of this request in the logs of the coordinator.", schema: { type: "string", format: "uuid" } },
+  "Access-Control-Allow-Origin": { description: "Any origin may read every response, without credentials.", schema: { type: "string", const: "*" } },
   "Cache-Control": { description: "`no-store`: jobs, payments and pairings are never cached.", schema: text },
-  "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer", minimum: 1 } },
-  "PAYMENT-REQUIRED": { description: "What is wanted, as x402 version 2 has it: base64 of JSON.", schema: text },
-  "PAYMENT-RESPONSE": { description: "What became of the payment: base64 of the x402 SettleResponse. Not there while it is not settled.", schema: text },
-  "X-PAYMENT-RESPONSE": { description: "The same under its name in x402 version 1.", schema: text },
-  Vary: { description: "`Accept`: what the answer depends on.", schema: text },
+  "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 } },
+  "PAYMENT-REQUIRED": { description: "The payment requirements in the form of x402 version 2: JSON in base64.", schema: text },
+  "PAYMENT-RESPONSE": {
+    description: "The result of the payment: the x402 SettleResponse as JSON in base64. Absent while the payment is not settled.",
+    schema: text,
+  },
+  "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },
+  Vary: { description: "`Accept`, because the response depends on it.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
 
-const EVERYWHERE = ["X-Request-Id", "Access-Control-Allow-Origin", "Cache-Control"] as const;
+const COMMON_HEADERS = ["X-Request-Id", "Access-Control-Allow-Origin", "Cache-Control"] as const;
 
-/** Pointers to the headers that every answer has, and to `more`. */
+/** References to the headers of every response, and to `more`. */
 export function headers(...more: (keyof typeof HEADERS)[]): Record<string, Ref> {
-  return Object.fromEntries([...EVERYWHERE, ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  return Object.fromEntries([...COMMON_HEADERS, ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** An answer with a JSON body of a named schema; several examples go by their labels. */
+/** A response with a JSON body of a named schema. The keys of `examples` are their labels. */
 export function json(description: string, schema: SchemaName, examples: Record<string, unknown>, ...more: (keyof typeof HEADERS)[]): ResponseObject {
   const entries = Object.entries(examples);
   const [only] = entries;
@@ -109,47 +114,52 @@ export function json(description: string, schema: SchemaName, examples: Record<s
 
 const request_id = "3f0f6f7e-5c0e-4b0f-8a55-6f1d2f3b4c5d";
 
-/** Answers that several operations share, by the name they have in the document. */
+/** The responses that several operations share, by their name in the document. */
 export const SHARED = {
-  NotFound: json("No such job, or retention has deleted it.", "Error", { unknown: { error: "Job not found" } }),
-  TooLarge: json("The body, the prompt or the input is over its limit.", "Error", { large: { error: "payload_too_large" } }),
+  NotFound: json("The job does not exist, or its retention time is over.", "Error", { unknown: { error: "Job not found" } }),
+  TooLarge: json("The body, the prompt or the input is larger than its limit.", "Error", { large: { error: "payload_too_large" } }),
   Encoded: json("The body is compressed.", "Error", { gzip: { error: "Content-Encoding is not supported" } }),
-  Unproven: json("The user was bound to a token by its first pairing code, and the request has not brought that token.", "Error", {
+  TokenRequired: json("The first pairing code of this user was made with a token, and the request does not have that token.", "Error", {
     token: { error: "user_token_required" },
   }),
   RateLimited: json(
-    "Too many requests of this kind by this client, while `RATE_LIMITS` is on. Nothing was looked at or charged.",
+    "The client sent too many requests of this kind, and `RATE_LIMITS` is on. The request was not processed, and nothing was charged.",
     "Error",
     { rate: { error: "rate_limited" } },
     "Retry-After",
   ),
-  Internal: json("A fault of the service. Nothing about it is told but the id under which it was logged.", "Error", {
+  Internal: json("An internal error. `request_id` finds its details in the logs of the coordinator.", "Error", {
     fault: { error: "internal_error", request_id },
   }),
-  Overloaded: json("The service cannot answer just now.", "Error", { busy: { error: "overloaded", request_id } }, "Retry-After"),
+  Overloaded: json(
+    "The service is overloaded or cannot reach its storage at the moment.",
+    "Error",
+    { busy: { error: "overloaded", request_id } },
+    "Retry-After",
+  ),
   Full: json(
     [
-      "`queue_full`: too much is waiting already. `facilitator_unavailable`: nobody could be asked whether the payment is good.",
-      "`too_many_held_payments`: that many payments of this payer wait for their workers already. In all three no job was stored and nothing was charged.",
-      "`overloaded`: the answer was lost, and perhaps a job was stored; the same payment or `Idempotency-Key` again finds out.",
+      "`queue_full`: too many jobs are waiting. `facilitator_unavailable`: the facilitator could not verify the payment.",
+      "`too_many_held_payments`: this payer has too many payments whose jobs still wait for a worker. In these three cases no job was stored and nothing was charged.",
+      "`overloaded`: the coordinator got no answer in time, so the job may have been stored. Send the same payment or `Idempotency-Key` again to get its `job_id`.",
     ].join(" "),
     "Error",
     {
-      "too much is waiting": { error: "queue_full", request_id },
-      "facilitator out of reach": { error: "facilitator_unavailable", request_id },
-      "payer has too many waiting": { error: "too_many_held_payments", request_id },
-      "out of reach": { error: "overloaded", request_id },
+      "queue is full": { error: "queue_full", request_id },
+      "facilitator is not reachable": { error: "facilitator_unavailable", request_id },
+      "too many held payments": { error: "too_many_held_payments", request_id },
+      "no answer in time": { error: "overloaded", request_id },
     },
     "Retry-After",
   ),
 } as const satisfies Record<string, ResponseObject>;
 
-/** A pointer to a shared answer. */
+/** A reference to a shared response. */
 export function shared(name: keyof typeof SHARED): Ref {
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** The schemas that the routes validate with or answer in, by the name they have in the document [API8]. */
+/** The schemas of all request and response bodies, by their name in the document [API8]. */
 export const NAMED = {
   CommitRequest,
   LlmPayload,
@@ -175,14 +185,14 @@ export const NAMED = {
 /** The name of a schema in the document. */
 export type SchemaName = keyof typeof NAMED;
 
-/** A pointer to a named schema. */
+/** A reference to a named schema. */
 export function ref(name: SchemaName): { $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Every named schema as JSON Schema. All are read as input: an answer may gain members, so none is closed. */
+/** Every named schema as JSON Schema. All are converted as input, because a response may get more members later. */
 export function componentSchemas(): Record<string, JsonSchema> {
-  // Not zod's global registry: who else has been imported must not change the document.
+  // Not zod's global registry: schemas of other modules must not change the document.
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, {
@@ -190,14 +200,31 @@ export function componentSchemas(): Record<string, JsonSchema> {
     uri: (id) => `#/components/schemas/${id}`,
     override: ({ jsonSchema }) => {
       delete jsonSchema.propertyNames;
-      // `format` says it, shorter.
+      // `format` already says what `pattern` says.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
     },
   });
   return Object.fromEntries(Object.keys(NAMED).map((name) => [name, plain(schemas[name])]));
 }
 
-/** Without what makes it a document of its own: inside another, `$id` would change what the pointers point at. */
+/** A schema without `$schema` and `$id`. Inside another document, `$id` would change the meaning of the references. */
 function plain(schema: unknown): JsonSchema {
   return JSON.parse(JSON.stringify(schema, (name, value: unknown) => (name === "$schema" || name === "$id" ? undefined : value)));
 }
+
+/** The error responses of every endpoint that asks the hub or the database. */
+export const FAULTS = { "500": shared("Internal"), "503": shared("Overloaded") } as const;
+
+/** A JSON request body of a named schema, with examples by name. */
+export function body(schema: SchemaName, description: string, examples: Record<string, unknown>): NonNullable<Operation["requestBody"]> {
+  const named = Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+  return { required: true, description, content: { "application/json": { schema: ref(schema), examples: named } } };
+}
+
+/** The header `X-User-Token` [TR2]. */
+export const userToken = (description: string): Parameter => ({
+  name: "X-User-Token",
+  in: "header",
+  description: `1 to ${LIMITS.userTokenChars} printable ASCII characters. ${description}`,
+  schema: { type: "string", minLength: 1, maxLength: LIMITS.userTokenChars },
+});

@@ -1,4 +1,4 @@
-// The whole OpenAPI document: its introduction, endpoints and components [API8].
+// The whole OpenAPI document: introduction, endpoints and components [API8].
 import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, TIMING } from "../../protocol/limits.ts";
 import { componentSchemas, type Header, HEADERS, type JsonSchema, type Paths, type ResponseObject, SHARED } from "./components.ts";
 import { PATHS } from "./endpoints.ts";
@@ -6,36 +6,36 @@ import { PATHS } from "./endpoints.ts";
 const KiB = 1024;
 const DAY = 24 * 60 * 60 * 1_000;
 
-/** What a client must keep within, from the one module that enforces it [LM]. */
+/** The limits for clients. The figures come from the module that the coordinator enforces them with [LM]. */
 const LIMIT_LINES = [
-  `Request body: ${LIMITS.bodyBytes / KiB} KiB, nesting ${LIMITS.jsonDepth} deep.`,
+  `Request body: ${LIMITS.bodyBytes / KiB} KiB, at most ${LIMITS.jsonDepth} levels of nesting.`,
   `\`prompt\` and \`input\`: ${LIMITS.textBytes / KiB} KiB of UTF-8.`,
-  `\`max_tokens\`: 1 to ${LIMITS.maxTokens}, ${LIMITS.defaultMaxTokens} where it is left out; a worker gives at most ${LIMITS.workerMaxTokens}, unless its owner says otherwise.`,
+  `\`max_tokens\`: 1 to ${LIMITS.maxTokens}, default ${LIMITS.defaultMaxTokens}. A worker generates at most ${LIMITS.workerMaxTokens} tokens, unless its owner sets another limit.`,
   `\`user_id\`: 1 to ${LIMITS.userIdChars} characters, no control characters.`,
   `Waiting jobs: ${LIMITS.queuedJobsPerUser} per user, ${LIMITS.queuedJobs} in all.`,
-  `\`wait\`: ${MAX_WAIT_SECONDS} s.`,
-  `Event streams: ${LIMITS.streams} at once; ${LIMITS.streamTextBytes / KiB} KiB of text of a job are kept for them.`,
-  `A job waits ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
-  `Requests of one IP (an IPv6 /64), unless the operator set others: ${RATES.commitsPerMinute} commits a minute, ${RATES.pollsPerTenSeconds} polls in 10 s, ${RATES.trustPerMinute} pairing requests a minute.`,
-  `Kept after a job's end: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
+  `\`wait\`: at most ${MAX_WAIT_SECONDS} s.`,
+  `Event streams: ${LIMITS.streams} at the same time; the coordinator keeps ${LIMITS.streamTextBytes / KiB} KiB of text per job for them.`,
+  `A job waits up to ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
+  `Requests per IP address (per /64 network for IPv6), unless the operator changed the limits: ${RATES.commitsPerMinute} commits per minute, ${RATES.pollsPerTenSeconds} polls per 10 s, ${RATES.trustPerMinute} pairing requests per minute.`,
+  `Retention after the end of a job: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
 ];
 
 const DESCRIPTION = `A seeker commits a job over HTTP; the coordinator hands it to a connected worker over WebSocket and returns the worker's result with a receipt that the worker signed.
 
-Two instances run in parallel, one per chain, with the same API and nothing in common: a job or a pairing made on one is unknown to the other.
+Two instances run in parallel, one per chain, with the same API. They share no data: a job or a pairing of one instance does not exist on the other.
 
-There are no accounts. A \`user_id\` is a capability: whoever knows it can submit PRIVATE jobs to the paired workers and read the pairings, so make it random and keep it secret.
+There are no accounts. A \`user_id\` works like a password: everyone who knows it can send PRIVATE jobs to the paired workers and list the pairings. So make it random and keep it secret.
 
-Every error is \`{"error": "<string>"}\`, unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`, with \`Allow\`) included; from 500 up it has \`request_id\` too. A job that fails is not an HTTP error: it is polled as \`failed\` with \`result.error\`.
+Every error is \`{"error": "<string>"}\`, also for unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`, with \`Allow\`). A 5xx error has \`request_id\` too. A job that fails is not an HTTP error: its \`status\` is \`failed\`, and \`result.error\` says why.
 
-Workers connect by WebSocket on \`/\` of the same address; that protocol is described in docs/protocol.md.
+Workers connect by WebSocket to \`/\` of the same address. docs/protocol.md describes that protocol.
 
 Limits and times:
 
 ${LIMIT_LINES.map((line) => `- ${line}`).join("\n")}
 `;
 
-/** The OpenAPI 3.1 description of the REST surface, from the schemas that the routes validate with [API8]. `version` is the package's. */
+/** The OpenAPI 3.1 description of the REST API, from the schemas that the routes validate with [API8]. `version` is the version of the package. */
 export function openApiDocument(version: string): OpenApiDocument {
   return {
     openapi: "3.1.0",
@@ -58,7 +58,7 @@ export function openApiDocument(version: string): OpenApiDocument {
   };
 }
 
-/** A whole OpenAPI 3.1 document, as far as ours goes. */
+/** The parts of an OpenAPI 3.1 document that ours has. */
 export type OpenApiDocument = {
   openapi: "3.1.0";
   info: { title: string; version: string; summary: string; description: string; license: { name: string; identifier: string } };

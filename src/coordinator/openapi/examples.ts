@@ -1,4 +1,4 @@
-// The example values of the OpenAPI document, each typed as what it shows.
+// The example values of the OpenAPI document. Each has the type of what it shows, so the compiler checks it.
 import type { Health, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
@@ -16,7 +16,7 @@ const COMPLETED = "2026-10-01T12:00:01.250Z";
 const USER = "user-5f0c2b7e9a4d41e8b3c6";
 const { network, payment } = readSettings({ INSTANCE: "evm" });
 
-// Signed for real, so that a reader can try a verifier on it. The secret is 32 times 0x07: everybody's, so worth nothing.
+// The example receipt has a real signature, so that a reader can test a verifier with it. The secret key is 32 times 0x07: it is public and protects nothing.
 const worker = keyPair(new Uint8Array(32).fill(7));
 const output = { confidence: 0.92, sentiment: "positive" };
 
@@ -70,7 +70,7 @@ const events = [
   ...endedEvents({ status: "completed", attempt: 1, json: JSON.stringify(completed) }, null),
 ] satisfies StreamEvent[];
 
-/** Example values of the documentation; each is typed as what it shows. */
+/** The example values, by name. */
 export const EXAMPLES = {
   id: ID,
   user: USER,

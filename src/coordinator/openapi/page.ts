@@ -1,17 +1,17 @@
-// Writes the page at /docs from the OpenAPI document when the pages are built [API8].
+// Makes the page at /docs from the OpenAPI document, when the pages are built [API8].
 import type { JsonSchema, Operation, Parameter, Ref, ResponseObject } from "./components.ts";
 import type { OpenApiDocument } from "./document.ts";
 
 type Endpoint = { method: string; path: string; operation: Operation };
 
-/** The URLs of the files that the page names. */
-export type PageFiles = { style: string; script: string; icon: string };
+/** What the build gives the page: the `<head>` elements that all pages share, and the URL of the script. */
+export type PageParts = { head: string; script: string };
 
 /**
- * The human page of an OpenAPI document: nothing from outside, every section with an anchor [API8]. All of it is readable without a script; the script
- * (src/pages/docs) shows the forms and sends what they say.
+ * The page of an OpenAPI document for people [API8]. It loads nothing from other hosts, and every section has an anchor. It is complete
+ * without JavaScript; the script in src/pages/docs shows the forms and sends their requests.
  */
-export function docsPage(document: OpenApiDocument, { style, script, icon }: PageFiles): string {
+export function docsPage(document: OpenApiDocument, { head, script }: PageParts): string {
   const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Endpoint => ({ method: method.toUpperCase(), path, operation })),
   );
@@ -21,12 +21,9 @@ export function docsPage(document: OpenApiDocument, { style, script, icon }: Pag
   return `<!doctype html>
 <html lang="en">
 <head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
+${head}
 <title>${escapeHtml(title)} API ${escapeHtml(version)}</title>
 <meta name="description" content="${escapeHtml(summary)}">
-<link rel="icon" href="${icon}" type="image/svg+xml">
-<link rel="stylesheet" href="${style}">
 <script type="module" src="${script}"></script>
 </head>
 <body>
@@ -41,9 +38,9 @@ ${links(schemas.map(([name]) => [`schema-${name}`, escapeHtml(name)]))}
 <h1>${escapeHtml(title)} API</h1>
 <p class="dim">Version ${escapeHtml(version)} · <a href="/openapi.json">OpenAPI document</a></p>
 ${blocks(description)}
-<p>The curl commands ask an instance at <code>BASE_URL</code>:</p>
+<p>The curl commands use the address in <code>BASE_URL</code>:</p>
 <pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL=http://localhost:4010</code></pre>
-<noscript><p>Without JavaScript the forms that send a request from this page are missing; the curl commands do the same.</p></noscript>
+<noscript><p>This page has forms that send requests, but they need JavaScript. The curl commands do the same.</p></noscript>
 ${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n<p>${inline(group.description)}</p>\n${group.endpoints.map((endpoint) => section(endpoint, document)).join("\n")}`).join("\n")}
 <h2>Schemas</h2>
 ${schemas.map(([name, schema]) => `<section id="schema-${name}"><h3>${name}</h3>${schemaHtml(schema)}</section>`).join("\n")}
@@ -67,8 +64,8 @@ function section(endpoint: Endpoint, document: OpenApiDocument): string {
     blocks(operation.description),
     operation.parameters === undefined ? "" : `<h4>Parameters</h4>${parameters(operation.parameters)}`,
     media === undefined ? "" : `<h4>Body</h4><p>${typeOf(media.schema)}: ${inline(operation.requestBody?.description ?? "")}</p>`,
-    `<h4>Try it</h4>${answersText(operation) ? form(endpoint) : ""}${code(curl(endpoint), "curl command")}`,
-    `<h4>Answers</h4>${answers(operation, document)}`,
+    `<h4>Try it</h4>${hasTextResponse(operation) ? form(endpoint) : ""}${code(curl(endpoint), "curl command")}`,
+    `<h4>Responses</h4>${responses(operation, document)}`,
   ];
   return `<section id="${operation.operationId}">${parts.filter((part) => part !== "").join("\n")}</section>`;
 }
@@ -84,28 +81,28 @@ function parameters(list: Parameter[]): string {
   return table(["Name", "In", "Type", "Required", "Notes"], rows);
 }
 
-function answers(operation: Operation, document: OpenApiDocument): string {
-  const resolved = Object.entries(operation.responses).map(([status, answer]) => ({ status, answer: resolve(answer, document) }));
-  const rows = resolved.map(({ status, answer }) => [
+function responses(operation: Operation, document: OpenApiDocument): string {
+  const resolved = Object.entries(operation.responses).map(([status, response]) => ({ status, response: resolve(response, document) }));
+  const rows = resolved.map(({ status, response }) => [
     status,
-    inline(answer.description),
-    Object.values(answer.content ?? {})
+    inline(response.description),
+    Object.values(response.content ?? {})
       .map((media) => typeOf(media.schema))
       .join(" "),
   ]);
-  const shown = resolved.flatMap(({ status, answer }) => examples(answer).map(([label, value]) => example(`${status} ${label}`.trim(), value)));
+  const shown = resolved.flatMap(({ status, response }) => examples(response).map(([label, value]) => example(`${status} ${label}`.trim(), value)));
   return table(["Status", "When", "Body"], rows) + shown.join("\n");
 }
 
-function resolve(answer: ResponseObject | Ref, document: OpenApiDocument): ResponseObject {
-  if (!("$ref" in answer)) return answer;
-  const found = document.components.responses[answer.$ref.split("/").at(-1) ?? ""];
-  if (found === undefined) throw new Error(`${answer.$ref} points nowhere`);
+function resolve(response: ResponseObject | Ref, document: OpenApiDocument): ResponseObject {
+  if (!("$ref" in response)) return response;
+  const found = document.components.responses[response.$ref.split("/").at(-1) ?? ""];
+  if (found === undefined) throw new Error(`the document has no ${response.$ref}`);
   return found;
 }
 
-function examples(answer: ResponseObject): [label: string, value: unknown][] {
-  return Object.values(answer.content ?? {}).flatMap((media): [string, unknown][] => [
+function examples(response: ResponseObject): [label: string, value: unknown][] {
+  return Object.values(response.content ?? {}).flatMap((media): [string, unknown][] => [
     ...(media.example === undefined ? [] : ([["", media.example]] satisfies [string, unknown][])),
     ...Object.values(media.examples ?? {}).map(({ summary, value }): [string, unknown] => [summary ?? "", value]),
   ]);
@@ -115,7 +112,7 @@ function example(label: string, value: unknown): string {
   return `<details><summary>Example: ${escapeHtml(label)}</summary>${code(typeof value === "string" ? value : JSON.stringify(value, null, 2), `Example of ${label}`)}</details>`;
 }
 
-/** A command that can be pasted into a shell: every required parameter filled in, the first example as body. */
+/** A command to paste into a shell. It has every required parameter, and the first example as body. */
 function curl({ path, operation }: Endpoint): string {
   let url = path;
   const query = new URLSearchParams();
@@ -131,14 +128,14 @@ function curl({ path, operation }: Endpoint): string {
   return `curl ${address} \\\n  -H 'Content-Type: application/json' \\\n  -d '${json}'`;
 }
 
-/** Whether a form can show the answer: JSON or an event stream, not a page or a picture. */
-function answersText({ responses }: Operation): boolean {
-  const success = Object.entries(responses).find(([status]) => status.startsWith("2"))?.[1];
+/** True if a form can show the response: JSON or an event stream, not a page or an image. */
+function hasTextResponse(operation: Operation): boolean {
+  const success = Object.entries(operation.responses).find(([status]) => status.startsWith("2"))?.[1];
   const types = success === undefined || "$ref" in success ? [] : Object.keys(success.content ?? {});
   return types.some((type) => type === "application/json" || type === "text/event-stream");
 }
 
-/** A form for one request. It is hidden until the script takes it over: without it, no form could be sent. */
+/** A form for one request. It is hidden until the script runs, because it cannot work without the script. */
 function form({ method, path, operation }: Endpoint): string {
   const { operationId: id, parameters: list = [], requestBody } = operation;
   const examples = Object.entries(requestBody?.content["application/json"].examples ?? {});
@@ -153,11 +150,11 @@ ${list
   .map((parameter) => field(id, parameter))
   .join("\n")}
 <p><button type="submit">Send</button> <span role="status"></span></p>
-<div class="answer" hidden>${code("", "Answer")}<details><summary>Headers</summary>${code("", "Headers of the answer")}</details></div>
+<div class="response" hidden>${code("", "Response")}<details><summary>Headers</summary>${code("", "Response headers")}</details></div>
 </form>`;
 }
 
-/** A labelled field for one parameter. What is required is filled in with its example. */
+/** A field with a label for one parameter. A required field contains its example. */
 function field(operationId: string, { name, in: place, required, schema, example: value }: Parameter): string {
   const id = `${operationId}-${name}`;
   const label = `<label for="${id}"><code>${escapeHtml(name)}</code> <span class="dim">${place}${required === true ? ", required" : ""}</span></label>`;
@@ -172,7 +169,7 @@ function field(operationId: string, { name, in: place, required, schema, example
   return `<div class="field">${label}<input ${shared} ${content} autocomplete="off" autocapitalize="off" spellcheck="false"></div>`;
 }
 
-/** The body of a request, with its examples to choose from. */
+/** A field for the request body, with a list of its examples. */
 function bodyField(operationId: string, examples: [name: string, example: { value: unknown }][]): string {
   const texts = examples.map(([name, { value }]) => ({ name, text: JSON.stringify(value, null, 2) }));
   const [first] = texts;
@@ -185,17 +182,17 @@ function bodyField(operationId: string, examples: [name: string, example: { valu
 <div class="field"><label for="${id}">Body <span class="dim">JSON</span></label><textarea id="${id}" name="body" data-in="body" rows="${rows}" autocapitalize="off" spellcheck="false">${escapeHtml(first.text)}</textarea></div>`;
 }
 
-/** Text as it must stand in HTML, in attributes too. */
+/** Escapes text for HTML content and attributes. */
 export function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
-/** One line of the Markdown that descriptions use: text and `code`. */
+/** One line of Markdown: text and `code`. */
 function inline(markdown: string): string {
   return escapeHtml(markdown).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-/** Paragraphs and lists of the Markdown that descriptions use. */
+/** The Markdown of a description: paragraphs and lists. */
 function blocks(markdown: string): string {
   return markdown
     .trim()
@@ -208,19 +205,19 @@ function blocks(markdown: string): string {
     .join("\n");
 }
 
-/** A block of code that scrolls, by keyboard too. */
+/** A code block that scrolls, by keyboard too. */
 function code(text: string, label: string): string {
   return `<pre tabindex="0" aria-label="${escapeHtml(label)}"><code>${escapeHtml(text)}</code></pre>`;
 }
 
-/** A table that scrolls on a narrow screen, by keyboard too; cells are HTML already. */
+/** A table that scrolls on a narrow screen, by keyboard too. The cells are HTML. */
 function table(columns: string[], rows: string[][]): string {
   const head = columns.map((column) => `<th scope="col">${column}</th>`).join("");
   const body = rows.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("\n");
   return `<div class="scroll" tabindex="0" role="group" aria-label="Table: ${columns.join(", ")}"><table><thead><tr>${head}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
 }
 
-/** What a schema says in one cell: its type, what it points to, its bounds. */
+/** A schema in one table cell: its type or the name of its schema, and its limits. */
 function typeOf(schema: JsonSchema): string {
   if (schema.$ref !== undefined) {
     const name = escapeHtml(schema.$ref.split("/").at(-1) ?? "");
@@ -236,7 +233,7 @@ function typeOf(schema: JsonSchema): string {
     schema.format && `(${schema.format})`,
     schema.pattern && `matching <code>${escapeHtml(schema.pattern)}</code>`,
     schema.minimum !== undefined && `from ${schema.minimum}`,
-    // zod bounds every integer by what a double can hold; that is no news.
+    // zod gives every integer the maximum of a double, which tells a reader nothing.
     schema.maximum !== undefined && schema.maximum < Number.MAX_SAFE_INTEGER && `to ${schema.maximum}`,
     schema.minLength !== undefined && `at least ${schema.minLength} character${schema.minLength === 1 ? "" : "s"}`,
     schema.maxLength !== undefined && `at most ${schema.maxLength} characters`,
@@ -244,7 +241,7 @@ function typeOf(schema: JsonSchema): string {
   return [base, ...bounds.filter((bound) => typeof bound === "string")].join(" ");
 }
 
-/** A schema in full: its members as a table, each alternative with one of its own. */
+/** A whole schema: a table of its members, one table for each alternative. */
 function schemaHtml(schema: JsonSchema): string {
   const description = schema.description === undefined ? "" : `<p>${inline(schema.description)}</p>`;
   if (schema.oneOf !== undefined) return description + schema.oneOf.map((choice, i) => `<h4>Form ${i + 1}</h4>${schemaHtml(choice)}`).join("\n");
@@ -254,7 +251,7 @@ function schemaHtml(schema: JsonSchema): string {
   return `${description}${table(["Member", "Type", "Required", "Notes"], rows)}${open}`;
 }
 
-/** The row of a member, and those of an object right inside it. */
+/** The row of a member, and the rows of the members inside it. */
 function memberRows(name: string, member: JsonSchema, required: boolean): string[][] {
   const notes = [
     member.description && inline(member.description),

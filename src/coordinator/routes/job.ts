@@ -1,6 +1,6 @@
 // Polling a job and following its event stream: the last step of a job, from the hub while it lives and from D1 after that.
-import { isTerminal } from "../../protocol/job.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
+import { isTerminal } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";

@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
-import { isJsonObject, isoTime, type Result } from "../../protocol/text.ts";
+import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
@@ -14,9 +14,6 @@ import { clientIp } from "../http/rate-limit.ts";
 import { provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
-
-/** A pairing code: 24 random bits in upper-case hex. */
-const CODE = /^[0-9A-F]{6}$/;
 
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
@@ -50,7 +47,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   if (!isPublicKey(key)) return refuseWith(c, 400, "provider_pubkey must be an ed25519 public key");
   if (signature != null && !verifyText(pairText({ network, code, pubkey: key }), signature, key)) return refuseWith(c, 400, "invalid_signature");
   // A text that does not have the form of a code cannot match one, so it does not count as a guess.
-  if (!CODE.test(code)) return refuseWith(c, 400, "invalid_code");
+  if (!PAIRING_CODE.test(code)) return refuseWith(c, 400, "invalid_code");
 
   const id = crypto.randomUUID();
   if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id)))) {

@@ -1,11 +1,11 @@
 /**
- * The script of /docs: it shows the forms below "Try it" and sends their requests to the instance that served the page, never elsewhere. Everything else on
- * the page is there without it (src/coordinator/openapi/page.ts).
+ * The script of /docs. It shows the forms below "Try it" and sends their requests, only to the instance that served the page. Everything else on the page works
+ * without it (src/coordinator/openapi/page.ts).
  */
 import { element, setText } from "../shell/dom.ts";
 
-/** An answer is shown up to here, in characters; an event stream or a large result may be longer. */
-const MOST_SHOWN = 200_000;
+/** The maximum number of characters of a response that the page shows. An event stream or a large result can be longer. */
+const MAX_SHOWN = 200_000;
 
 type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 
@@ -22,7 +22,7 @@ function fieldsOf(parent: ParentNode): Field[] {
   );
 }
 
-/** The request that a form describes; empty fields are not sent. */
+/** The request that a form describes. Empty fields are not sent. */
 function requestOf(form: HTMLFormElement): Request {
   let path = form.dataset["path"] ?? "/";
   const query = new URLSearchParams();
@@ -40,7 +40,7 @@ function requestOf(form: HTMLFormElement): Request {
   return new Request(url, { method: form.dataset["method"] ?? "GET", headers, body, credentials: "omit", cache: "no-store", redirect: "error" });
 }
 
-/** Reads an answer piece by piece, because that of an event stream ends late. */
+/** Reads a response in pieces, because an event stream stays open for a long time. */
 async function readText(response: Response, onText: (text: string) => void): Promise<string> {
   let text = "";
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -48,15 +48,15 @@ async function readText(response: Response, onText: (text: string) => void): Pro
     const piece = await reader?.read();
     if (piece?.value === undefined) return text;
     text += piece.value;
-    if (text.length > MOST_SHOWN) {
+    if (text.length > MAX_SHOWN) {
       await reader?.cancel();
-      return `${text.slice(0, MOST_SHOWN)}\n…`;
+      return `${text.slice(0, MAX_SHOWN)}\n…`;
     }
     onText(text);
   }
 }
 
-/** JSON with line breaks; any other text as it is. */
+/** Formats JSON with line breaks; returns any other text unchanged. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -65,25 +65,25 @@ function pretty(text: string): string {
   }
 }
 
-/** A form, its button, and the answer below it. */
+/** A form, its button, and the response below it. */
 class TryIt {
   readonly #form: HTMLFormElement;
   readonly #button: HTMLButtonElement;
   readonly #status: HTMLElement;
   readonly #text: HTMLElement;
   readonly #headers: HTMLElement;
-  /** Stops the request that is on its way. */
+  /** Aborts the current request. */
   #running: AbortController | null = null;
 
   constructor(form: HTMLFormElement) {
     this.#form = form;
     this.#button = find(form, "button", HTMLButtonElement);
     this.#status = find(form, "[role=status]", HTMLElement);
-    this.#text = find(form, ".answer code", HTMLElement);
-    this.#headers = find(form, ".answer details code", HTMLElement);
+    this.#text = find(form, ".response code", HTMLElement);
+    this.#headers = find(form, ".response details code", HTMLElement);
   }
 
-  /** Shows the form and listens to it. */
+  /** Shows the form and listens to its events. */
   start(): void {
     const form = this.#form;
     form.addEventListener("submit", (event) => {
@@ -102,21 +102,21 @@ class TryIt {
     this.#running = running;
     setText(this.#button, "Stop");
     setText(this.#status, "Sent.");
-    const began = performance.now();
-    const took = (): string => `${Math.round(performance.now() - began)} ms`;
+    const startedAt = performance.now();
+    const took = (): string => `${Math.round(performance.now() - startedAt)} ms`;
     try {
       const response = await fetch(requestOf(this.#form), { signal: running.signal });
       const heading = `${response.status} ${response.statusText}`.trim();
       setText(this.#status, `${heading}, ${took()}`);
       setText(this.#headers, [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n"));
       setText(this.#text, "");
-      find(this.#form, ".answer", HTMLElement).hidden = false;
+      find(this.#form, ".response", HTMLElement).hidden = false;
       const text = await readText(response, (part) => setText(this.#text, part));
       setText(this.#text, pretty(text));
       setText(this.#status, `${heading}, ${took()}`);
       keepJobId(text);
     } catch (error) {
-      setText(this.#status, running.signal.aborted ? `Stopped after ${took()}.` : `No answer: ${error instanceof Error ? error.message : String(error)}`);
+      setText(this.#status, running.signal.aborted ? `Stopped after ${took()}.` : `No response: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       this.#running = null;
       setText(this.#button, "Send");
@@ -124,15 +124,15 @@ class TryIt {
   }
 }
 
-/** The job that was just committed is the one to ask for next. */
+/** Puts the id of a job that was just committed into the forms that need a job id. */
 function keepJobId(text: string): void {
   const [, id] = /^\{"job_id":"([0-9a-f-]{36})"/.exec(text) ?? [];
   if (id === undefined) return;
   for (const field of document.querySelectorAll("input[data-in=path][name=id]")) if (field instanceof HTMLInputElement) field.value = id;
 }
 
-/** The user id of the examples is known to every reader, and who knows an id can act as that user: each visit has its own. */
-function ownUserId(): void {
+/** Replaces the user id of the examples by a random one: every reader knows the id of the examples, and could act as that user. */
+function replaceUserId(): void {
   const known = find(document, "input[name=user_id]", HTMLInputElement).value;
   const bytes = crypto.getRandomValues(new Uint8Array(10));
   const own = `user-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
@@ -141,7 +141,7 @@ function ownUserId(): void {
     if (option instanceof HTMLOptionElement) option.value = option.value.replaceAll(known, own);
 }
 
-/** Only what really scrolls is a stop for the Tab key. Without this script every table and block of code is one. */
+/** Lets the Tab key stop only at tables and code blocks that really scroll. Without this script it stops at each of them. */
 const scrolling = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     const scrolls = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
@@ -150,6 +150,6 @@ const scrolling = new ResizeObserver((entries) => {
 });
 for (const block of document.querySelectorAll("pre, .scroll")) scrolling.observe(block);
 
-ownUserId();
+replaceUserId();
 setText(element("base-url", HTMLElement), `BASE_URL=${location.origin}`);
 for (const form of document.querySelectorAll("form.try")) if (form instanceof HTMLFormElement) new TryIt(form).start();

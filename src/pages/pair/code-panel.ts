@@ -1,4 +1,4 @@
-// The panel of the pair page that shows a pairing code, its QR code, and what became of it.
+// The panel of the pair page that makes a pairing code and shows it, with its QR code, until a worker claims it.
 import { fingerprintWords } from "../../receipt/ed25519.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
 import type { PairedWorker } from "../../sdk/index.ts";
@@ -9,7 +9,7 @@ import { qrImage } from "./qr-image.ts";
 
 const COPIED_MS = 2_000;
 
-/** The code in big letters, and what became of it. */
+/** Shows the pairing code in large letters, and its state. */
 export class CodePanel {
   readonly #make = element("make-code", HTMLButtonElement);
   readonly #offer = element("offer", HTMLElement);
@@ -22,39 +22,39 @@ export class CodePanel {
   constructor(options: { isSecure: boolean; onMake: () => void }) {
     this.#make.addEventListener("click", options.onMake);
     const copy = element("copy-link", HTMLButtonElement);
-    // The clipboard is for secure pages only.
+    // Browsers allow the clipboard on secure pages only.
     copy.hidden = !options.isSecure;
     copy.addEventListener("click", () => void this.#copy(copy));
   }
 
-  /** Nothing was made yet. */
+  /** There is no code yet. `isReady` is true if there is a user id. */
   idle(isReady: boolean): void {
     this.#show(null, null);
     this.#make.disabled = !isReady;
     setText(this.#make, "Make a code");
-    this.say(isReady ? "" : "First say who you are.", null);
+    this.say(isReady ? "" : "First make or enter a user id.", null);
   }
 
-  /** A code is being asked for. */
+  /** The request for a code was sent. */
   asking(): void {
     this.#make.disabled = true;
-    this.say("Asking the coordinator.", null);
+    this.say("Waiting for the coordinator.", null);
   }
 
-  /** A code waits for a worker. */
+  /** There is a code, and no worker has claimed it yet. */
   offered(open: OpenCode): void {
     this.#show(open, null);
     const { code, workerUrl } = open;
     const big = element("big-code", HTMLElement);
     big.replaceChildren(...[...code].map((character) => make("span", "", character)));
-    // Read as letters, not as a word.
+    // A screen reader must spell the code and not read it as a word.
     big.setAttribute("aria-label", [...code].join(" "));
     const link = element("worker-link", HTMLAnchorElement);
     link.href = workerUrl;
     setText(link, workerUrl);
     element("only-here", HTMLElement).hidden = !isLocalAddress(workerUrl);
     element("qr", HTMLElement).replaceChildren(qrImage(workerUrl, "QR code of the worker page with this code"));
-    // npx finds the program in a clone, in a project and installed for all; the address is for a worker that is not running now.
+    // npx finds the program in a clone, in a project and in a global installation. The command needs the address if the worker is not running.
     setText(element("command", HTMLElement), `npx compute-router worker pair ${code} --url ${new URL(workerUrl).origin}`);
     setText(this.#make, "Make another code");
     this.#make.disabled = false;
@@ -63,7 +63,7 @@ export class CodePanel {
     this.tick(Date.now());
   }
 
-  /** Counts down. */
+  /** Updates the remaining time. */
   tick(now: number): void {
     if (this.#open !== null) setText(this.#left, countdown(this.#open.expiresAt.getTime() - now));
   }
@@ -77,7 +77,7 @@ export class CodePanel {
     setText(this.#live, `Paired with the worker ${fingerprint}.`);
   }
 
-  /** It did not work, or is over. */
+  /** The code could not be made, or it has expired. */
   failed(text: string): void {
     this.#show(null, null);
     this.#make.disabled = false;
@@ -85,7 +85,7 @@ export class CodePanel {
     this.say(text, "bad");
   }
 
-  /** A line below the code. */
+  /** Shows a line of text below the code. */
   say(text: string, tone: "bad" | null): void {
     setText(this.#result, text);
     this.#result.dataset["tone"] = tone ?? "";

@@ -1,7 +1,7 @@
 import { element, setText } from "../shell/dom.ts";
 import { PairPage } from "./pair-page.ts";
 
-/** A browser that forbids storage throws already when it is asked for it. */
+/** The storage, or null if the browser forbids it: then even reading `localStorage` throws. */
 function allowed(storage: () => Storage): Storage | null {
   try {
     return storage();

@@ -7,10 +7,10 @@ import { readUser, type Store, type User, writeUser } from "./user.ts";
 import { UserPanel } from "./user-panel.ts";
 import { WorkersPanel } from "./workers-panel.ts";
 
-/** A person who comes back to the page is told at once, unless it was asked this short a time ago. */
-const SOON_MS = 5_000;
+/** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
+const MIN_REQUEST_AGE_MS = 5_000;
 
-/** The page for the user side of a pairing: who they are, a code, and the workers they trust. */
+/** The page for the user's side of a pairing: the user id, a pairing code, and the paired workers. */
 export class PairPage {
   readonly #origin: string;
   readonly #store: Store;
@@ -24,7 +24,7 @@ export class PairPage {
   #waiting: AbortController | null = null;
   #askedAt = 0;
 
-  /** `store` keeps the user between visits, `session` the open code while the tab lives. */
+  /** `store` keeps the user between visits. `session` keeps the open code as long as the tab is open. */
   constructor(options: { origin: string; isSecure: boolean; store: Store; session: Store }) {
     const { isSecure } = options;
     this.#origin = options.origin;
@@ -35,7 +35,7 @@ export class PairPage {
     setInterval(() => this.#codePanel.tick(Date.now()), 1_000);
   }
 
-  /** Goes on where the last visit ended. */
+  /** Restores the state of the last visit. */
   start(): void {
     const user = readUser(this.#store);
     this.#userPanel.start(user);
@@ -44,23 +44,23 @@ export class PairPage {
     if (user !== null && this.#use(user) !== null) this.#userPanel.start(null);
   }
 
-  /** The page or the network is back. */
+  /** The page is visible again, or the network is back. */
   returned(): void {
-    if (this.#open !== null && Date.now() - this.#askedAt > SOON_MS) void this.#wait(this.#open);
+    if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
   }
 
-  /** Takes a user; says what is wrong with it, or null. */
+  /** Uses this user from now on. Returns what is wrong with it, or null. */
   #use(user: User): string | null {
     const { userId, userToken } = user;
     try {
       this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
     } catch (error) {
-      return error instanceof InvalidOptionError ? `That cannot be one: ${error.message}` : troubleText(error);
+      return error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : troubleText(error);
     }
     this.#user = user;
     this.#waiting?.abort();
     this.#open = null;
-    if (!writeUser(this.#store, user)) this.#codePanel.say("This browser keeps nothing here: copy the user id.", "bad");
+    if (!writeUser(this.#store, user)) this.#codePanel.say("This browser does not store anything for this page. Copy your user id.", "bad");
     this.#codePanel.idle(true);
     const open = readOpenCode(this.#session, user, Date.now());
     if (open !== null) void this.#wait(open);

@@ -1,10 +1,10 @@
 import { encode } from "uqr";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Light modules around it, as the standard wants. */
+/** The light border, in modules. The standard requires four. */
 const BORDER = 4;
 
-/** A text as a QR code, one path; black on white in dark mode too, because many readers do not know the inverse. */
+/** A text as a QR code in one SVG path. It is black on white even in dark mode, because many readers do not recognise an inverted code. */
 export function qrImage(text: string, label: string): SVGSVGElement {
   const { data, size } = encode(text, { ecc: "M", border: BORDER });
   const image = document.createElementNS(SVG, "svg");
@@ -18,7 +18,7 @@ export function qrImage(text: string, label: string): SVGSVGElement {
   return image;
 }
 
-/** The dark modules of a row as SVG path data: a rectangle for each run. */
+/** The dark modules of a row as SVG path data: one rectangle for each run. */
 function runs(row: readonly boolean[], y: number): string[] {
   const paths: string[] = [];
   for (let x = 0; x < row.length; x++) {

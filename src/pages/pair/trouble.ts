@@ -1,14 +1,14 @@
 import { ComputeRouterError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
 
-/** What went wrong, and what a person can do about it. */
+/** The text for an error: what went wrong, and what a person can do about it. */
 export function troubleText(error: unknown): string {
   if (!(error instanceof ComputeRouterError)) return "Something unexpected went wrong. Reload the page.";
-  if (error.reason === "user_token_required") return "This user id is guarded by a token. Enter the token under “You”.";
-  if (error.reason === "expired") return "Nobody claimed the code within its hour.";
-  if (error instanceof RateLimitedError) return `Too many requests, or five codes are open already. Try again in ${wait(error.retryAfter)}.`;
+  if (error.reason === "user_token_required") return "A token protects this user id. Enter the token under “You”.";
+  if (error.reason === "expired") return "No worker claimed the code within one hour.";
+  if (error instanceof RateLimitedError) return `Too many requests, or five codes are already open. Try again in ${wait(error.retryAfter)}.`;
   if (error instanceof RouterConnectionError) return "No answer from the coordinator. Is this device online?";
-  if (error instanceof UnavailableError) return "The coordinator cannot answer just now. Try again in a moment.";
-  return `The coordinator refused: ${error.message}`;
+  if (error instanceof UnavailableError) return "The coordinator cannot answer at the moment. Try again soon.";
+  return `The coordinator refused the request: ${error.message}`;
 }
 
 function wait(ms: number | null): string {

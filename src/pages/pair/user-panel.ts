@@ -4,7 +4,7 @@ import { randomSecret, type User } from "./user.ts";
 
 const COPIED_MS = 2_000;
 
-/** Who the person is: a user id, and a token that may guard it. */
+/** The form for the user id and the optional token that protects it. */
 export class UserPanel {
   readonly #details = element("you", HTMLDetailsElement);
   readonly #id = element("user-id", HTMLInputElement);
@@ -20,7 +20,7 @@ export class UserPanel {
   readonly #onUse: (user: User) => string | null;
   #used: User | null = null;
 
-  /** `onUse` says what is wrong with a user, or null. */
+  /** `onUse` returns what is wrong with a user, or null. */
   constructor(options: { isSecure: boolean; onUse: (user: User) => string | null }) {
     this.#onUse = options.onUse;
     this.#isSecure = options.isSecure;
@@ -33,7 +33,7 @@ export class UserPanel {
     this.#make.addEventListener("click", () => {
       this.#id.value = randomSecret();
       if (this.#guarded.checked) this.#token.value = randomSecret();
-      // The first one can replace nothing.
+      // The first user id is used at once, because it replaces nothing.
       if (this.#used === null) return this.#take();
       this.#changed();
       this.#use.focus();
@@ -46,7 +46,7 @@ export class UserPanel {
     });
   }
 
-  /** The user of the last visit, or nobody yet. */
+  /** Shows the user of the last visit, or an empty form. */
   start(user: User | null): void {
     this.#used = user;
     this.#id.value = user?.userId ?? "";
@@ -57,12 +57,12 @@ export class UserPanel {
     this.#changed();
   }
 
-  /** Makes room for what matters now. */
+  /** Closes this panel to make room for the code. */
   fold(): void {
     this.#details.open = false;
   }
 
-  /** The token is missing or wrong: brings its field into view. */
+  /** Opens the field of the token, because the token is missing or wrong. */
   askToken(): void {
     this.#details.open = true;
     this.#guarded.checked = true;
@@ -78,7 +78,7 @@ export class UserPanel {
     if (problem !== null) return this.#id.focus();
     this.#used = user;
     this.#changed();
-    this.#say("In use, and kept in this browser.", "good");
+    this.#say("In use, and stored in this browser.", "good");
   }
 
   #entered(): User {
@@ -92,11 +92,11 @@ export class UserPanel {
     this.#make.className = isFirst ? "primary" : "quiet";
     setText(this.#make, isFirst ? "Make one" : "Make a new one");
     this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
-    // The clipboard is for secure pages only.
+    // Browsers allow the clipboard on secure pages only.
     this.#copy.hidden = !this.#isSecure || isFirst;
-    setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "kept in this browser");
+    setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "stored in this browser");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
-      this.#say("Another user id has other workers. Keep the present one somewhere if you may want its pairings again.", null);
+      this.#say("Another user id has other paired workers. Save the current one if you may need its pairings again.", null);
     else this.#say("", null);
   }
 

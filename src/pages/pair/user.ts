@@ -1,18 +1,18 @@
 const KEY = "compute-router-user";
 const ID_BYTES = 16;
 
-/** Who pairs: a user id, which is a secret, and the token that guards it, if any [TR1, TR2]. */
+/** The user: an id, which is secret, and the optional token that protects it [TR1, TR2]. */
 export type User = { userId: string; userToken: string | null };
 
-/** Where a user or a code is kept; null where the browser forbids it. */
+/** The storage for a user or a code; null if the browser forbids it. */
 export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
 
-/** 128 random bits as 32 hex characters: nobody guesses them. */
+/** 128 random bits as 32 hex characters, which nobody can guess. */
 export function randomSecret(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(ID_BYTES)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The user of the last visit; null on the first one. */
+/** The user of the last visit; null on the first visit. */
 export function readUser(store: Store): User | null {
   const stored = readJson(store, KEY);
   const userId = stored.get("userId");
@@ -21,12 +21,12 @@ export function readUser(store: Store): User | null {
   return { userId, userToken: typeof userToken === "string" && userToken !== "" ? userToken : null };
 }
 
-/** Keeps the user for the next visit; says whether this browser does. */
+/** Stores the user for the next visit. Returns false if the browser does not store it. */
 export function writeUser(store: Store, user: User): boolean {
   return writeJson(store, KEY, user);
 }
 
-/** The members of a stored JSON object; none where there is something else. */
+/** The members of a stored JSON object; an empty map if there is none. */
 export function readJson(store: Store, key: string): Map<string, unknown> {
   try {
     const stored: unknown = JSON.parse(store?.getItem(key) ?? "null");
@@ -36,7 +36,7 @@ export function readJson(store: Store, key: string): Map<string, unknown> {
   }
 }
 
-/** Stores an object as JSON; false where the browser does not. */
+/** Stores an object as JSON. Returns false if the browser does not store it. */
 export function writeJson(store: Store, key: string, value: object): boolean {
   try {
     store?.setItem(key, JSON.stringify(value));

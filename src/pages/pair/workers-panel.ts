@@ -4,7 +4,7 @@ import { element, make, makeTime, setText } from "../shell/dom.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** The workers that the user has paired with. */
+/** The list of workers that the user has paired with. */
 export class WorkersPanel {
   readonly #list = element("workers", HTMLElement);
   readonly #note = element("no-workers", HTMLElement);
@@ -14,19 +14,19 @@ export class WorkersPanel {
     this.#again.addEventListener("click", onRefresh);
   }
 
-  /** Nobody to ask for yet. */
+  /** There is no user id yet. */
   idle(): void {
     this.#again.disabled = true;
     this.#list.replaceChildren();
     this.#say("No user id yet.", null);
   }
 
-  /** The list is on its way. */
+  /** The request for the list was sent. */
   asking(): void {
     this.#again.disabled = true;
   }
 
-  /** Newest first, as the coordinator gives them. */
+  /** Shows the workers in the order of the coordinator: newest first. */
   show({ providers }: TrustList): void {
     this.#again.disabled = false;
     this.#list.replaceChildren(
@@ -43,7 +43,7 @@ export class WorkersPanel {
     this.#say(providers.length === 0 ? "None yet. A worker that claims your code is listed here." : "", null);
   }
 
-  /** The list did not come. */
+  /** The list could not be loaded. */
   failed(text: string): void {
     this.#again.disabled = false;
     this.#say(text, "bad");

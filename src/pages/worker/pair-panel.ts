@@ -1,4 +1,5 @@
 // The form for a pairing code on the worker page, and the list of pairings. PRIVATE jobs come from paired users only.
+import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
 import { element, make, makeTime, setText } from "../shell/dom.ts";
 
@@ -27,7 +28,7 @@ export class PairPanel {
     element("pair-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       const code = readCode(this.#code.value);
-      if (!isCode(code)) {
+      if (!PAIRING_CODE.test(code)) {
         this.#say("A code has six characters, 0 to 9 and A to F.", "bad");
         this.#code.focus();
         return;
@@ -88,9 +89,4 @@ export function readCode(text: string): string {
     .toUpperCase()
     .replaceAll(/[^0-9A-F]/g, "")
     .slice(0, 6);
-}
-
-/** True for a complete code. */
-export function isCode(code: string): boolean {
-  return /^[0-9A-F]{6}$/.test(code);
 }

@@ -1,4 +1,4 @@
-import type { TaskAnswer } from "./task-thread.ts";
+import type { TaskAnswer } from "../../tasks/index.ts";
 
 /**
  * Runs the built-in tasks in a Web Worker. A long text takes seconds on a phone. Without a thread, heartbeats and cancels would wait, and a task could not be

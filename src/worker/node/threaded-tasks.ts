@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import type { TaskAnswer } from "./task-thread.ts";
+import type { TaskAnswer } from "../../tasks/index.ts";
 
 // The compiler rewrites the ending of imports, but not of a URL.
 const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./task-thread.ts" : "./task-thread.js", import.meta.url);

@@ -98,7 +98,7 @@ describe("GET /", () => {
     expect(free).toContain("free because this instance runs in test mode");
     expect(free).not.toContain("402");
     const paid = await visible(await home({}, PAID));
-    expect(paid).toContain("It answers 402");
+    expect(paid).toContain("The answer is 402");
     expect(paid).toContain("$0.001");
     expect(paid).toContain('href="/docs#commitCheap"');
     expect(paid).toContain('href="/v1/quote?job_type=TASK&amp;policy=CHEAP"');

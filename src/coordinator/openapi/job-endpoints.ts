@@ -1,0 +1,196 @@
+// The job endpoints of the OpenAPI document: quote, commit, poll and follow, with their parameters, bodies and responses [API8].
+import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
+import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
+import { commitPrice } from "../../protocol/pricing.ts";
+import { atomicAmount } from "../payment/terms.ts";
+import { body, FAULTS, headers, json, type Operation, type Parameter, shared, userToken } from "./components.ts";
+import { EXAMPLES } from "./examples.ts";
+
+/** `GET /v1/quote` */
+export const quote: Operation = {
+  operationId: "getQuote",
+  tags: ["Jobs"],
+  summary: "The price of a job, and the endpoint to commit it to",
+  description: "Free. `AUTO` resolves to `FAST` for `LLM_INFER` and to `CHEAP` for `TASK`.",
+  parameters: [
+    {
+      name: "job_type",
+      in: "query",
+      required: true,
+      description: "The type of the job.",
+      schema: { type: "string", enum: JobType.options },
+      example: "LLM_INFER",
+    },
+    {
+      name: "policy",
+      in: "query",
+      description: "If it is absent or empty, `AUTO` is used.",
+      example: "AUTO",
+      schema: { type: "string", enum: ["", ...Policy.options], default: "AUTO" },
+    },
+  ],
+  responses: {
+    "200": json("The price, and the endpoint to commit to.", "Quote", { quote: EXAMPLES.quote }),
+    "400": json("`job_type` is missing or wrong, or `policy` is not one of the three values.", "Error", {
+      missing: { error: "job_type is missing: it must be one of LLM_INFER, TASK" },
+    }),
+    "500": shared("Internal"),
+  },
+};
+
+/** `POST /v1/jobs/commit/fast` and `/cheap` */
+export const commit = (policy: ResolvedPolicy): Operation => ({
+  operationId: policy === "FAST" ? "commitFast" : "commitCheap",
+  tags: ["Jobs"],
+  summary: `Commit a job to the ${policy} tier`,
+  description: [
+    `Costs \`${commitPrice(policy)}\` while payment gating is on, whatever the job type; free while the instance runs with \`TESTNET_MODE=true\`.`,
+    "A payment is settled when the coordinator has claimed a worker for the job, never before, so a job without a worker costs nothing. The same payment with the same body returns the same job again.",
+    "After a 201 the job is stored durably: it ends as `completed` or `failed`, even if the coordinator restarts.",
+    "The body is read as JSON with any content type. Unknown members of `payload` are passed to the worker.",
+  ].join(" "),
+  parameters: [
+    {
+      name: "X-PAYMENT",
+      in: "header",
+      description: `The signed payment, needed only while payment gating is on: an x402 payload of version 2 or 1 as JSON in base64, at most ${LIMITS.paymentHeaderBytes} bytes.`,
+      schema: { type: "string" },
+    },
+    {
+      name: "PAYMENT-SIGNATURE",
+      in: "header",
+      description: "The name of `X-PAYMENT` in x402 version 2. One of the two is enough. If a request has both, they must contain the same payment.",
+      schema: { type: "string" },
+    },
+    {
+      name: "Idempotency-Key",
+      in: "header",
+      description:
+        "1 to 255 printable ASCII characters. A second request within 24 h with the same key, user, endpoint and fields returns the `job_id` of the first one and starts no second job.",
+      schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyChars },
+      example: "order-4711-summary",
+    },
+    {
+      name: "Prefer",
+      in: "header",
+      schema: { type: "string" },
+      example: "wait=10",
+      description: `With \`wait=N\` the response waits up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, and contains the job (RFC 7240). Other preferences are ignored.`,
+    },
+    userToken("Needed for a PRIVATE job if the first pairing code of the user was made with a token."),
+  ],
+  requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
+  responses: {
+    "201": json(
+      "The job is stored. `job` is present only if `Prefer: wait=N` was applied; it shows the job at the time of the response.",
+      "CommitResponse",
+      { "at once": EXAMPLES.accepted, "waited for": EXAMPLES.waited },
+      "Preference-Applied",
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
+    "400": json("The body, a field of it or the `Idempotency-Key` is missing or wrong.", "Error", {
+      missing: { error: "Missing required fields: job_type, payload, user_id" },
+    }),
+    "401": shared("TokenRequired"),
+    "402": json(
+      [
+        "Payment gating is on, and the request has no valid payment. A request without a payment gets this response before its body is checked. Nothing is charged.",
+        "`invalid_payment: …` says what is wrong with the payment. `payment_already_used`: the payment was used for another job.",
+        "`payment_failed: …`: the facilitator refused to settle the payment; `PAYMENT-RESPONSE` has its reason.",
+      ].join(" "),
+      "PaymentRequired",
+      {
+        unpaid: EXAMPLES.unpaid(policy),
+        "other terms": EXAMPLES.unpaid(policy, `invalid_payment: X-PAYMENT: accepted.amount must be ${atomicAmount(commitPrice(policy))}`),
+        "used for another job": EXAMPLES.unpaid(policy, "payment_already_used"),
+        "not settled": EXAMPLES.unpaid(policy, "payment_failed: invalid_exact_evm_insufficient_balance"),
+      },
+      "PAYMENT-REQUIRED",
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
+    "409": json("The `Idempotency-Key` was used for other fields or another endpoint.", "Error", { reused: { error: "idempotency_key_reused" } }),
+    "413": shared("TooLarge"),
+    "415": shared("Encoded"),
+    "422": json("No paired worker that can run this PRIVATE job is connected. The job is stored as failed, and nothing is charged.", "NoTrustedWorker", {
+      refused: EXAMPLES.refused,
+    }),
+    "429": shared("RateLimited"),
+    "500": shared("Internal"),
+    "503": shared("Full"),
+  },
+});
+
+const jobIdPath: Parameter = {
+  name: "id",
+  in: "path",
+  required: true,
+  description: "The `job_id` of the commit.",
+  example: EXAMPLES.id,
+  schema: { type: "string", format: "uuid" },
+};
+
+/** `GET /v1/jobs/{id}` */
+export const job: Operation = {
+  operationId: "getJob",
+  tags: ["Jobs"],
+  summary: "The state of a job, and its result and receipt once it has ended",
+  description: "Free. The id is the only access control. `result` and `receipt` are null until the job has ended. A failed job has `result.error`.",
+  parameters: [
+    jobIdPath,
+    {
+      name: "wait",
+      in: "query",
+      example: 10,
+      schema: { type: "integer", minimum: 0 },
+      description: `How many seconds the response waits for the end of the job, at most ${MAX_WAIT_SECONDS}. Then it has the current state of the job.`,
+    },
+  ],
+  responses: {
+    "200": json(
+      "The job. The payment headers are present once its payment is settled.",
+      "Job",
+      { completed: EXAMPLES.completed, pending: EXAMPLES.pending, failed: EXAMPLES.failed },
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
+    "400": json("`wait` is not a whole number.", "Error", { wait: { error: "wait must be a whole number of seconds (more than 25 counts as 25)" } }),
+    "404": shared("NotFound"),
+    "429": shared("RateLimited"),
+    ...FAULTS,
+  },
+};
+
+/** `GET /v1/jobs/{id}/events` */
+export const events: Operation = {
+  operationId: "followJob",
+  tags: ["Jobs"],
+  summary: "The state and the text of a job while it runs, as server-sent events",
+  description: [
+    "Free. The id is the only access control. Each event has an `id` and JSON as `data`:",
+    "`status` `{status, attempt}`; `delta` `{attempt, seq, delta}` (text of the LLM); `reset` `{attempt}` (discard the text: another worker starts again, or text was lost);",
+    "and at the end `done`, whose data is the Job.",
+    `A comment is sent every ${TIMING.streamComment / 1_000} s. If a stream ends without \`done\`, open it again with the id of the last event. An EventSource does this by itself.`,
+  ].join(" "),
+  parameters: [
+    jobIdPath,
+    {
+      name: "Last-Event-ID",
+      in: "header",
+      description: "The id of the last event that you read. The stream continues after it, or starts with a `reset` and all text so far.",
+      schema: { type: "string" },
+      example: "1790856001250003",
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The events, until the job has ended.",
+      headers: headers(),
+      content: { "text/event-stream": { schema: { type: "string" }, example: EXAMPLES.events } },
+    },
+    "204": { description: "`Last-Event-ID` is the id of `done`, so there are no more events.", headers: headers() },
+    "404": shared("NotFound"),
+    ...FAULTS,
+  },
+};
