@@ -67,7 +67,8 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     }
     await tab.says("#fact-accepted", "3");
     await tab.says("#fact-tier", "Open");
-    await until("three rows", async () => ((await tab.page.locator("#jobs li").count()) === 3 ? true : undefined));
+    // The count and the rows are drawn one after the other.
+    await until("three accepted rows", async () => ((await tab.page.locator("#jobs li", { hasText: "Accepted" }).count()) === 3 ? true : undefined));
     const rows = await tab.page.locator("#jobs li").allTextContents();
     for (const [i, name] of ["Extraction", "Summary", "Sentiment"].entries()) {
       expect(rows[i]).toMatch(new RegExp(`^${name}Accepted.* ms|^${name}Accepted.* s`));

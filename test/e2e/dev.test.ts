@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
@@ -20,53 +21,58 @@ function dev(...args: string[]): Child {
 }
 
 describe("npm run dev", () => {
-  it.each(["SIGTERM", "SIGINT"] as const)(
-    "starts one coordinator with the given settings, says one ready line, and leaves no child behind after %s",
-    async (signal) => {
-      const port = await freePort();
-      const child = dev("svm", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true", "--var", "SVM_NETWORK=solana:test");
-      const ready = await until(
-        "ready line",
-        () => child.lines.find((line) => line.startsWith("ready ")),
-        () => child.lines.join("\n"),
-      );
-      // Where jobs need no payment there is nothing to say about it.
-      expect(child.lines.filter((line) => line.includes("TESTNET_MODE"))).toEqual([]);
-      expect(ready).toBe(`ready svm http://127.0.0.1:${port} ws://127.0.0.1:${port}/ state ${stateDir}`);
-      expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", network: "solana:test", workers_online: 0 });
+  // SIGINT takes the same way; start.test.ts sends it.
+  it("starts one coordinator with the given settings, says one ready line, and leaves no child behind after SIGTERM", async () => {
+    const port = await freePort();
+    const child = dev("svm", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true", "--var", "SVM_NETWORK=solana:test");
+    const ready = await until(
+      "ready line",
+      () => child.lines.find((line) => line.startsWith("ready ")),
+      () => child.lines.join("\n"),
+    );
+    // Where jobs need no payment there is nothing to say about it.
+    expect(child.lines.filter((line) => line.includes("TESTNET_MODE"))).toEqual([]);
+    expect(ready).toBe(`ready svm http://127.0.0.1:${port} ws://127.0.0.1:${port}/ state ${stateDir}`);
+    expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", network: "solana:test", workers_online: 0 });
 
-      const children = descendants(child.pid);
-      expect(children.filter(({ command }) => command.includes("workerd serve")).length).toBeGreaterThan(0);
-      process.kill(child.pid, signal);
-      expect(await child.exited).toBe(0);
-      expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
-    },
-  );
-
-  it("ends with its parent's death too: a killed one leaves no child behind", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir);
-    await until("ready line", () => child.lines.find((line) => line.startsWith("ready ")));
-    const children = descendants(child.pid).map(({ pid }) => pid);
-    process.kill(child.pid, "SIGKILL");
-    await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
+    const children = descendants(child.pid);
+    expect(children.filter(({ command }) => command.includes("workerd serve")).length).toBeGreaterThan(0);
+    process.kill(child.pid, "SIGTERM");
+    expect(await child.exited).toBe(0);
+    expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
   });
 
-  it.each(["SIGTERM", "SIGKILL"] as const)("run by npm, leaves no child behind when npm gets %s, of which npm tells its children nothing", async (signal) => {
+  it("run by npm, leaves no child behind when npm gets SIGTERM, of which npm tells its children nothing", async () => {
     const port = await freePort();
     const npm = spawn("npm", ["run", "dev", "--", "evm", "--port", String(port), "--state", stateDir], { cwd: ROOT, stdio: "ignore" });
     await until("answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null)) === null ? undefined : true));
     const children = descendants(npm.pid ?? 0).map(({ pid }) => pid);
     expect(children.length).toBeGreaterThan(3);
-    npm.kill(signal);
+    npm.kill("SIGTERM");
     await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
+  });
+
+  it.runIf(existsSync("/proc/self"))("a program that npm runs as it runs this one ends when npm is killed, whose shell lives on", async () => {
+    const folder = temporaryFolder("npm");
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
+    expect(scripts["dev"]).toBe("node --import ./scripts/orphan.mjs scripts/dev.ts");
+    const idle = `node --import "${pathToFileURL(join(ROOT, "scripts", "orphan.mjs")).href}" idle.mjs`;
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { idle } }));
+    writeFileSync(join(folder, "idle.mjs"), "setInterval(() => {}, 1_000);\n");
+    const npm = spawn("npm", ["run", "idle"], { cwd: folder, stdio: "ignore" });
+    const program = await until("program", () => descendants(npm.pid ?? 0).find(({ command }) => command.endsWith("idle.mjs") && !command.startsWith("sh ")));
+    finallyDo(() => stillRunning([program.pid]).forEach(({ pid }) => process.kill(pid)));
+    npm.kill("SIGKILL");
+    await until("its end", () => (stillRunning([program.pid]).length === 0 ? true : undefined));
   });
 
   describe("beside one that runs, whose jobs must be paid", () => {
     const [folder, lines] = [temporaryFolder("first"), [] as string[]];
     let port = 0;
+    let first: Child;
     beforeAll(async () => {
       port = await freePort();
-      const first = startChild([join(ROOT, "scripts", "dev.ts"), "svm", "--port", String(port), "--state", folder], {
+      first = startChild([join(ROOT, "scripts", "dev.ts"), "svm", "--port", String(port), "--state", folder], {
         cwd: ROOT,
         onLine: (line) => lines.push(line),
       });
@@ -91,6 +97,13 @@ describe("npm run dev", () => {
       const second = dev("svm", "--port", String(await freePort()), "--state", folder);
       expect(await second.exited).toBe(1);
       expect(second.lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+    });
+
+    it("the first ends with its parent's death too: a killed one leaves no child behind", async () => {
+      const children = descendants(first.pid).map(({ pid }) => pid);
+      expect(children.length).toBeGreaterThan(1);
+      process.kill(first.pid, "SIGKILL");
+      await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
     });
   });
 

@@ -55,23 +55,8 @@ function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: num
   };
 }
 
-// Each start is several builds and a dozen processes.
+// Each start is several builds and a dozen processes. `npm start -- --once`, which ends by itself with 0, is a step of CI.
 describe("npm start", { timeout: 120_000 }, () => {
-  it("--once brings up both instances with a worker each, runs a verified job of every kind on both, and exits 0", async () => {
-    const { child, text } = await start(["--once"]);
-    expect(await child.exited, text()).toBe(0);
-    for (const kind of ["LLM_INFER", "summarize", "classify", "extract_json"]) {
-      expect(
-        jobs(child.lines, kind).filter((line) => / verified, signed by [0-9a-f]{8}…/.test(line)),
-        text(),
-      ).toHaveLength(2);
-    }
-    expect(text()).toContain("8 of 8 jobs done and verified");
-    // Whoever reads a toy's answer is told that it is one.
-    for (const line of jobs(child.lines, "LLM_INFER")) expect(line).toMatch(/ by tiny-chat-q8_0, a toy$/);
-    expect(text()).toContain("no LLM at http://127.0.0.1:9/v1 (not running): the toy model answers");
-  });
-
   it("beside a local LLM it uses that one, does not even install the runtime of the toy, and says once that it is gone, and once that it is back", async () => {
     const ollama = await TalkingLlm.start();
     ollama.says = "Paris, of course.";
@@ -115,9 +100,19 @@ describe("npm start", { timeout: 120_000 }, () => {
     expect(said.at(-1)).toMatch(/^talker by ollama gave no first answer \(.*out of memory.*\): the toy model answers$/);
   });
 
-  it("stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
+  it("brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
     const { child, evm, svm, text } = await start([], { state: temporaryFolder("start-fresh") });
     await until("banner", () => (text().includes("up until Ctrl-C") && text().includes("curl") ? true : undefined), text, 100_000);
+    for (const kind of ["LLM_INFER", "summarize", "classify", "extract_json"]) {
+      expect(
+        jobs(child.lines, kind).filter((line) => / verified, signed by [0-9a-f]{8}…/.test(line)),
+        text(),
+      ).toHaveLength(2);
+    }
+    expect(text()).toContain("8 of 8 jobs done and verified");
+    // Whoever reads a toy's answer is told that it is one.
+    for (const line of jobs(child.lines, "LLM_INFER")) expect(line).toMatch(/ by tiny-chat-q8_0, a toy$/);
+    expect(text()).toContain("no LLM at http://127.0.0.1:9/v1 (not running): the toy model answers");
     expect(text()).toContain(`npm run worker -- --url ws://127.0.0.1:${evm}/`);
     expect(
       child.lines.filter((line) => line.includes("are a toy's") && line.includes(`For real ones: start the runtime at http://127.0.0.1:9/v1, then`)),
