@@ -144,38 +144,6 @@ describe.concurrent("times of a job", () => {
     expect((await worker.complete(id, OUTPUT)).status).toBe("accepted");
   });
 
-  test("[JB4, JB5] three attempts of 30 s each, all by the only worker, fail with execution_timeout", { timeout: 130_000 }, async () => {
-    const stuck = await fullWorker(evm.socketUrl, tasksOnly);
-    const user = await owner(stuck);
-    const clock = stopwatch();
-    const id = await evm.api.commit(mine(user));
-    for (const attempt of [1, 2, 3]) {
-      const assign = await stuck.frame((frame) => frame.type === "job_assign" && frame.attempt === attempt, { ms: 45_000 });
-      stuck.ack(assign);
-    }
-    const job = await evm.api.ended(id, 45_000);
-    expect(job).toMatchObject({ status: "failed", result: { error: "execution_timeout" }, receipt: null, completed_at: null });
-    expect(clock()).toBeGreaterThan(89_000);
-    expect(clock()).toBeLessThan(90_000 + 3 * (TICK + SLACK));
-  });
-
-  test("[JB4, JB5, WS11] after 180 s in all the job fails with deadline_exceeded and its worker gets job_cancel", { timeout: 220_000 }, async () => {
-    const worker = await fullWorker(evm.socketUrl, tasksOnly);
-    const user = await owner(worker);
-    const clock = stopwatch();
-    const { id, stop } = await occupy(worker, user);
-    const deadline = Date.parse(String((await worker.assigned(id)).deadline));
-    expect(Math.abs(deadline - Date.parse((await evm.api.job(id)).created_at) - 180_000)).toBeLessThan(1_000);
-    await pass(176_000 - clock());
-    expect((await evm.api.job(id)).status).toBe("running");
-    const job = await evm.api.ended(id, 20_000);
-    stop();
-    expect(job).toMatchObject({ status: "failed", result: { error: "deadline_exceeded" }, receipt: null, completed_at: null });
-    expect(clock()).toBeGreaterThan(179_500);
-    expect(clock()).toBeLessThan(180_000 + TICK + SLACK);
-    expect(await worker.frame("job_cancel")).toMatchObject({ job_id: id, attempt: 1, reason: expect.any(String) });
-  });
-
   test("[JB4] a worker that disconnects keeps its job for 15 s, then another worker gets it", { timeout: 40_000 }, async () => {
     const lost = await fullWorker(evm.socketUrl, tasksOnly);
     const user = await owner(lost);

@@ -3,13 +3,14 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { isPortFree, ROOT } from "../../../scripts/coordinator-process.ts";
+import { lockHolder, takeFileLock } from "../../../src/worker/node/worker-lock.ts";
 import { startBundled } from "../../support/bundle.ts";
 import { Api } from "./api.ts";
 
 const FIRST_PORT = 4600;
-const PORTS_PER_FILE = 10;
+const PORTS = 400;
+const PORTS_PER_PROCESS = 40;
 
 /** A running coordinator under test. */
 export type Subject = {
@@ -31,10 +32,13 @@ export type Subject = {
 
 const running: (() => Promise<void>)[] = [];
 const folders = new Set<string>();
-afterAll(async () => {
-  await Promise.all(running.map((end) => end()));
+
+/** Ends the coordinators of this file; setup.ts calls it after the tests. */
+export async function endCoordinators(): Promise<void> {
+  await Promise.all(running.splice(0).map((end) => end()));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-});
+  folders.clear();
+}
 
 /** Starts a coordinator with an empty state (or with `stateDir`); it stops after the tests of this file. */
 export async function start(instance: "evm" | "svm", settings: Record<string, string> = { TESTNET_MODE: "true" }, reuse?: Subject): Promise<Subject> {
@@ -60,16 +64,20 @@ export async function start(instance: "evm" | "svm", settings: Record<string, st
   };
 }
 
-const taken = new Set<number>();
+const PORT_LOCKS = join(tmpdir(), "compute-router-conformance-ports");
 
+/**
+ * A port that this process keeps until its end: a free port alone may be found by two processes at once, whose tests then share one coordinator; and a client of
+ * this process may keep a connection to the coordinator that had the port before.
+ */
 async function pickPort(): Promise<number> {
-  const first = FIRST_PORT + ((Number(process.env.VITEST_POOL_ID ?? 1) - 1) % 10) * PORTS_PER_FILE;
-  for (let port = first; port < first + PORTS_PER_FILE; port += 1) {
-    if (taken.has(port) || !(await isPortFree(port))) continue;
-    taken.add(port);
-    return port;
+  const first = (Number(process.env.VITEST_POOL_ID ?? 1) - 1) * PORTS_PER_PROCESS;
+  for (let offset = 0; offset < PORTS; offset += 1) {
+    const port = FIRST_PORT + ((first + offset) % PORTS);
+    if (lockHolder(PORT_LOCKS, String(port)) !== null || !takeFileLock(PORT_LOCKS, String(port)).ok) continue;
+    if (await isPortFree(port)) return port;
   }
-  throw new Error(`no free port from ${first}`);
+  throw new Error(`no free port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1}`);
 }
 
 /** Runs SQL on the coordinator's database, as an operator would. */

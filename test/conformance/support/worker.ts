@@ -1,4 +1,4 @@
-import { afterAll, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import type { Fields } from "./api.ts";
 import { type Identity, newIdentity, receiptFor, registerText, signText } from "./identity.ts";
 
@@ -13,9 +13,12 @@ const HEARTBEAT = '{"type":"heartbeat"}';
 
 let perTest = true;
 const afterFile: { close: () => void }[] = [];
-afterAll(() => {
-  for (const socket of afterFile) socket.close();
-});
+
+/** Closes the sockets that `keepSocketsOpen` left open; setup.ts calls it after the tests of a file. */
+export function closeSockets(): void {
+  for (const socket of afterFile.splice(0)) socket.close();
+  perTest = true;
+}
 
 /** For files with concurrent tests: sockets are closed after the file, not after the test. */
 export function keepSocketsOpen(): void {
