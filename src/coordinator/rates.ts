@@ -135,6 +135,14 @@ export function networkOf(address: string): string {
   return v6Network(bare) ?? text.slice(0, LONGEST);
 }
 
+/**
+ * The network that a client of {@link networkOf} belongs to: an IPv4 address itself, and of an IPv6 /64 its /48. A household or a rented server has a /64, and
+ * a customer of a provider often has a whole /48 [JB11].
+ */
+export function wideNetworkOf(client: string): string {
+  return client.replace(/^([^:]*:[^:]*:[^:]*):[^:]*::\/64$/, "$1::/48");
+}
+
 /** The first four of the eight groups, without leading zeros; null if it is not an IPv6 address. */
 function v6Network(text: string): string | null {
   const halves = text.toLowerCase().split("::");

@@ -72,6 +72,12 @@ export const LIMITS = {
   failuresInARow: 5,
   /** Invalid results after which a worker is parked [RC4]. */
   strikes: 3,
+  /** Completions for other people after which a key is proven [JB11]. */
+  provenCompletions: 3,
+  /** Failures, time-outs or strikes in a row after which a key is not proven any more [JB11]. */
+  provenFailures: 2,
+  /** Networks without a connected worker whose failures one hub remembers [JB11]. */
+  networksRemembered: 5_000,
   /** Settlements in progress at the same time [PY7]. */
   settlements: 4,
   /** Payments of one payer that wait for a worker or for the outcome of their settlement [PY9]. */
@@ -150,6 +156,10 @@ export const TIMING = {
   parkMax: 1 * HOUR,
   /** For each of these that has passed since the last parking, the next parking is half as long [RC4]. */
   day: 1 * DAY,
+  /** How far the first failure of a worker on probation moves its network back. Each next one moves it twice as far, up to `backOffMax` [JB11]. */
+  backOff: 2 * SECOND,
+  /** The furthest that a network is moved back [JB11]. */
+  backOffMax: 5 * MINUTE,
   /** How long a key that has authenticated is remembered after it was last seen [WS5]. */
   authenticatedKey: 30 * DAY,
   /** How long a payment stays reserved while it is verified [PY5]. */

@@ -12,6 +12,7 @@ import type {
   Worker,
 } from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, endsBy, placeOf, suits } from "./indexes.ts";
+import { mayTakeLost } from "./market.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -31,7 +32,7 @@ const ARRIVAL = 2_000;
  * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
  * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
  * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers are the registered live sockets
- * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · RC4 · WS4 · WS6 · WS7 · WS10 · WS11 · WS12
+ * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · JB11 as `market.ts` · RC4 · WS4 · WS6 · WS7 · WS10 · WS11 · WS12
  */
 export class Checks {
   readonly #world: World;
@@ -102,12 +103,15 @@ export class Checks {
     if (!this.#wasKnown && (answer !== null || rows.length + sends.length + settles.length > 0))
       broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
-    checkNoneWaitsBesideAFreeWorker(
-      state,
-      now,
-      (worker) => this.#isSilent(worker, now),
-      (worker) => this.#arrivesAt(worker, now),
-    );
+    // A late event changes nothing, so a worker that has arrived since waits for the alarm, which may be late too.
+    if (this.#wasKnown) {
+      checkNoneWaitsBesideAFreeWorker(
+        state,
+        now,
+        (worker) => this.#isSilent(worker, now),
+        (worker) => this.#arrivesAt(worker, now),
+      );
+    }
     this.#checkArrivals(state, now);
     for (const row of rows) if (row.type === "ended") this.#checkEnded(event, row, now);
     for (const send of sends) {
@@ -242,6 +246,8 @@ export class Checks {
   #checkClaim(state: DispatchState, event: DispatchEvent, job: LiveJob, worker: Worker, rows: readonly RowChange[], now: number): void {
     const arrival = this.#arrivesAt(worker, now);
     if (arrival !== null && !endsBy(job, arrival)) broken("JB2", `${worker.key} gets ${job.id} ${arrival - now} ms before it may`);
+    const lost = job.phase.kind === "leased" ? job.phase.lease.attempt - 1 : job.attempts;
+    if (lost > 0 && !mayTakeLost(state, job, worker)) broken("JB11", `${job.id} has lost an attempt and goes to ${worker.key}, which is on probation`);
     const again = this.#triedBefore.get(job.id)?.has(worker.key) ?? false;
     if (again || job.tried.has(worker.key)) {
       if (event.type !== "time" || !this.#tickWasDue) broken("JB4", `${worker.key} gets ${job.id} again before a tick`);
@@ -255,20 +261,27 @@ export class Checks {
     for (const other of state.jobs.values()) {
       if (arrival !== null && !endsBy(other, arrival)) continue;
       if (other.phase.kind !== "waiting" || placeOf(other) >= placeOf(job) || !suits(state, other, worker) || changed(other.id)) continue;
+      if (other.attempts > 0 && !worker.proven && other.privacyClass === "PUBLIC") continue;
       if (!other.tried.has(worker.key)) broken("JB3", `${worker.key} gets ${job.id} before ${other.id}`);
       if (again && !this.#hasUntried(state, other)) broken("JB3", `${worker.key} gets ${job.id} again before ${other.id}`);
     }
     // Among those that were and stay free, the least recently used; a worker that was freed just now is not among them.
     if (event.type !== "submit") return;
-    const mine = this.#usedAt.get(worker.key);
-    for (const other of state.workers.values()) {
-      const its = this.#usedAt.get(other.key);
-      if (other === worker || mine === undefined || its === undefined || other.jobId !== null || other.silent || other.resting) continue;
-      if (this.#arrivesAt(other, now) !== null) continue;
-      if (this.#isSilent(other, now) || !suits(state, job, other)) continue;
-      if (its.usedAt < mine.usedAt || (its.usedAt === mine.usedAt && its.seq < mine.seq))
-        broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
-    }
+    const idle = [...state.workers.values()].filter((other) => {
+      if (other === worker) return true;
+      if (!this.#usedAt.has(other.key) || other.jobId !== null || other.silent || other.resting) return false;
+      return this.#arrivesAt(other, now) === null && !this.#isSilent(other, now) && suits(state, job, other);
+    });
+    // One that is still arriving had no rival.
+    if (!this.#usedAt.has(worker.key) || arrival !== null) return;
+    if (job.privacyClass === "PUBLIC") return this.#world.market.checkTurn(job, worker, idle, (a, b) => this.#isUsedBefore(a, b));
+    for (const other of idle) if (this.#isUsedBefore(other, worker)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
+  }
+
+  /** Whether one was used less recently than the other, before this event. */
+  #isUsedBefore(one: Worker, other: Worker): boolean {
+    const [a, b] = [this.#usedAt.get(one.key), this.#usedAt.get(other.key)];
+    return a !== undefined && b !== undefined && (a.usedAt < b.usedAt || (a.usedAt === b.usedAt && a.seq < b.seq));
   }
 
   /** JB8, ST1: a PRIVATE job is refused exactly when nobody who is connected may ever take it, for want of pairing or of stake. */
@@ -328,7 +341,7 @@ export class Checks {
       if (this.#strikesBefore % LIMITS.strikes > 0 && after !== this.#strikesBefore - 1) broken("RC4", `${event.conn} keeps its strikes after a good result`);
       return;
     }
-    if (told === undefined) return;
+    if (told === undefined || after <= this.#strikesBefore) return;
     const name = `${event.jobId} ${told.key}`;
     if (this.#struck.has(name)) broken("RC4", `${event.jobId} is a second strike for ${told.key}`);
     this.#struck.add(name);
@@ -408,8 +421,10 @@ export class Checks {
     // The sweep comes after the tick: whom it closes, the next tick knows.
     if (this.#sweepWasDue) return;
     for (const job of state.jobs.values()) {
-      if (job.phase.kind !== "waiting" || job.tried.size === 0 || this.#hasUntried(state, job)) continue;
+      if (job.phase.kind !== "waiting" || job.tried.size === 0) continue;
+      const isUntried = this.#hasUntried(state, job);
       for (const worker of state.workers.values()) {
+        if (isUntried && (job.tried.has(worker.key) || worker.proven || !mayTakeLost(state, job, worker) || this.#isSilent(worker, now))) continue;
         const arrival = this.#arrivesAt(worker, now);
         if (arrival !== null && !endsBy(job, arrival)) continue;
         if (worker.jobId === null && !worker.silent && suits(state, job, worker))

@@ -1,5 +1,6 @@
 import type { DispatchEvent, DispatchState, JobEnd, LiveJob, Reduced, RowChange, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { suits } from "./indexes.ts";
+import { isFinal } from "./market.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -17,15 +18,16 @@ export function contextPlanOf(seed: number, workers: readonly { key: string }[],
 }
 
 /**
- * JB5: a job that did not fit goes to a worker that announces a larger context, to no other, and ends where there is none. What was too small is
- * written down here by what the sockets announced, and is durable when the turn is.
+ * JB5: a job that did not fit goes to a worker that announces a larger context, to no other, if the word of the one who said so counts; it ends where there
+ * is none and JB11 lets it end. What was too small is written down here by what the sockets announced, and is durable when the turn is.
  */
 export class Contexts {
   readonly #world: World;
   #tooSmall = new Map<string, number>();
   #durable = new Map<string, number>();
-  /** The job that this event says does not fit, whether somebody else has room for it, and whether it has had its attempts. */
-  #told: { jobId: string; fits: boolean; isLast: boolean } | null = null;
+  readonly #everTold = new Set<string>();
+  /** The job that this event says does not fit, whether it must end by that, and whether it has had its attempts. */
+  #told: { jobId: string; isFinal: boolean; isLast: boolean } | null = null;
 
   constructor(world: World) {
     this.#world = world;
@@ -39,9 +41,23 @@ export class Contexts {
     if (job?.phase.kind !== "leased" || job.phase.conn !== event.conn || !state.keyByConn.has(event.conn)) return;
     if (event.type === "failed" && event.attempt !== job.phase.lease.attempt) return;
     this.#world.stats.tooLong++;
-    this.#tooSmall.set(job.id, Math.max(this.#tooSmall.get(job.id) ?? 0, this.#announced(event.conn)));
-    const fits = [...state.workers.values()].some((worker) => suits(state, { ...job, outgrown: null }, worker) && this.#hasRoom(job.id, worker));
-    this.#told = { jobId: job.id, fits, isLast: event.type === "failed" && job.attempts >= 3 };
+    this.#everTold.add(job.id);
+    const teller = state.workers.get(job.phase.lease.key);
+    if (teller === undefined) return;
+    const before = this.#tooSmall.get(job.id);
+    const size = Math.max(before ?? 0, this.#announced(event.conn));
+    const able = [...state.workers.values()].filter((worker) => suits(state, { ...job, outgrown: null }, worker));
+    const isPrivate = job.privacyClass === "PRIVATE";
+    const isLarger = able.some((worker) => this.#announced(worker.conn) > size && (isPrivate || worker.network !== teller.network));
+    const left = able.filter((worker) => worker !== teller && !worker.silent && !job.tried.has(worker.key));
+    const denials = [...job.denials, teller];
+    const isConfirmed = denials.some(({ network }) => network !== teller.network || network !== denials[0]?.network);
+    const counts = isPrivate || teller.proven || isConfirmed || !left.some(({ proven }) => proven);
+    const ends = !isLarger && isFinal(state, job, denials, teller.key);
+    if (!isLarger) this.#tooSmall.delete(job.id);
+    else if (counts) this.#tooSmall.set(job.id, size);
+    if (ends) this.#tooSmall.set(job.id, size);
+    this.#told = { jobId: job.id, isFinal: ends, isLast: event.type === "failed" && job.attempts >= 3 };
   }
 
   after(state: DispatchState, { rows, sends }: Reduced): void {
@@ -52,15 +68,15 @@ export class Contexts {
         broken("JB5", `${send.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.conn)}; ${this.#tooSmall.get(send.jobId)} was too small`);
     }
     if (this.#told === null) return;
-    const { jobId, fits, isLast } = this.#told;
+    const { jobId, isFinal: ends, isLast } = this.#told;
     const lives = state.jobs.has(jobId);
-    if (lives && !fits) broken("JB5", `${jobId} fits nobody's context and lives on`);
-    if (!lives && fits && !isLast) broken("JB5", `${jobId} ends though a larger context is there`);
+    if (lives && ends) broken("JB5", `${jobId} fits nobody's context and lives on`);
+    if (!lives && !ends && !isLast) broken("JB5", `${jobId} ends though a larger context, or another worker to ask, is there`);
   }
 
   #checkEnd({ jobId, outcome }: JobEnd, state: DispatchState): void {
     const isContext = outcome.status === "failed" && outcome.cause === "context_length_exceeded";
-    if (isContext && !this.#tooSmall.has(jobId)) broken("JB5", `${jobId} ends with context_length_exceeded, which nobody said`);
+    if (isContext && !this.#everTold.has(jobId)) broken("JB5", `${jobId} ends with context_length_exceeded, which nobody said`);
     if (state.jobs.has(jobId)) broken("I4", `${jobId} ended and lives`);
   }
 
@@ -69,6 +85,7 @@ export class Contexts {
       if (row.type !== "save" && row.type !== "ended") continue;
       const size = this.#tooSmall.get(row.jobId);
       if (size !== undefined) this.#durable.set(row.jobId, size);
+      else this.#durable.delete(row.jobId);
     }
   }
 

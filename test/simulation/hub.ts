@@ -168,7 +168,7 @@ export class Hub {
     const { conn } = socket;
     const { key, acks, context, resume } = frame;
     socket.heardAt = agenda.now;
-    const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+    const record = this.#recordOf(key);
     if (record.parkedUntil > agenda.now) return this.#close(socket, 4003);
     const capabilities = new Set(frame.capabilities);
     const again = socket.attachment !== null;
@@ -181,7 +181,13 @@ export class Hub {
       return;
     }
     this.#fresh.add(socket);
-    this.#step({ type: "register", conn, key, capabilities, tier, acks, context, record, lastUsedAt: this.#storedUse.get(key) ?? 0, resume });
+    const lastUsedAt = this.#storedUse.get(key) ?? 0;
+    this.#step({ type: "register", conn, ...this.#world.market.of(key), capabilities, tier, acks, context, record, lastUsedAt, resume });
+  }
+
+  #recordOf(key: string): KeyRecord {
+    const unwritten = this.#batch.rows.findLast((row) => row.type === "record" && row.key === key);
+    return (unwritten?.type === "record" ? unwritten.record : this.#storedRecords.get(key)) ?? this.#world.market.recordOf(key);
   }
 
   #alarm(at: number): void {
@@ -213,6 +219,7 @@ export class Hub {
     world.trace?.(`hub <- ${show(event)}`);
     checks.before(state, event, now);
     world.contexts.before(state, event);
+    world.market.before(state, event, now);
     const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
     const { answer, rows, sends, settles } = reduced;
     if (world.trace !== null) for (const change of [...(answer === null ? [] : [answer]), ...rows, ...sends, ...settles]) world.trace(`    -> ${show(change)}`);
@@ -222,6 +229,7 @@ export class Hub {
     for (const send of sends) if (send.type === "close") this.closing.add(send.conn);
     checks.after(state, event, reduced, now);
     world.contexts.after(state, reduced);
+    world.market.after(state, event, reduced, now);
     world.money.after(state, event, reduced, now);
     if (this.#flushing) return answer;
     this.#flushing = true;
@@ -285,11 +293,11 @@ export class Hub {
         case "save": {
           const job = state.jobs.get(row.jobId);
           if (job === undefined) break;
-          const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt } = job;
+          const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, network } = job;
           const before = this.storedRows.get(id);
           if (before === undefined && !inserted.has(id)) broken("JB9", `${id} is saved and was never inserted`);
           if (before !== undefined && before.rev > job.rev) broken("I8", `${id} goes back from revision ${before.rev} to ${job.rev}`);
-          const facts = before?.facts ?? { id, jobType, policy, privacyClass, userId, trustedKeys: [...trustedKeys], payloadBytes, createdAt };
+          const facts = before?.facts ?? { id, jobType, policy, privacyClass, userId, trustedKeys: [...trustedKeys], payloadBytes, createdAt, network };
           this.storedRows.set(id, { facts, rev: job.rev, snapshot: JSON.stringify(core.snapshotOf(job)) });
           this.storedOutbox.set(id, { id, rev: job.rev, terminal: false, status: core.statusOf(job) });
           break;
@@ -478,12 +486,12 @@ export class Hub {
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;
       const { key, capabilities, tier, acks, context, draining, registeredAt } = socket.attachment;
-      const record = this.#storedRecords.get(key) ?? { strikes: 0, parks: 0, parkedUntil: 0 };
+      const record = this.#recordOf(key);
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
       this.#step({
         type: "register",
         conn: socket.conn,
-        key,
+        ...world.market.of(key),
         capabilities,
         tier,
         acks,
@@ -507,9 +515,9 @@ export class Hub {
 
 /** A worker that was kept for a settlement is not kept any more, and the time of a job whose payment is unknown ends with that. */
 function isSame(one: Snapshot, other: Snapshot): boolean {
-  const text = ({ attempts, holders, tried, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
+  const text = ({ attempts, holders, tried, denials, network, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
     const settling = phase.kind === "settling" || other.phase.kind === "settling" || one.phase.kind === "settling";
-    return JSON.stringify([settling ? 0 : phase.kind, settling ? 0 : totalDue, attempts, holders, tried, payment, cause, trustedKeys]);
+    return JSON.stringify([settling ? 0 : phase.kind, settling ? 0 : totalDue, attempts, holders, tried, denials, network, payment, cause, trustedKeys]);
   };
   return text(one) === text(other);
 }

@@ -41,6 +41,8 @@ export function checkIndexes(state: DispatchState): void {
 function checkWorkers(state: DispatchState): void {
   const idle = [0, 0, 0, 0];
   const connected = [0, 0, 0, 0];
+  const proven = [0, 0, 0, 0];
+  const newcomers = [0, 0, 0, 0];
   let resting = 0;
   let arriving = 0;
   let silent = 0;
@@ -61,11 +63,23 @@ function checkWorkers(state: DispatchState): void {
     for (let at = 0; at < 4; at++) {
       const name = POOL_NAMES[at] as PoolName;
       const suited = serves(worker, name);
-      if (suited && free) idle[at]!++;
-      if (state.idle[name].has(key) !== (suited && free)) broken("index", `idle ${name} is wrong about ${key}`);
+      const idles = suited && free && worker.proven;
+      if (idles) idle[at]!++;
+      if (state.idle[name].has(key) !== idles) broken("index", `idle ${name} is wrong about ${key}`);
+      const network = state.networks.get(worker.network);
+      if ((network?.idle.get(name)?.has(key) ?? false) !== (suited && free && !worker.proven)) broken("index", `probation ${name} is wrong about ${key}`);
+      if (suited && free && !worker.proven) {
+        newcomers[at]!++;
+        const isWorking = (network?.atWork.size ?? 0) > 0;
+        const { free: waiting, working } = state.probation[name];
+        if (waiting.has(worker.network) === isWorking || working.has(worker.network) !== isWorking)
+          broken("index", `probation ${name} has ${worker.network} in a wrong place`);
+      }
       const counts = suited && !worker.draining && !worker.silent;
       if (counts) connected[at]!++;
       if (state.connected[name].has(key) !== counts) broken("index", `connected ${name} is wrong about ${key}`);
+      if (counts && worker.proven) proven[at]!++;
+      if (state.proven[name].has(key) !== (counts && worker.proven)) broken("index", `proven ${name} is wrong about ${key}`);
     }
     if (worker.resting) resting++;
     if (worker.silent) silent++;
@@ -76,6 +90,10 @@ function checkWorkers(state: DispatchState): void {
     const name = POOL_NAMES[at] as PoolName;
     if (state.idle[name].size !== idle[at]) broken("index", `idle ${name} has strangers`);
     if (state.connected[name].size !== connected[at]) broken("index", `connected ${name} has strangers`);
+    if (state.proven[name].size !== proven[at]) broken("index", `proven ${name} has strangers`);
+    let listed = 0;
+    for (const network of state.networks.values()) listed += network.idle.get(name)?.size ?? 0;
+    if (listed !== newcomers[at]) broken("index", `probation ${name} has strangers`);
   }
   if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
   if (state.arriving.size !== arriving) broken("index", "arriving has strangers");
@@ -109,7 +127,8 @@ function checkJobs(state: DispatchState): void {
       if (job.privacyClass === "PUBLIC") {
         const name = poolNameOf(state, job);
         pools[POOL_NAMES.indexOf(name)]!++;
-        const pool = job.outgrown === null ? state.waiting[name] : state.waitingLarger[name].get(job.outgrown);
+        const plain = job.attempts > 0 ? state.retried[name] : state.waiting[name];
+        const pool = job.outgrown === null ? plain : state.waitingLarger[name].get(job.outgrown);
         if (pool?.has(id) !== true) broken("index", `waiting ${name} misses ${id}, which outgrew ${job.outgrown}`);
         else checkFirst(pool, placeOf(job), job.seq, name);
       } else {
@@ -142,7 +161,7 @@ function checkJobs(state: DispatchState): void {
   if (state.queuedByUser.size !== byUser.size) broken("index", "queuedByUser has strangers");
   for (const [user, count] of byUser) if (state.queuedByUser.get(user) !== count) broken("index", `queuedByUser is wrong about ${user}`);
   for (const [at, name] of POOL_NAMES.entries()) {
-    let size = state.waiting[name].size;
+    let size = state.waiting[name].size + state.retried[name].size;
     for (const pool of state.waitingLarger[name].values()) {
       if (pool.size === 0) broken("index", "waitingLarger keeps an empty pool");
       size += pool.size;
@@ -248,6 +267,8 @@ export function checkNoneWaitsBesideAFreeWorker(
     const arrival = arrivesAt(worker);
     for (const job of state.jobs.values()) {
       if (arrival !== null && !endsBy(job, arrival)) continue;
+      // Only the tick gives a job that has lost an attempt to a worker on probation that has become free since [JB11].
+      if (job.attempts > 0 && !worker.proven && job.privacyClass === "PUBLIC") continue;
       if (job.phase.kind === "waiting" && job.totalDue > now && !job.tried.has(worker.key) && suits(state, job, worker)) {
         broken("JB2", `${job.id} waits beside ${worker.key}, which is free and has not tried it`);
       }

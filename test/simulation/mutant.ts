@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { runHistory } from "./history.ts";
 import { freePlanOf, type Plan, planOf } from "./plan.ts";
+import { PLANTED_MARKET_BUGS } from "./planted-market-bugs.ts";
 import { PLANTED_BUGS, PLANTED_CONTEXT_BUGS, PLANTED_MONEY_BUGS, type PlantedBug } from "./planted-bugs.ts";
 import type { Core } from "./world.ts";
 
@@ -54,11 +55,12 @@ function javaScript(source: string): string {
 /** The planted bugs, each with the histories that can show it: those of seeds without a plan cannot. */
 export const SEARCHES: readonly { bug: PlantedBug; planOf: (seed: number) => Plan | null }[] = [
   ...PLANTED_BUGS.map((bug) => ({ bug, planOf: freePlanOf })),
+  ...PLANTED_MARKET_BUGS.map((bug) => ({ bug, planOf: planWith("market") })),
   ...PLANTED_CONTEXT_BUGS.map((bug) => ({ bug, planOf: planWith("contexts") })),
   ...PLANTED_MONEY_BUGS.map((bug) => ({ bug, planOf: planWith("paying") })),
 ];
 
-function planWith(part: "contexts" | "paying"): (seed: number) => Plan | null {
+function planWith(part: "contexts" | "market" | "paying"): (seed: number) => Plan | null {
   return (seed) => {
     const plan = planOf(seed);
     return plan[part] === null ? null : plan;

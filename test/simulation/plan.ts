@@ -3,6 +3,7 @@ import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { Rules } from "../../src/coordinator/dispatch/index.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { type ContextPlan, contextPlanOf } from "./contexts.ts";
+import { type MarketPlan, marketPlanOf } from "./market.ts";
 import { Random } from "./random.ts";
 
 /** What kind of worker this is: chances per job unless said otherwise. */
@@ -140,6 +141,8 @@ export type Plan = {
   paying: PayingPlan | null;
   /** Null where every job fits every worker. */
   contexts: ContextPlan | null;
+  /** Null where every worker has a network of its own and is proven at the start. */
+  market: MarketPlan | null;
 };
 
 const USERS = ["ann", "bob", "cyd"] as const;
@@ -147,6 +150,26 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
+  const plan = fullPlanOf(seed);
+  // Of its own stream too.
+  return new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
+}
+
+/** A plan with newcomers, in which some jobs go to them first. */
+function withMarket(seed: number, plan: Plan): Plan {
+  const random = new Random(seed + 0xfab);
+  const byte = () => random.between(0, 255).toString(16).padStart(2, "0");
+  const ids = new Map(plan.jobs.map(({ id }) => [id, `${byte()}-${id}`]));
+  const jobs = plan.jobs.map((job) => ({ ...job, id: ids.get(job.id) ?? job.id }));
+  const sizes = Object.fromEntries(Object.entries(plan.contexts?.sizes ?? {}).map(([id, size]) => [ids.get(id) ?? id, size]));
+  const market = marketPlanOf(
+    seed,
+    plan.workers.map(({ key }) => key),
+  );
+  return { ...plan, jobs, market, contexts: plan.contexts && { ...plan.contexts, sizes } };
+}
+
+function fullPlanOf(seed: number): Plan {
   const plan = freePlanOf(seed);
   // Of its own stream, so that the histories without money stay as they were when they found something.
   const random = new Random(seed + 0xbee);
@@ -215,5 +238,6 @@ export function freePlanOf(seed: number): Plan {
     alarmLate: random.pick([0, 5, 5, 400]),
     paying: null,
     contexts: null,
+    market: null,
   };
 }

@@ -4,7 +4,11 @@ type Edit = { file: string; from: string; to: string };
 /** A bug that the simulation has to find, and the rule that it breaks. */
 export type PlantedBug = { name: string; rule: string; edits: readonly Edit[] };
 
-const one = (rule: string, name: string, file: string, from: string, to: string): PlantedBug => ({ name, rule: `[${rule}]`, edits: [{ file, from, to }] });
+export const one = (rule: string, name: string, file: string, from: string, to: string): PlantedBug => ({
+  name,
+  rule: `[${rule}]`,
+  edits: [{ file, from, to }],
+});
 
 /** What a hasty hand could get wrong, rule by rule. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -21,7 +25,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ),
   one("JB9", "a revision is not raised by a change", "lease.ts", "  job.rev++;\n", ""),
   one("WS9", "no acknowledgement is due", "lease.ts", "const ackDue = worker.acks ? ctx.now + TIMING.ack : null;", "const ackDue = null;"),
-  one("JB8", "PRIVATE jobs go to anyone", "claim.ts", 'job.privacyClass === "PUBLIC" ? firstIdle', "true ? firstIdle"),
+  one("JB8", "PRIVATE jobs go to anyone", "claim.ts", 'job.privacyClass === "PUBLIC" ? nextIdle', "true ? nextIdle"),
   one("ST1", "stake does not count", "workers.ts", 'rules.stake && job.policy === "FAST"', "false"),
   one("ST1", "anyone is Verified", "workers.ts", 'return tier !== "Open";', "return true;"),
   one(
@@ -82,7 +86,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "JB2",
     "a worker that has just registered is given a job at once",
     "registration.ts",
-    "arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? ctx.now, ctx.now) + TIMING.arrival,",
+    "arrivesAt: event.acks ? null : registeredAt + TIMING.arrival,",
     "arrivesAt: null,",
   ),
   one("JB2", "a restart has every worker arrive again", "registration.ts", "Math.min(event.registeredAt ?? ctx.now, ctx.now)", "ctx.now"),
@@ -165,7 +169,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ),
   one("RC4", "one job is two strikes", "completion.ts", " || job.struck.has(worker.key)) return;", ") return;"),
   one("RC4", "a restart forgets whom a job has struck", "snapshot.ts", "struck: new Set(snapshot.struck)", "struck: new Set()"),
-  one("RC4", "a good result takes no strike off", "completion.ts", '  if (event.verdict === "valid") forgive(worker, ctx);\n', ""),
+  one("RC4", "a good result takes no strike off", "completion.ts", '  if (event.verdict === "valid") praise(state, worker, job, ctx);\n', ""),
   one(
     "WS4",
     "who is parked is not told for how long",
@@ -188,13 +192,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "afterFailure(state, worker, ctx);\n  else offerWorker",
     "offerWorker(state, worker, ctx);\n  else offerWorker",
   ),
-  one(
-    "JB4",
-    "a silent worker keeps others from a second try",
-    "workers.ts",
-    "!worker.draining && !worker.silent) state.connected",
-    "!worker.draining) state.connected",
-  ),
+  one("JB4", "a silent worker keeps others from a second try", "workers.ts", "serves && !worker.draining && !worker.silent;", "serves && !worker.draining;"),
   one(
     "WS6",
     "a known silent worker is forgotten",
@@ -399,8 +397,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
 export const PLANTED_CONTEXT_BUGS: readonly PlantedBug[] = [
   one("JB5", "the same context may try again", "workers.ts", "worker.context > outgrown", "worker.context >= outgrown"),
   one("JB5", "a context that was not announced counts as large", "workers.ts", "worker.context > outgrown", "(worker.context || Infinity) > outgrown"),
-  one("JB5", "the job waits though nobody has a larger context", "lifecycle.ts", "  if (hasEligibleWorker(state, job)) {", "  if (true) {"),
-  one("JB5", "the job ends though somebody has a larger context", "lifecycle.ts", "  if (hasEligibleWorker(state, job)) {", "  if (false) {"),
+  one("JB5", "the job waits though nobody has a larger context", "lifecycle.ts", "if (!hasLarger && isDenied(state, job)) {", "if (false) {"),
+  one("JB5", "the job ends though somebody has a larger context", "lifecycle.ts", "if (!hasLarger && isDenied(state, job)) {", "if (true) {"),
   one(
     "JB5",
     "what was too small is forgotten with the memory",
@@ -409,6 +407,6 @@ export const PLANTED_CONTEXT_BUGS: readonly PlantedBug[] = [
     "    outgrown: null,\n    trustedKeys: [...trustedKeys],",
   ),
   one("WS3", "a context that grows is not noted", "reduce.ts", "      worker.context = event.context ?? 0;\n", ""),
-  one("JB2", "a worker is not offered what outgrew a smaller context", "claim.ts", "...largerPools(state, worker, name), ", ""),
+  one("JB2", "a worker is not offered what outgrew a smaller context", "claim.ts", "    ...largerPools(state, worker, name),\n", ""),
   one("WS9", "a reject for the context uses an attempt", "lifecycle.ts", "  if (!started) job.attempts--;\n", ""),
 ];

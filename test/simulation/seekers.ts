@@ -85,7 +85,17 @@ export class Seekers {
     const { jobType, privacyClass, userId } = order;
     const trustedKeys = privacyClass === "PRIVATE" ? [...(pairings.get(userId) ?? [])] : [];
     const policy = order.amount === 10_000 ? "FAST" : "CHEAP";
-    return this.#world.submitted({ id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: 100, createdAt: agenda.now });
+    return this.#world.submitted({
+      id,
+      jobType,
+      policy,
+      privacyClass,
+      userId,
+      trustedKeys,
+      payloadBytes: 100,
+      createdAt: agenda.now,
+      network: this.#world.market.networkOfUser(userId),
+    });
   }
 
   #reserve(request: PaidRequest, tries: number, waits: number): void {

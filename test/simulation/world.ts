@@ -8,6 +8,7 @@ import { Database } from "./database.ts";
 import { Facilitator } from "./facilitator.ts";
 import type { DownFrame, UpFrame } from "./frames.ts";
 import { Hub } from "./hub.ts";
+import { Market } from "./market.ts";
 import { Money } from "./money.ts";
 import { UNPAID } from "./paying-plan.ts";
 import type { Plan } from "./plan.ts";
@@ -99,6 +100,7 @@ export class World {
   readonly chain: Chain;
   readonly money: Money;
   readonly contexts: Contexts;
+  readonly market: Market;
   readonly facilitator: Facilitator;
   readonly seekers: Seekers;
   readonly workers: SimulatedWorker[];
@@ -125,6 +127,7 @@ export class World {
     this.chain = new Chain(paying.balances);
     this.money = new Money(this, paying, seed);
     this.contexts = new Contexts(this);
+    this.market = new Market(this);
     this.facilitator = new Facilitator(this);
     this.seekers = new Seekers(this);
     for (const { key, tier } of plan.workers) this.tiers.set(key, tier);
@@ -222,7 +225,17 @@ export class World {
     const { agenda, random } = this;
     const { id, jobType, policy, privacyClass, userId } = job;
     const trustedKeys = privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
-    const facts = this.submitted({ id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes: 100, createdAt: agenda.now });
+    const facts = this.submitted({
+      id,
+      jobType,
+      policy,
+      privacyClass,
+      userId,
+      trustedKeys,
+      payloadBytes: 100,
+      createdAt: agenda.now,
+      network: this.market.networkOfUser(userId),
+    });
     this.hub.submit(facts, (said) => {
       if (said === "accepted") this.accepted.add(id);
       if (said !== "lost") return;

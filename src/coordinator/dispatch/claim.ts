@@ -4,13 +4,14 @@ import type { ReduceContext } from "./events.ts";
 import { hold, owedPayment } from "./holds.ts";
 import { lease } from "./lease.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
+import { firstOnProbation, isForProbation } from "./probation.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
-import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
+import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, needsProven, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
 
 /** After a check of the silent workers, claims do not check them again for this many milliseconds. */
 const SILENT_RECHECKED = 1_000;
 
-/** Gives a waiting job to the least recently used idle worker that has not tried it, if there is one [JB2, JB3]. */
+/** Gives a waiting job to the idle worker whose turn it is and that has not tried it, if there is one [JB2, JB3, JB11]. */
 export function offerJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (!isOnOffer(job, ctx)) return;
   const untried = (key: string) => !job.tried.has(key);
@@ -50,7 +51,12 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
       isEligible(state, job, worker)
     );
   };
-  const pools = poolsOf(worker).flatMap((name) => [state.waiting[name], ...largerPools(state, worker, name), state.waitingFor.get(ownPool(worker.key, name))]);
+  const pools = poolsOf(worker).flatMap((name) => [
+    state.waiting[name],
+    ...retriedPool(state, worker, name),
+    ...largerPools(state, worker, name),
+    state.waitingFor.get(ownPool(worker.key, name)),
+  ]);
   let best: { id: string; order: number; seq: number } | undefined;
   for (const pool of pools) {
     const first = pool?.firstWhere((id, order) => order > last || fits(id));
@@ -59,6 +65,14 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
   }
   const job = best && state.jobs.get(best.id);
   if (job !== undefined) assign(state, job, worker, ctx);
+}
+
+/**
+ * The pool of the jobs that have lost an attempt. A worker on probation does not search it while a proven one is connected: nearly every job there would
+ * wait for the proven one. The few that proven workers have tried already are offered at the next tick [JB11].
+ */
+function retriedPool(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
+  return worker.proven || state.proven[name].size === 0 ? [state.retried[name]] : [];
 }
 
 /** The pools of the jobs that did not fit a context smaller than this worker's. */
@@ -114,7 +128,7 @@ export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceCo
 
 function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
-    const worker = job.privacyClass === "PUBLIC" ? firstIdle(state, job, accept) : leastUsed(state, job, job.trustedKeys, accept);
+    const worker = job.privacyClass === "PUBLIC" ? nextIdle(state, job, ctx, accept) : leastUsed(state, job, job.trustedKeys, accept);
     // A silent worker leaves the idle pools, so the next search finds another one.
     if (worker === undefined || !isFoundSilent(state, worker, ctx)) return worker;
   }
@@ -131,11 +145,12 @@ function findAfterSilence(state: DispatchState, job: LiveJob, ctx: ReduceContext
 /** Finds a worker that has only just registered, for a job that cannot wait until the worker has arrived [JB2]. */
 function findArriving(state: DispatchState, job: LiveJob, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   if (!endsBy(job, ctx.now + TIMING.arrival)) return undefined;
+  const onlyProven = needsProven(state, job);
   let best: Worker | undefined;
   for (const key of state.arriving.ids()) {
     const worker = state.workers.get(key);
     if (worker === undefined || worker.arrivesAt === null || !isFree(worker) || !endsBy(job, worker.arrivesAt)) continue;
-    if (!accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, ctx)) continue;
+    if ((onlyProven && !worker.proven) || !accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, ctx)) continue;
     if (best === undefined || isUsedBefore(worker, best)) best = worker;
   }
   return best;
@@ -145,11 +160,21 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
   return a.lastUsedAt < b.lastUsedAt || (a.lastUsedAt === b.lastUsedAt && a.seq < b.seq);
 }
 
-function firstIdle(state: DispatchState, job: Wanted, accept: (key: string) => boolean): Worker | undefined {
-  // Skipping most entries of a heap costs more than reading all of them.
-  if (typeof job.outgrown === "number") return leastUsed(state, job, state.idle[poolOf(job, state.rules)].ids(), accept);
-  const entry = state.idle[poolOf(job, state.rules)].firstWhere(accept);
-  return entry && state.workers.get(entry.id);
+/**
+ * The idle worker whose turn it is for a PUBLIC job: a proven one, and for one job in five a worker on probation, so that newcomers can prove themselves.
+ * Without an idle proven worker, probation makes no difference, except to a job that has lost an attempt [JB11].
+ */
+function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
+  const name = poolOf(job, state.rules);
+  const hasRoom = (key: string) => {
+    const worker = state.workers.get(key);
+    return worker !== undefined && accept(key) && isEligible(state, job, worker);
+  };
+  const fits = typeof job.outgrown === "number" ? hasRoom : accept;
+  const proven = state.idle[name].firstWhere(fits)?.id;
+  const isProvenTurn = proven !== undefined && !isForProbation(job.id);
+  const probationer = isProvenTurn || needsProven(state, job) ? undefined : firstOnProbation(state, name, fits, proven === undefined ? null : ctx);
+  return state.workers.get(probationer ?? proven ?? "");
 }
 
 function leastUsed(state: DispatchState, job: Wanted, keys: readonly string[], accept: (key: string) => boolean): Worker | undefined {

@@ -3,7 +3,8 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { CompletionAnswer, EventOf, ReduceContext, Send } from "./events.ts";
 import { save } from "./lease.ts";
-import { closeWorker, failure, finish, requeue } from "./lifecycle.ts";
+import { closeWorker, deny, finish, requeue } from "./lifecycle.ts";
+import { blameStrike, praise } from "./reputation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 type Completion = EventOf<"complete">;
@@ -33,7 +34,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
       return;
     case "worker_error":
       answer(event, { status: "accepted" }, ctx);
-      if (isPresent) finish(state, job, failure("worker_error", event.message), null, ctx);
+      if (isPresent) deny(state, job, worker, "worker_error", event.message ?? null, ctx);
       return;
     case "invalid_receipt":
       if (state.rules.receiptPolicy === "strict") {
@@ -50,7 +51,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
       return event.verdict satisfies never;
   }
   worker.failuresInARow = 0;
-  if (event.verdict === "valid") forgive(worker, ctx);
+  if (event.verdict === "valid") praise(state, worker, job, ctx);
   answer(event, { status: "accepted" }, ctx);
   const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
   // The worker that runs the job now may stop, even if it is a later attempt of this same worker.
@@ -74,7 +75,7 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceC
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
   job.struck.add(worker.key);
   save(job, ctx);
-  const { record } = worker;
+  const record = { ...worker.record };
   record.strikes++;
   const parked = record.strikes >= LIMITS.strikes;
   if (parked) {
@@ -84,17 +85,10 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceC
     record.parks++;
     record.strikes = 0;
   }
-  ctx.rows.push({ type: "record", key: worker.key, record: { ...record } });
+  blameStrike(state, worker, record, ctx);
   if (!parked) return;
   ctx.sends.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - ctx.now });
   closeWorker(state, worker, CLOSE.parked, "parked", ctx);
   const own = state.jobs.get(worker.jobId ?? "");
   if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, ctx);
-}
-
-/** Removes one strike after a verified result. */
-function forgive({ key, record }: Worker, ctx: ReduceContext): void {
-  if (record.strikes === 0) return;
-  record.strikes--;
-  ctx.rows.push({ type: "record", key, record: { ...record } });
 }

@@ -3,7 +3,8 @@ import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
-import type { JobFacts, KeyRecord } from "./state.ts";
+import type { KeyRecord } from "./standing.ts";
+import type { JobFacts } from "./state.ts";
 
 /** The shell's verdict on a completion: its receipt, size and shape [RC3, LM1, JB5]. */
 export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker_error";
@@ -24,6 +25,10 @@ export type DispatchEvent =
       acks: boolean;
       /** Tokens that prompt and answer may have together; left out if the worker did not announce it [WS3]. */
       context?: number;
+      /** The network that the socket comes from: an IPv4 address or an IPv6 /48 [JB11]. */
+      network: string;
+      /** True if the registration is signed [WS5]. */
+      authenticated: boolean;
       record: KeyRecord;
       /** When this key last got a job, ms since the epoch; 0 for never, or if it is not known. */
       lastUsedAt: number;

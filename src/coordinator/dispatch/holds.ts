@@ -3,7 +3,9 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { save, setTimer } from "./lease.ts";
 import { dropPayment, indexPayment, type Payment, type PaymentPhase } from "./ledger.ts";
+import { beginWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { isAnswerable } from "./workers.ts";
 
 /** Moves a payment to its next phase and saves it. */
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext): void {
@@ -62,7 +64,10 @@ function close(state: DispatchState, payment: Payment, completed: boolean, ctx: 
 
 /** Keeps a worker for a job while its payment is settled. */
 export function hold(state: DispatchState, job: LiveJob, worker: Worker, payment: Payment, ctx: ReduceContext): void {
-  job.phase = { kind: "settling", hold: { key: worker.key, conn: worker.conn }, holdDue: ctx.now + TIMING.hold };
+  const { key, conn, network } = worker;
+  const isAnswered = isAnswerable(job, worker);
+  if (isAnswered) beginWork(state, network, key, ctx.now);
+  job.phase = { kind: "settling", hold: { key, conn, ...(isAnswered && { network }) }, holdDue: ctx.now + TIMING.hold };
   setTimer(state, job);
   save(job, ctx);
   startSettling(state, payment, ctx);

@@ -1,7 +1,9 @@
 // Leases a job to a worker, sets its timers and saves it. On a job's way: assign.
 import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { beginWork } from "./probation.ts";
+import type { DispatchState, Lease, LiveJob, Worker } from "./state.ts";
+import { isAnswerable } from "./workers.ts";
 
 /** Marks a job's row as changed. */
 export function save(job: LiveJob, ctx: ReduceContext): void {
@@ -18,7 +20,11 @@ export function executionTime(job: LiveJob): number {
 /** Leases a job to the worker that was chosen for it, and sends the assignment. */
 export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   job.attempts++;
-  const held = { key: worker.key, attempt: job.attempts, acked: false };
+  const held: Lease = { key: worker.key, attempt: job.attempts, acked: false };
+  if (isAnswerable(job, worker)) {
+    held.network = worker.network;
+    beginWork(state, worker.network, worker.key, ctx.now);
+  }
   job.holders.push(held);
   const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
   job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };

@@ -6,16 +6,20 @@ import { offerJob, offerWorker } from "./claim.ts";
 import type { Outcome, ReduceContext } from "./events.ts";
 import { closeAccount, owedPayment } from "./holds.ts";
 import { save, setTimer } from "./lease.ts";
+import { endWork, standBack } from "./probation.ts";
+import { blame } from "./reputation.ts";
+import { mayDiffer } from "./standing.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
-import { dequeue, enqueue, hasEligibleWorker, indexWorker, removeWorker } from "./workers.ts";
+import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
-/** Causes of an end that count as a failure of the worker. A worker with too many failures in a row has to rest. */
-const BLAMED: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
+/** Causes of an end after which a worker is one failure nearer to its rest. */
+const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
 /** Releases the worker that a settling job keeps; the job goes on settling without it. */
 export function unhold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return;
-  const { key, conn } = job.phase.hold;
+  const { key, conn, network } = job.phase.hold;
+  endWork(state, network, key);
   job.phase = { ...job.phase, hold: null };
   setTimer(state, job);
   const worker = state.workers.get(key);
@@ -76,6 +80,7 @@ export function requeue(
 ): void {
   // The job was never assigned, so nothing was lost with the worker.
   if (job.phase.kind === "settling") return endHold(state, job, ctx);
+  blame(state, job, cause, ctx);
   const worker = release(state, job, cancelReason, ctx);
   job.cause = cause;
   // A message of an earlier attempt would belong to another worker than the cause.
@@ -85,9 +90,12 @@ export function requeue(
   if (worker !== undefined) afterFailure(state, worker, ctx);
 }
 
-/** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. */
-export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+/** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. `blames`: its network stands back for it. */
+export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext, blames = true): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
+  // A reject is no failure of the key, but each key of a network could reject each job.
+  const { network } = job.phase.lease;
+  if (network !== undefined && blames) standBack(state, network, ctx.now);
   const worker = release(state, job, null, ctx);
   // The lease stays in the history: if a result comes from this worker after all, it counts [WS12, JB6].
   job.attempts--;
@@ -97,19 +105,57 @@ export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext)
 }
 
 /**
- * Handles a job that does not fit its worker's context: only a worker with a larger context may try again, and if no such worker is connected the job
- * ends [JB5]. `message` is what the worker said; `started` is false if it gave the job back unstarted, which uses no attempt [WS9].
+ * Handles a worker that says that this job cannot be done at all. The word of one worker does not end a job: it ends when a second worker of another network
+ * has said so too, one of the two proven if a proven one is there to ask, or when there is no other worker to ask [JB11].
+ */
+export function deny(state: DispatchState, job: LiveJob, worker: Worker, cause: FailureCause, message: string | null, ctx: ReduceContext): void {
+  noteDenial(job, worker);
+  if (!isDenied(state, job)) return requeue(state, job, cause, null, ctx, message);
+  blame(state, job, cause, ctx);
+  finish(state, job, failure(cause, message), null, ctx);
+}
+
+/**
+ * Handles a job that does not fit its worker's context. Only a worker with a larger context may try again, if the word of this worker counts; otherwise the job
+ * ends or goes on as after {@link deny} [JB5, JB11]. `message` is what the worker said; `started` is false if it gave the job back unstarted, which uses no
+ * attempt [WS9].
  */
 export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, message: string | null, started: boolean, ctx: ReduceContext): void {
-  job.outgrown = Math.max(job.outgrown ?? 0, worker.context);
-  if (hasEligibleWorker(state, job)) {
-    if (started) return requeue(state, job, "context_length_exceeded", null, ctx, message);
-    job.cause = "context_length_exceeded";
-    job.message = message;
-    return takeBack(state, job, ctx);
+  const cause = "context_length_exceeded";
+  noteDenial(job, worker);
+  const before = job.outgrown;
+  job.outgrown = Math.max(before ?? 0, worker.context);
+  const isPrivate = job.privacyClass === "PRIVATE";
+  // Of one network the keys could pass a job on to each other, each with a larger context than the last.
+  const hasLarger = hasEligibleWorker(state, job, (other) => isPrivate || mayDiffer(other.network, worker.network));
+  const counts = isPrivate || worker.proven || !hasUntriedProven(state, { ...job, outgrown: null });
+  if (!hasLarger && isDenied(state, job)) {
+    if (!started) job.attempts--;
+    return finish(state, job, failure(cause, message), null, ctx);
   }
-  if (!started) job.attempts--;
-  finish(state, job, failure("context_length_exceeded", message), null, ctx);
+  if (!hasLarger || !(counts || isConfirmed(job))) job.outgrown = hasLarger ? before : null;
+  if (started) return requeue(state, job, cause, null, ctx, message);
+  job.cause = cause;
+  job.message = message;
+  takeBack(state, job, ctx, false);
+}
+
+function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
+  job.tried.add(key);
+  job.denials.push({ key, network, proven });
+}
+
+/** True if the words of the workers that denied this job are enough to end it. */
+function isDenied(state: DispatchState, job: LiveJob): boolean {
+  // A context that one worker named does not make another worker ineligible here.
+  const asked = { ...job, outgrown: null };
+  if (!hasUntriedWorker(state, asked)) return true;
+  return isConfirmed(job) && (!hasUntriedProven(state, asked) || isConfirmed(job, true));
+}
+
+/** True if two workers of different networks denied this job; with `byProven` one of the two was proven. */
+function isConfirmed({ denials }: LiveJob, byProven = false): boolean {
+  return denials.some((one) => denials.some((other) => one.network !== other.network && (!byProven || one.proven || other.proven)));
 }
 
 /** Ends a job for good. The worker that holds it is told to stop if `cancelReason` is given. */
@@ -119,7 +165,7 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   end(state, job, outcome, ctx);
   if (worker === undefined) return;
   // This counts as a failure of the worker too. Otherwise one broken worker could end a whole queue.
-  if (outcome.status === "failed" && BLAMED.includes(outcome.cause)) afterFailure(state, worker, ctx);
+  if (outcome.status === "failed" && TIRING.includes(outcome.cause)) afterFailure(state, worker, ctx);
   else offerWorker(state, worker, ctx);
 }
 
@@ -157,6 +203,8 @@ function release(state: DispatchState, job: LiveJob, cancelReason: string | null
   }
   const { lease } = job.phase;
   state.leases.delete(lease.key);
+  state.departed.delete(lease.key);
+  endWork(state, lease.network, lease.key);
   if (tried) job.tried.add(lease.key);
   const worker = state.workers.get(lease.key);
   if (worker === undefined || job.phase.kind !== "leased") return undefined;

@@ -1,4 +1,7 @@
 // An ordered set of ids with quick access to the first: queues of jobs, idle workers and timers are such pools. On a job's way: claim.
+/** So many entries are skipped one by one before all of them are read. */
+const MOST_SKIPPED = 32;
+
 type Entry = { id: string; order: number; seq: number };
 
 /**
@@ -42,13 +45,20 @@ export class OrderedPool {
     this.#down(this.#at.get(last.id) ?? at);
   }
 
-  /** The first entry, in order, that `accept` accepts; the entries before it stay. Costs O(log n) for each entry that it skips. */
+  /**
+   * The first entry, in order, that `accept` accepts; the entries before it stay. Costs O(log n) for each of the first entries that it skips. After these
+   * it reads every entry once, because skipping most entries of a heap costs more than reading all of them.
+   */
   firstWhere(accept: (id: string, order: number) => boolean): Readonly<Entry> | undefined {
     const passed: Entry[] = [];
     let found: Entry | undefined;
     for (let entry = this.#heap[0]; entry !== undefined; entry = this.#heap[0]) {
       if (accept(entry.id, entry.order)) {
         found = entry;
+        break;
+      }
+      if (passed.length === MOST_SKIPPED) {
+        found = this.#leastWhere(accept);
         break;
       }
       passed.push(entry);
@@ -61,6 +71,12 @@ export class OrderedPool {
   /** Every id, in no particular order. */
   ids(): string[] {
     return this.#heap.map((entry) => entry.id);
+  }
+
+  #leastWhere(accept: (id: string, order: number) => boolean): Entry | undefined {
+    let least: Entry | undefined;
+    for (const entry of this.#heap) if ((least === undefined || before(entry, least)) && accept(entry.id, entry.order)) least = entry;
+    return least;
   }
 
   #up(from: number): void {

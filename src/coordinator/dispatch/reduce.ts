@@ -7,7 +7,22 @@ import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceC
 import { closeOrphaned } from "./holds.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import type { Reservation } from "./ledger.ts";
-import { addJob, closeWorker, endDamaged, endHold, failure, finish, leaveIfDrained, orphan, outgrow, refuse, requeue, takeBack, wait } from "./lifecycle.ts";
+import {
+  addJob,
+  closeWorker,
+  deny,
+  endDamaged,
+  endHold,
+  failure,
+  finish,
+  leaveIfDrained,
+  orphan,
+  outgrow,
+  refuse,
+  requeue,
+  takeBack,
+  wait,
+} from "./lifecycle.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { lateCause, passPaymentTime, settled } from "./settlement.ts";
@@ -110,8 +125,9 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       if (job === undefined) return;
       const { cause = "worker_error", message = null } = event;
       if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
-      if (event.retryable) return requeue(state, job, cause, null, ctx, message);
-      return finish(state, job, failure(cause, message), null, ctx);
+      // Workers often call a refusal retryable, because another worker may answer.
+      if (event.retryable && cause !== "content_refused") return requeue(state, job, cause, null, ctx, message);
+      return deny(state, job, worker, cause, message, ctx);
     }
     case "reject": {
       const job = held(state, worker, event.jobId, undefined);
@@ -147,6 +163,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     holders: [],
     tried: new Set(),
     struck: new Set(),
+    denials: [],
     payment: null,
     cause: null,
     message: null,

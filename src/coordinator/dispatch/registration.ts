@@ -5,6 +5,8 @@ import { offerWorker } from "./claim.ts";
 import type { EventOf, ReduceContext } from "./events.ts";
 import { executionTime, save, setTimer } from "./lease.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
+import { beginWork, enterProbation } from "./probation.ts";
+import { standingOf } from "./standing.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { dequeue, indexWorker } from "./workers.ts";
 
@@ -17,6 +19,8 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     closeWorker(state, older, CLOSE.replaced, "replaced", ctx);
     orphan(state, older, ctx);
   }
+  // If the clock was set back since, the worker must not wait longer.
+  const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
   const worker: Worker = {
     key: event.key,
     conn: event.conn,
@@ -24,18 +28,23 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     tier: event.tier,
     acks: event.acks,
     context: event.context ?? 0,
+    network: event.network,
+    authenticated: event.authenticated,
     record: { ...event.record },
-    lastUsedAt: older?.lastUsedAt ?? event.lastUsedAt,
+    proven: standingOf(event.record, event.authenticated) === "proven",
+    // A key that never had a job counts as used now. Otherwise fresh keys would always come first [JB3].
+    lastUsedAt: older?.lastUsedAt ?? (event.lastUsedAt > 0 ? event.lastUsedAt : registeredAt),
     seq: state.nextSeq++,
     jobId: null,
     draining: event.draining ?? false,
-    // If the clock was set back since, the worker must not wait longer.
-    arrivesAt: event.acks ? null : Math.min(event.registeredAt ?? ctx.now, ctx.now) + TIMING.arrival,
+    arrivesAt: event.acks ? null : registeredAt + TIMING.arrival,
     resting: false,
     silent: false,
     failuresInARow: older?.failuresInARow ?? 0,
   };
+  state.departed.delete(worker.key);
   state.workers.set(worker.key, worker);
+  if (!worker.proven) enterProbation(state, worker, event.lastUsedAt, ctx.now);
   state.keyByConn.set(worker.conn, worker.key);
   resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);
@@ -83,7 +92,10 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   const waited = job.phase.kind === "waiting";
   const lease = job.phase.kind === "orphaned" ? job.phase.lease : job.holders.at(-1);
   if (lease === undefined) return;
-  if (waited) dequeue(state, job);
+  if (waited) {
+    dequeue(state, job);
+    if (lease.network !== undefined) beginWork(state, lease.network, lease.key, ctx.now);
+  }
   // If the deadline passed while the socket was gone, a finished result still has a moment to arrive.
   const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, ctx.now + TIMING.ack) : ctx.now + executionTime(job);
   // A job on the list has reached the worker; without a list the assignment may have been lost.

@@ -6,6 +6,7 @@ import { forgetPayment, movePayment, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
 import type { Payment, Settlement } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
+import { endWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { isEligible, isSilent } from "./workers.ts";
 
@@ -76,7 +77,10 @@ function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, 
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);
   // The worker may have changed, lost its tier or become silent meanwhile.
-  if (worker !== undefined && job.totalDue > ctx.now && isEligible(state, job, worker) && !isSilent(worker, ctx)) return lease(state, job, worker, ctx);
+  if (worker !== undefined && job.totalDue > ctx.now && isEligible(state, job, worker) && !isSilent(worker, ctx)) {
+    endWork(state, job.phase.hold?.network, worker.key);
+    return lease(state, job, worker, ctx);
+  }
   unhold(state, job, ctx);
   // After an unknown outcome the total time starts again.
   if (payment.doubts > 0) job.totalDue = ctx.now + TIMING.total;

@@ -5,11 +5,13 @@ import { TIMING } from "../../protocol/limits.ts";
 import { owedPayment } from "./holds.ts";
 import { armTicks, executionTime, setTimer } from "./lease.ts";
 import { addJob } from "./lifecycle.ts";
+import { beginWork } from "./probation.ts";
 import { keepUntilKnown } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 import { enqueue } from "./workers.ts";
 
-const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean() });
+const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean(), network: z.string().exactOptional() });
+const SavedDenial = z.object({ key: z.string(), network: z.string(), proven: z.boolean() });
 
 /** The part of a live job that every save writes; its facts are written once. */
 export const Snapshot = z.object({
@@ -17,6 +19,9 @@ export const Snapshot = z.object({
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
   struck: z.array(z.string()),
+  // An earlier hub saved neither of these.
+  denials: z.array(SavedDenial).catch([]),
+  network: z.string().catch(""),
   // A cause that only a newer hub knows still means that an attempt failed.
   cause: FailureCause.nullable().catch("worker_error"),
   message: z.string().nullable(),
@@ -38,12 +43,14 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, holders, tried, struck, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, holders, tried, struck, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
     struck: [...struck],
+    denials: [...denials],
+    network,
     payment,
     cause,
     message,
@@ -83,12 +90,12 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
-    const { attempts, holders, payment, cause, message, outgrown, trustedKeys } = snapshot;
+    const { attempts, holders, denials, network, payment, cause, message, outgrown, trustedKeys } = snapshot;
     // The end of a job with a payment may be later: while the outcome is unknown it is the end of the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
-      ...{ rev, attempts, holders, payment, cause, message, outgrown, trustedKeys, totalDue },
+      ...{ rev, attempts, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
       tried: new Set(snapshot.tried),
       struck: new Set(snapshot.struck),
       seq: state.nextSeq++,
@@ -103,6 +110,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       const graceDue = Math.min(now + TIMING.grace, snapshot.phase.graceDue ?? Math.max(executeDue, now + TIMING.ack));
       job.phase = { kind: "orphaned", lease, graceDue, executeDue };
       state.leases.set(lease.key, job.id);
+      if (lease.network !== undefined) beginWork(state, lease.network, lease.key, now);
     } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
       // The worker that was kept is free again, and the facilitator is asked what became of the payment.
       job.phase = { kind: "settling", hold: null, holdDue: now };

@@ -3,6 +3,7 @@ import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, Ta
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { Ledger } from "./ledger.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import type { KeyRecord } from "./standing.ts";
 
 /** The settings of the operator that change dispatch. */
 export type Rules = {
@@ -26,16 +27,24 @@ export type JobFacts = {
   /** UTF-8 bytes of the payload. The payload itself never enters the core. */
   payloadBytes: number;
   createdAt: number;
+  /** The network that committed the job; empty if it is not known [JB11]. */
+  network: string;
 };
 
-/** A worker's hold on a job. `attempt` is 1, 2 or 3. */
-export type Lease = { key: string; attempt: number; acked: boolean };
+/**
+ * A worker's hold on a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for a
+ * PRIVATE job [JB11].
+ */
+export type Lease = { key: string; attempt: number; acked: boolean; network?: string };
+
+/** What a worker said: that this job cannot be done at all. `proven` is its standing when it said so [JB11]. */
+export type Denial = { key: string; network: string; proven: boolean };
 
 /** The phase of a live job. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
   /** A worker was claimed, and the payment is being settled; `hold` is null if that takes too long. Its public status is `pending` [PY7, PY8]. */
-  | { kind: "settling"; hold: { key: string; conn: string } | null; holdDue: number }
+  | { kind: "settling"; hold: { key: string; conn: string; network?: string } | null; holdDue: number }
   | { kind: "leased"; lease: Lease; conn: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
 
@@ -53,6 +62,8 @@ export type LiveJob = JobFacts & {
   tried: Set<string>;
   /** Keys that have a strike for this job already [RC4]. */
   struck: Set<string>;
+  /** The workers that said that this job cannot be done [JB11]. */
+  denials: Denial[];
   /** Key of the payment that pays for the job; null for a free one. */
   payment: string | null;
   /** Why the last attempt ended, and what its worker said about it; null before an attempt has ended. */
@@ -68,9 +79,6 @@ export type LiveJob = JobFacts & {
   savedExecuteDue: number;
 };
 
-/** What is remembered of a key when its socket is closed. */
-export type KeyRecord = { strikes: number; parks: number; parkedUntil: number };
-
 /** A registered worker with a live socket. */
 export type Worker = {
   key: string;
@@ -81,8 +89,14 @@ export type Worker = {
   acks: boolean;
   /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
   context: number;
+  /** The network that it connected from: an IPv4 address or an IPv6 /48 [JB11]. */
+  network: string;
+  /** True if it signed its registration [WS5]. */
+  authenticated: boolean;
   record: KeyRecord;
-  /** When it last got a job, ms since the epoch; 0 for never. */
+  /** True if its record says so, otherwise it is on probation [JB11]. */
+  proven: boolean;
+  /** When it last got a job, or when it registered if it never got one; ms since the epoch [JB3]. */
   lastUsedAt: number;
   seq: number;
   jobId: string | null;
@@ -100,6 +114,27 @@ export type Worker = {
 export type PoolName = `${JobType}${"" | "+"}`;
 export const POOL_NAMES = ["LLM_INFER", "LLM_INFER+", "TASK", "TASK+"] as const satisfies readonly PoolName[];
 
+/** A network with workers on probation. They share its turn and its blame, because anyone can make any number of keys [JB11]. */
+export type Network = {
+  readonly name: string;
+  /** When one of them last got a job, or when the network was first seen; ms since the epoch. */
+  lastUsedAt: number;
+  /** Failures in a row, of all its keys together. */
+  failures: number;
+  /** Its turn comes as if it had got a job at this time, ms since the epoch. */
+  backUntil: number;
+  readonly seq: number;
+  /** The keys on probation that are connected. */
+  readonly keys: Set<string>;
+  /** The keys on probation that hold a PUBLIC job, with or without an open socket. */
+  readonly atWork: Set<string>;
+  /** The idle ones, least recently used first. */
+  readonly idle: Map<PoolName, OrderedPool>;
+};
+
+/** The networks with an idle worker on probation, by their turn: those with none at work, and the others. */
+export type NetworkTurns = { free: OrderedPool; working: OrderedPool };
+
 /**
  * Everything that dispatch knows. One hub owns it; `reduce` changes it in place, because a copy per event would cost more than the event.
  * The maps hold the facts, the pools are indexes over them.
@@ -111,11 +146,23 @@ export type DispatchState = {
   readonly keyByConn: Map<string, string>;
   /** The job that a key has a lease of, with or without an open socket. */
   readonly leases: Map<string, string>;
+  /** Closed sockets' workers that still have a lease, by key: they answer for it. */
+  readonly departed: Map<string, Worker>;
+  /** Idle proven workers. */
   readonly idle: Record<PoolName, OrderedPool>;
+  /** Idle workers on probation, by network [JB11]. */
+  readonly probation: Record<PoolName, NetworkTurns>;
+  readonly networks: Map<string, Network>;
+  /** Networks that have failed and have nobody connected, the longest away first. */
+  readonly awayNetworks: Set<string>;
   /** Connected workers that could take such a job, busy or idle, except those found silent. */
   readonly connected: Record<PoolName, Set<string>>;
-  /** Waiting PUBLIC jobs. */
+  /** Those of them that are proven. */
+  readonly proven: Record<PoolName, Set<string>>;
+  /** Waiting PUBLIC jobs that have lost no attempt. */
   readonly waiting: Record<PoolName, OrderedPool>;
+  /** Waiting PUBLIC jobs that have lost an attempt: proven workers come first [JB11]. */
+  readonly retried: Record<PoolName, OrderedPool>;
   /** Waiting PUBLIC jobs that did not fit a context, by that context, so that a worker never searches through jobs that it cannot run. */
   readonly waitingLarger: Record<PoolName, Map<number, OrderedPool>>;
   /** Waiting PRIVATE jobs, by pool and key that may take them, so that a worker never searches through jobs that it cannot run. */
@@ -149,9 +196,15 @@ export function createState(rules: Rules): DispatchState {
     workers: new Map(),
     keyByConn: new Map(),
     leases: new Map(),
+    departed: new Map(),
     idle: pools(() => new OrderedPool()),
+    probation: pools(() => ({ free: new OrderedPool(), working: new OrderedPool() })),
+    networks: new Map(),
+    awayNetworks: new Set(),
     connected: pools(() => new Set<string>()),
+    proven: pools(() => new Set<string>()),
     waiting: pools(() => new OrderedPool()),
+    retried: pools(() => new OrderedPool()),
     waitingLarger: pools(() => new Map<number, OrderedPool>()),
     waitingFor: new Map(),
     retrying: new Set(),

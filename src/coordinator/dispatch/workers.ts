@@ -3,6 +3,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { indexProbation } from "./probation.ts";
 import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
@@ -22,7 +23,7 @@ export function poolsOf(worker: Pick<Worker, "capabilities" | "tier">): PoolName
 }
 
 /** What decides who may take a job: its facts, and the context that it did not fit, if a worker has said so. */
-export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown">>;
+export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | "tried">>;
 
 /** True if a worker may take this job, busy or idle: by capability, tier and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
@@ -35,10 +36,24 @@ function hasRoom({ outgrown }: Wanted, worker: Worker): boolean {
   return typeof outgrown !== "number" || worker.context > outgrown;
 }
 
-/** True if a connected worker, busy or idle, may take this job. It checks every worker, so it is too slow for each claim. */
-export function hasEligibleWorker(state: DispatchState, job: LiveJob): boolean {
-  for (const worker of state.workers.values()) if (isEligible(state, job, worker)) return true;
+/** True if a connected worker, busy or idle, may take this job and `accept` accepts it. It checks every worker, so it is too slow for each claim. */
+export function hasEligibleWorker(state: DispatchState, job: LiveJob, accept: (worker: Worker) => boolean): boolean {
+  for (const worker of state.workers.values()) if (isEligible(state, job, worker) && accept(worker)) return true;
   return false;
+}
+
+/**
+ * True if a worker on probation may not take this job: it has lost an attempt, and a connected proven worker may take it, busy or idle [JB11]. PRIVATE jobs
+ * are exempt, because their users chose the workers; so are jobs that need a larger context, because the few workers that have one are often newcomers.
+ */
+export function needsProven(state: DispatchState, job: Wanted): boolean {
+  return job.privacyClass === "PUBLIC" && (job.attempts ?? 0) > 0 && typeof job.outgrown !== "number" && hasUntriedProven(state, job);
+}
+
+/** True if a connected proven worker, not found silent, may take this job and has not tried it. */
+export function hasUntriedProven(state: DispatchState, job: Wanted): boolean {
+  if (job.privacyClass === "PUBLIC") return hasUntried(state, job, state.proven[poolOf(job, state.rules)]);
+  return hasUntriedTrusted(state, job, (worker) => worker.proven);
 }
 
 /** True if a connected worker that is paired with the user may take this PRIVATE job, busy or idle [JB8]. */
@@ -50,24 +65,35 @@ export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
 }
 
 /** True if a connected worker, not found silent, may take this job and has not tried it. Then workers that have tried it must wait [JB4]. */
-export function hasUntriedWorker(state: DispatchState, job: LiveJob): boolean {
-  if (job.privacyClass === "PRIVATE") {
-    return job.trustedKeys.some((key) => {
+export function hasUntriedWorker(state: DispatchState, job: Wanted): boolean {
+  if (job.privacyClass === "PRIVATE") return hasUntriedTrusted(state, job, () => true);
+  return hasUntried(state, job, state.connected[poolOf(job, state.rules)]);
+}
+
+function hasUntriedTrusted(state: DispatchState, job: Wanted, accept: (worker: Worker) => boolean): boolean {
+  return job.trustedKeys.some((key) => {
+    const worker = state.workers.get(key);
+    return worker !== undefined && !worker.silent && job.tried?.has(key) !== true && isEligible(state, job, worker) && accept(worker);
+  });
+}
+
+/** True if one of these workers of the job's pool may take this PUBLIC job and has not tried it. */
+function hasUntried(state: DispatchState, job: Wanted, keys: ReadonlySet<string>): boolean {
+  if (typeof job.outgrown === "number") {
+    for (const key of keys) {
       const worker = state.workers.get(key);
-      return worker !== undefined && !worker.silent && !job.tried.has(key) && isEligible(state, job, worker);
-    });
-  }
-  const connected = state.connected[poolOf(job, state.rules)];
-  if (job.outgrown !== null) {
-    for (const key of connected) {
-      const worker = state.workers.get(key);
-      if (worker !== undefined && !job.tried.has(key) && isEligible(state, job, worker)) return true;
+      if (worker !== undefined && job.tried?.has(key) !== true && isEligible(state, job, worker)) return true;
     }
     return false;
   }
   let tried = 0;
-  for (const key of job.tried) if (connected.has(key)) tried++;
-  return connected.size > tried;
+  for (const key of job.tried ?? []) if (keys.has(key)) tried++;
+  return keys.size > tried;
+}
+
+/** True if the worker's network answers for it while it has this job: it is on probation, and the job is PUBLIC [JB11]. */
+export function isAnswerable(job: Pick<JobFacts, "privacyClass">, worker: Worker): boolean {
+  return !worker.proven && job.privacyClass === "PUBLIC";
 }
 
 /** True if a worker can get a job now, or as soon as it has arrived. */
@@ -91,25 +117,33 @@ export function indexWorker(state: DispatchState, worker: Worker): void {
   const idle = isIdle(worker);
   for (const name of POOL_NAMES) {
     const serves = names.includes(name);
-    if (serves && idle) state.idle[name].add(worker.key, worker.lastUsedAt, worker.seq);
+    if (serves && idle && worker.proven) state.idle[name].add(worker.key, worker.lastUsedAt, worker.seq);
     else state.idle[name].remove(worker.key);
-    if (serves && !worker.draining && !worker.silent) state.connected[name].add(worker.key);
-    else state.connected[name].delete(worker.key);
+    const isConnected = serves && !worker.draining && !worker.silent;
+    put(state.connected[name], worker.key, isConnected);
+    put(state.proven[name], worker.key, isConnected && worker.proven);
   }
+  indexProbation(state, worker, !worker.proven, idle && !worker.proven ? names : []);
   if (worker.arrivesAt === null) state.arriving.remove(worker.key);
   else state.arriving.add(worker.key, worker.arrivesAt, worker.seq);
-  if (worker.resting) state.resting.add(worker.key);
-  else state.resting.delete(worker.key);
-  if (worker.silent) state.silent.add(worker.key);
-  else state.silent.delete(worker.key);
+  put(state.resting, worker.key, worker.resting);
+  put(state.silent, worker.key, worker.silent);
 }
 
-/** Removes a worker from the state and its indexes. */
+function put(keys: Set<string>, key: string, belongs: boolean): void {
+  if (belongs) keys.add(key);
+  else keys.delete(key);
+}
+
+/** Removes a worker from the state and its indexes. If it has a lease, it is kept aside until the lease ends. */
 export function removeWorker(state: DispatchState, worker: Worker): void {
   for (const name of POOL_NAMES) {
     state.idle[name].remove(worker.key);
     state.connected[name].delete(worker.key);
+    state.proven[name].delete(worker.key);
   }
+  indexProbation(state, worker, false, []);
+  if (state.leases.has(worker.key)) state.departed.set(worker.key, worker);
   state.arriving.remove(worker.key);
   state.resting.delete(worker.key);
   state.silent.delete(worker.key);
@@ -131,12 +165,12 @@ export function isFull(state: DispatchState, job: JobFacts): boolean {
   );
 }
 
-/** Adds a waiting PUBLIC job to its pool, or removes it: the pool for all workers, or the one for workers with a larger context. */
+/** Adds a waiting PUBLIC job to its pool, or removes it: the pool of first attempts, that of lost ones, or the one for workers with a larger context. */
 function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   const name = poolOf(job, state.rules);
   const { outgrown } = job;
   const larger = state.waitingLarger[name];
-  const pool = outgrown === null ? state.waiting[name] : (larger.get(outgrown) ?? new OrderedPool());
+  const pool = outgrown === null ? (job.attempts > 0 ? state.retried : state.waiting)[name] : (larger.get(outgrown) ?? new OrderedPool());
   if (waits) pool.add(job.id, orderOf(job), job.seq);
   else pool.remove(job.id);
   if (outgrown === null) return;

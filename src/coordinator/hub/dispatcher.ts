@@ -11,6 +11,7 @@ import {
   type EventOf,
   type JobEnd,
   type KeyRecord,
+  NEW_KEY,
   nextDue,
   type Payment,
   reduce,
@@ -21,6 +22,7 @@ import {
   type Submission,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
+import { wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage } from "./batch.ts";
 import { parkedFrame } from "./job-answers.ts";
@@ -88,7 +90,7 @@ export class Dispatcher {
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const { key, tier, acks, context, lastUsedAt, draining, registeredAt } = worker;
+      const { key, tier, acks, authenticated, context, lastUsedAt, draining, registeredAt } = worker;
       const capabilities = new Set(worker.capabilities);
       this.apply({
         type: "register",
@@ -98,6 +100,8 @@ export class Dispatcher {
         tier,
         acks,
         context,
+        network: wideNetworkOf(conn.attachment.client),
+        authenticated,
         record: this.recordOf(key),
         lastUsedAt,
         resume: undefined,
@@ -147,9 +151,10 @@ export class Dispatcher {
 
   /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
-    const record = this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? { strikes: 0, parks: 0, parkedUntil: 0 };
-    // If the clock was set back since, the park must not last longer than the longest one.
-    return { ...record, parkedUntil: Math.min(record.parkedUntil, this.#clock() + TIMING.parkMax) };
+    const record = this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? NEW_KEY;
+    // If the clock was set back since, the park must not last longer than the longest one, and no failure lies in the future.
+    const now = this.#clock();
+    return { ...record, parkedUntil: Math.min(record.parkedUntil, now + TIMING.parkMax), failedAt: Math.min(record.failedAt, now) };
   }
 
   /** True if a change of this job is not durable yet. */

@@ -2,6 +2,7 @@
 import { type Result, utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
+import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
@@ -106,6 +107,7 @@ function refused(reason: "no_trusted_worker" | "idempotency_key_reused", jobId: 
 
 /** The facts of a commit that dispatch needs. */
 export function factsOf(input: CommitInput, createdAt: number): JobFacts {
-  const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload } = input;
-  return { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys, payloadBytes: utf8Length(payload), createdAt };
+  const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload, client = "" } = input;
+  const facts = { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys };
+  return { ...facts, payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
 }

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, NEW_KEY, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
@@ -50,6 +50,12 @@ CREATE TABLE IF NOT EXISTS code_claims (id TEXT PRIMARY KEY, client TEXT NOT NUL
 DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
 `,
   "ALTER TABLE jobs ADD COLUMN task_type TEXT",
+  `
+ALTER TABLE keys ADD COLUMN completed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE keys ADD COLUMN users TEXT NOT NULL DEFAULT '';
+ALTER TABLE keys ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE keys ADD COLUMN failed_at INTEGER NOT NULL DEFAULT 0;
+`,
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
@@ -197,10 +203,11 @@ export class Journal {
     const row = this.#sql.exec("SELECT * FROM keys WHERE key = ?", key).toArray()[0];
     if (row === undefined) {
       const lastUsedAt = this.#unproven.get(key);
-      return lastUsedAt === undefined ? null : { record: { strikes: 0, parks: 0, parkedUntil: 0 }, authenticatedAt: null, lastUsedAt };
+      return lastUsedAt === undefined ? null : { record: NEW_KEY, authenticatedAt: null, lastUsedAt };
     }
-    const { strikes, parks, parked_until: parkedUntil, last_used: lastUsedAt, authenticated_at: authenticatedAt } = KeyRow.parse(row);
-    return { record: { strikes, parks, parkedUntil }, authenticatedAt, lastUsedAt };
+    const { strikes, parks, completed, users, failed, ...times } = KeyRow.parse(row);
+    const record = { strikes, parks, parkedUntil: times.parked_until, completed, users, failed, failedAt: times.failed_at };
+    return { record, authenticatedAt: times.authenticated_at, lastUsedAt: times.last_used };
   }
 
   /** Notes that a worker with this key connected or left. A key is stored only if it has signed or has a record. */
@@ -225,13 +232,17 @@ export class Journal {
 
   keepRecord(key: string, record: KeyRecord, now: number): void {
     this.#sql.exec(
-      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until) VALUES (?1, ?2, ?3, ?4, ?5)
-       ON CONFLICT (key) DO UPDATE SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5`,
+      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, failed, failed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+       ON CONFLICT (key) DO UPDATE SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5, completed = ?6, users = ?7, failed = ?8, failed_at = ?9`,
       key,
       now,
       record.strikes,
       record.parks,
       record.parkedUntil,
+      record.completed,
+      record.users.join(),
+      record.failed,
+      record.failedAt,
     );
   }
 
@@ -303,7 +314,14 @@ function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string
 const count = z.number().catch(0);
 
 /** The row of a worker key. A damaged number counts as 0; a key whose authentication is damaged must authenticate [WS5]. */
-const KeyRow = z.object({ strikes: count, parks: count, parked_until: count, last_used: count, authenticated_at: z.number().nullable().catch(0) });
+const KeyRow = z.object({
+  ...{ strikes: count, parks: count, parked_until: count, completed: count, failed: count, failed_at: count, last_used: count },
+  users: z
+    .string()
+    .transform((text) => (text.match(/\d+/g) ?? []).map(Number))
+    .catch([]),
+  authenticated_at: z.number().nullable().catch(0),
+});
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {
@@ -318,7 +336,14 @@ function readSaved(row: JournalRow): SavedJob | null {
     // A TASK whose type is lost goes on: any object counts as its output.
     const taskType = TaskType.safeParse(row.task_type).data;
     return {
-      facts: { ...facts, ...(taskType !== undefined && { taskType }), id: row.id, userId: row.user_id, trustedKeys: snapshot.trustedKeys },
+      facts: {
+        ...facts,
+        ...(taskType !== undefined && { taskType }),
+        id: row.id,
+        userId: row.user_id,
+        trustedKeys: snapshot.trustedKeys,
+        network: snapshot.network,
+      },
       rev: row.rev,
       snapshot,
     };

@@ -7,6 +7,7 @@ import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
+import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import { verifySync } from "./receipt-check.ts";
@@ -80,6 +81,8 @@ export class Registration {
       tier,
       acks: registered.acks,
       context: registered.context,
+      network: wideNetworkOf(conn.attachment.client),
+      authenticated,
       record: this.#dispatcher.recordOf(key),
       lastUsedAt: registered.lastUsedAt,
       resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),

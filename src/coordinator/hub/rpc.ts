@@ -14,6 +14,8 @@ export type CommitInput = {
   userId: string;
   /** Public keys of the workers paired with the user, newest first, for a PRIVATE job; otherwise empty. */
   trustedKeys: string[];
+  /** The client that sent the commit, as {@link CLIENT_HEADER} names that of a socket [JB11]; an earlier router leaves it out. */
+  client?: string;
   /** JSON text of the payload for the worker, `job_type` included [WS8]. */
   payload: string;
   /** `Idempotency-Key` and a fingerprint of the endpoint and the validated fields [API5]. */

@@ -6,6 +6,7 @@ import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import { clientIp } from "../http/rate-limit.ts";
 import { preferredWait, waitLeft } from "../http/wait.ts";
 import { trustOf } from "../store/trust.ts";
 import { type Commit, accepted, refused } from "./commit-answer.ts";
@@ -44,6 +45,7 @@ export const commit =
       privacyClass: request.privacy_class,
       userId: request.user_id,
       trustedKeys: trusted.value,
+      client: clientIp(c.req.raw, c.var.settings),
       payload: payloadForWorker(request, parsed.payload, body.value.text),
       idempotency: key === undefined ? null : { key, fingerprint: print },
     };

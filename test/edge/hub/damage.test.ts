@@ -88,20 +88,25 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
   });
 
   test.for([
-    ["words for numbers", "strikes = 'x', parks = 'x', parked_until = 'x', last_used = 'x', last_seen = 'x'"],
-    ["bytes", "strikes = x'00', parks = x'00', parked_until = x'00', last_used = x'00'"],
+    [
+      "words for numbers",
+      "strikes = 'x', parks = 'x', parked_until = 'x', completed = 'x', users = 'x', failed = 'x', failed_at = 'x', last_used = 'x', last_seen = 'x'",
+    ],
+    ["bytes", "strikes = x'00', parks = x'00', parked_until = x'00', completed = x'00', users = x'00', failed = x'00', last_used = x'00'"],
   ])("[WS4] keys: a worker whose record is %s is a worker with a clean record", async ([, damage]) => {
     const hub = new TestHub();
     const key = newKey();
-    const before = await hub.worker({ key });
+    const before = await hub.worker({ key, signed: true });
     before.close();
     await hub.online(0);
     await hub.sql(`UPDATE keys SET ${damage}`);
     await hub.evict();
-    const worker = await hub.worker({ key });
+    const worker = await hub.worker({ key, signed: true });
     await hub.commit();
     await worker.complete(await worker.assigned());
     await hub.stub.wake();
+    worker.close();
+    await hub.online(0);
     await isAlive(hub);
   });
 

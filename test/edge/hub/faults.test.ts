@@ -314,7 +314,7 @@ describe("the hub's own storage", () => {
     await hub.sql("DROP TABLE version");
     await hub.evict();
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
-    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 5 }]);
+    expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 6 }]);
   });
 
   test("[JB9] [WS10] after a commit that cannot be read again everyone is told all the same: acknowledgement, wait, alarm, stream", async () => {

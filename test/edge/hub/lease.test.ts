@@ -420,13 +420,14 @@ describe("outputs", () => {
     expect(done.receipt && verifyReceipt(done.receipt, done.result)).toEqual({ ok: true });
   });
 
-  test("[JB5] an object with only a string error is worker_error: not a completion, not tried again", async () => {
+  test("[JB5, JB11] an object with only a string error is worker_error and not a completion; another worker is asked before the job ends", async () => {
     const hub = new TestHub();
     const [one, two] = [await hub.worker(), await hub.worker()];
     const id = await hub.commit();
     expect((await one.complete(await one.assigned(), { error: "no model" })).status).toBe("accepted");
+    expect((await two.complete(await two.assigned(), { error: "no model" })).status).toBe("accepted");
     expect(await hub.job(id)).toMatchObject({ status: "failed", result: { error: "worker_error" }, receipt: null, completed_at: null });
-    await two.quiet();
+    await one.quiet();
   });
 
   test("[RC2] the text that was hashed is the text that is returned: integer-like keys, numbers, __proto__, every plane", async () => {

@@ -32,7 +32,9 @@ describe("a worker without `ack` that has just registered", () => {
     desk.register("w", PLAIN);
     expect(nextDue(desk.state)).toBe(START + TIMING.sweep);
     desk.pass(TIMING.arrival);
-    expect(words(desk.submit("j"))).toBe("assign j 1 to w#1");
+    // A newly registered key counts as used when it registered.
+    expect(words(desk.submit("j"))).toBe("assign j 1 to used#1");
+    expect(words(desk.submit("k"))).toBe("assign k 1 to w#1");
   });
 
   test("[JB2] leaves the job to another idle worker that fits, which takes it at once", () => {

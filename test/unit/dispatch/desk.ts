@@ -6,6 +6,8 @@ import {
   type DispatchEvent,
   type DispatchState,
   type JobFacts,
+  type KeyRecord,
+  NEW_KEY,
   nextDue,
   type Payment,
   type PaymentFacts,
@@ -32,6 +34,12 @@ type WorkerOptions = {
   lastUsedAt?: number;
   resume?: readonly { jobId: string; attempt: number }[];
   strikes?: number;
+  /** Its network; left out for one of its own. */
+  network?: string;
+  /** Left out, it signed its registration. */
+  authenticated?: boolean;
+  /** What is stored of its key; left out, the key is proven. */
+  record?: Partial<KeyRecord>;
   draining?: boolean;
   registeredAt?: number;
 };
@@ -77,19 +85,23 @@ export class Desk {
       lastUsedAt = 0,
       resume,
       strikes = 0,
+      network = `net ${key}`,
+      authenticated = true,
+      record: stored = { completed: 3 },
       draining,
       registeredAt,
     }: WorkerOptions = {},
   ): Reduced {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
-    const record = { strikes, parks: 0, parkedUntil: 0 };
+    const record = { ...NEW_KEY, strikes, ...stored };
+    const who = { key, network, authenticated, record };
     const more = {
       ...(draining !== undefined && { draining }),
       ...(registeredAt !== undefined && { registeredAt }),
       ...(context !== undefined && { context }),
     };
-    return this.tell({ type: "register", conn: `${key}#${number}`, key, capabilities: new Set(capabilities), tier, acks, record, lastUsedAt, resume, ...more });
+    return this.tell({ type: "register", conn: `${key}#${number}`, ...who, capabilities: new Set(capabilities), tier, acks, lastUsedAt, resume, ...more });
   }
 
   submit(id: string, facts: Partial<JobFacts> = {}): Reduced {
@@ -106,6 +118,7 @@ export class Desk {
       trustedKeys: [],
       payloadBytes: 10,
       createdAt: this.now,
+      network: "seekers",
     };
   }
 
@@ -165,8 +178,8 @@ export class Desk {
   /** The hub's memory is gone; `live` are the workers whose sockets are still there. */
   forget(live: readonly string[] = []): void {
     const saved = [...this.state.jobs.values()].map((job) => {
-      const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, rev } = job;
-      const facts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt };
+      const { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, network, rev } = job;
+      const facts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, network };
       return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
     });
     this.state = createState(this.rules);

@@ -27,13 +27,19 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("completed larger");
   });
 
-  test.each([
-    ["nobody announces a larger one", { a: 4096, same: 4096, silent: 0, smaller: 512 }],
-    ["nobody else is there", { a: 4096 }],
-    ["nobody announces any", { a: 0, b: 0 }],
-  ])("[JB5] ends at once when %s", (_title, contexts) => {
-    const made = desk(contexts);
+  test("[JB5] ends at once when nobody else is there", () => {
+    const made = desk({ a: 4096 });
     expect(tooLong(made, "a", 1, "9000 tokens are too many")).toBe("");
+    expect(made.where("j")).toBe("failed context_length_exceeded: 9000 tokens are too many");
+  });
+
+  test.each([
+    ["nobody announces a larger one", { a: 4096, b: 4096, silent: 0, smaller: 512 }],
+    ["nobody announces any", { a: 0, b: 0 }],
+  ])("[JB5, JB11] ends when a second worker says so too and %s", (_title, contexts) => {
+    const made = desk(contexts);
+    expect(tooLong(made, "a", 1)).toBe("assign j 2 to b#1");
+    expect(tooLong(made, "b", 2, "9000 tokens are too many")).toBe("");
     expect(made.where("j")).toBe("failed context_length_exceeded: 9000 tokens are too many");
   });
 
@@ -61,7 +67,7 @@ describe("a job that does not fit a worker's context", () => {
     made.pass(4_500);
     expect(made.where("j")).toBe("pending");
     made.submit("l", LLM);
-    expect(made.where("l")).toBe("assigned b 1");
+    expect(made.where("l")).toBe("assigned a 1");
     expect(words(made.tell({ type: "complete", conn: "larger#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to larger#1");
   });
 

@@ -1,0 +1,76 @@
+// Bugs about probation, blame and the last word on a job, planted so that the simulation shows that it finds them [JB11].
+import { one, type PlantedBug } from "./planted-bugs.ts";
+
+/** What would let a newcomer capture the market, or keep one out for ever. */
+export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
+  one(
+    "JB11",
+    "probation is ignored at a claim",
+    "claim.ts",
+    "const isProvenTurn = proven !== undefined && !isForProbation(job.id);",
+    "const isProvenTurn = false;",
+  ),
+  one(
+    "JB11",
+    "a newcomer never has a turn",
+    "claim.ts",
+    "const isProvenTurn = proven !== undefined && !isForProbation(job.id);",
+    "const isProvenTurn = proven !== undefined;",
+  ),
+  one("JB3", "a fresh key goes first", "registration.ts", "(event.lastUsedAt > 0 ? event.lastUsedAt : registeredAt)", "event.lastUsedAt"),
+  one(
+    "JB11",
+    "the order of newcomers is by key and not by network",
+    "probation.ts",
+    "  return Math.max(lastUsedAt, backUntil);",
+    "  return Math.max(0 * lastUsedAt, 0 * backUntil);",
+  ),
+  one(
+    "JB11",
+    "a network that stands back has its turn",
+    "probation.ts",
+    "  return Math.max(lastUsedAt, backUntil);",
+    "  return Math.min(lastUsedAt, backUntil + lastUsedAt);",
+  ),
+  one(
+    "JB11",
+    "a network has several at work beside an idle proven worker",
+    "probation.ts",
+    "if (isIdle && network.atWork.size === 0) free.add",
+    "if (isIdle) free.add",
+  ),
+  one("JB11", "a failure is not blamed on the network", "reputation.ts", "  if (network !== undefined) standBack(state, network, ctx.now);\n", ""),
+  one(
+    "JB11",
+    "a key that has left is not blamed",
+    "reputation.ts",
+    '(job.phase.kind !== "leased" && job.phase.kind !== "orphaned")',
+    'job.phase.kind !== "leased" || !state.workers.has(job.phase.lease.key)',
+  ),
+  one("JB11", "a reject is not blamed on the network", "lifecycle.ts", "if (network !== undefined && blames) standBack", "if (false) standBack"),
+  one("JB11", "a success heals nothing", "reputation.ts", '  if (!worker.proven && job.privacyClass === "PUBLIC") heal(state, worker.network);\n', ""),
+  one("JB11", "two failures in a row cost nothing", "standing.ts", "if (failed < LIMITS.provenFailures) return", "if (failed < 99) return"),
+  one("JB11", "a key that does not sign can be proven", "standing.ts", "return authenticated && record.completed", "return record.completed"),
+  one("JB11", "jobs of the own network count", "standing.ts", '(network !== "" && network !== own)', 'network !== ""'),
+  one("JB11", "PRIVATE jobs count", "standing.ts", 'job.privacyClass === "PUBLIC" && isCommittedElsewhere', "isCommittedElsewhere"),
+  one("JB11", "one user counts twice", "standing.ts", " && !record.users.includes(user);", ";"),
+  one(
+    "JB11",
+    "a job that has lost an attempt goes to a newcomer again",
+    "workers.ts",
+    "(job.attempts ?? 0) > 0 && typeof",
+    "(job.attempts ?? 0) > 9 && typeof",
+  ),
+  one(
+    "JB11",
+    "the word of one key ends a job",
+    "lifecycle.ts",
+    "  if (!hasUntriedWorker(state, asked)) return true;\n",
+    "  if (job.denials.length > 0) return true;\n",
+  ),
+  one("JB11", "two keys of one network end a job", "lifecycle.ts", "one.network !== other.network && (", "one.key !== other.key && ("),
+  one("JB11", "two newcomers end a job beside a proven worker", "lifecycle.ts", "(!hasUntriedProven(state, asked) || isConfirmed(job, true))", "true"),
+  one("JB11", "nobody is left to ask and the job goes on", "lifecycle.ts", "  if (!hasUntriedWorker(state, asked)) return true;\n", ""),
+  one("JB11", "a restart forgets who denied a job", "snapshot.ts", "    denials: [...denials],\n", "    denials: [],\n"),
+  one("JB11", "a job that has ended keeps its newcomer at work", "lifecycle.ts", "  endWork(state, lease.network, lease.key);\n", ""),
+];

@@ -1,0 +1,344 @@
+import { describe, expect, test } from "vitest";
+import type { FailureCause } from "../../../src/protocol/job.ts";
+import { TIMING } from "../../../src/protocol/limits.ts";
+import { Desk, words } from "./desk.ts";
+
+/** An id of a job that goes to probation, and one of a job that does not. */
+const FIFTH = "0a-job";
+const OTHER = "01-job";
+const NEWCOMER = { record: {} };
+
+function newcomer(desk: Desk, key: string, network: string): void {
+  desk.register(key, { ...NEWCOMER, network });
+}
+
+function fail(desk: Desk, key: string, jobId: string, attempt: number, cause?: "content_refused"): string {
+  return words(desk.tell({ type: "failed", conn: `${key}#1`, jobId, attempt, retryable: false, ...(cause !== undefined && { cause }) }));
+}
+
+function complete(desk: Desk, key: string, jobId: string): void {
+  desk.tell({ type: "complete", conn: `${key}#1`, jobId, attempt: undefined, verdict: "valid" });
+}
+
+describe("the claim between proven keys and newcomers", () => {
+  test("[JB11] an idle proven worker has four jobs in five, an idle newcomer the fifth", () => {
+    const desk = new Desk();
+    newcomer(desk, "new", "n");
+    desk.pass(1_000);
+    desk.register("old");
+    desk.submit(OTHER);
+    expect(desk.where(OTHER)).toBe("assigned old 1");
+    complete(desk, "old", OTHER);
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned new 1");
+  });
+
+  test("[JB11] over all first bytes of an id the share is 52 of 256", () => {
+    let fifths = 0;
+    for (let byte = 0; byte < 256; byte++) {
+      const desk = new Desk();
+      newcomer(desk, "new", "n");
+      desk.register("old");
+      const id = `${byte.toString(16).padStart(2, "0")}-job`;
+      desk.submit(id);
+      if (desk.where(id) === "assigned new 1") fifths++;
+    }
+    expect(fifths).toBe(52);
+  });
+
+  test("[JB2, JB11] without an idle proven worker a newcomer gets the job at once", () => {
+    const desk = new Desk();
+    desk.register("old");
+    desk.submit(OTHER);
+    newcomer(desk, "new", "n");
+    desk.submit("02-job");
+    expect(desk.where("02-job")).toBe("assigned new 1");
+  });
+
+  test("[JB11] beside an idle proven worker a network has one at work, of all its keys", () => {
+    const desk = new Desk();
+    for (const key of ["a", "b", "c"]) newcomer(desk, key, "n");
+    desk.register("old");
+    desk.register("older");
+    desk.submit(FIFTH);
+    desk.submit("0f-job");
+    expect([desk.where(FIFTH), desk.where("0f-job")]).toEqual(["assigned a 1", "assigned old 1"]);
+  });
+
+  test("[JB11] a key that left with its job still counts as at work", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    newcomer(desk, "b", "n");
+    desk.register("old");
+    desk.submit(FIFTH);
+    desk.tell({ type: "disconnect", conn: "a#1" });
+    desk.submit("0f-job");
+    expect(desk.where("0f-job")).toBe("assigned old 1");
+  });
+
+  test("[JB11] among newcomers the turn goes by network, whatever the number of keys", () => {
+    const desk = new Desk();
+    for (const key of ["a1", "a2", "a3"]) newcomer(desk, key, "a");
+    newcomer(desk, "b", "b");
+    const got = ["j1", "j2", "j3", "j4"].map((id) => {
+      desk.now++;
+      desk.submit(id);
+      const [, key = ""] = desk.where(id).split(" ");
+      complete(desk, key, id);
+      return key[0];
+    });
+    expect(got).toEqual(["a", "b", "a", "b"]);
+  });
+
+  test("[JB3, JB11] a fresh key and a fresh network count as used now", () => {
+    const desk = new Desk();
+    newcomer(desk, "first", "n1");
+    desk.pass(1_000);
+    newcomer(desk, "fresh", "n1");
+    newcomer(desk, "other", "n2");
+    desk.submit("j1");
+    expect(desk.where("j1")).toBe("assigned first 1");
+    desk.register("p1");
+    desk.pass(1_000);
+    desk.register("p2");
+    desk.submit(OTHER);
+    expect(desk.where(OTHER)).toBe("assigned p1 1");
+  });
+
+  test("[JB11, JB8] a PRIVATE job knows no probation", () => {
+    const desk = new Desk();
+    newcomer(desk, "new", "n");
+    desk.pass(1_000);
+    desk.register("old");
+    desk.submit(OTHER, { privacyClass: "PRIVATE", trustedKeys: ["new", "old"] });
+    expect(desk.where(OTHER)).toBe("assigned new 1");
+    expect(desk.state.networks.get("n")?.atWork.size).toBe(0);
+  });
+});
+
+describe("blame", () => {
+  test("[JB11] a failure moves all newcomers of the network back, for twice as long each time", () => {
+    const desk = new Desk();
+    for (const key of ["a", "b"]) newcomer(desk, key, "n");
+    desk.register("old");
+    const turn = (id: string) => {
+      desk.submit(id);
+      const key = desk.where(id).split(" ")[1] ?? "";
+      if (key === "old") complete(desk, key, id);
+      return key;
+    };
+    desk.pass(1);
+    expect(turn("00-1")).toBe("a");
+    fail(desk, "a", "00-1", 1);
+    complete(desk, "old", "00-1");
+    expect(turn("00-2")).toBe("old");
+    desk.pass(TIMING.backOff);
+    expect(turn("00-3")).toBe("b");
+    desk.tell({ type: "reject", conn: "b#1", jobId: "00-3" });
+    complete(desk, "old", "00-3");
+    desk.pass(TIMING.backOff);
+    expect(turn("00-4")).toBe("old");
+    desk.pass(TIMING.backOff);
+    expect(turn("00-5")).toBe("a");
+    complete(desk, "a", "00-5");
+    desk.pass(1);
+    expect(turn("00-6")).toBe("b");
+  });
+
+  test("[JB11] a key that comes back as another one does not get rid of the blame", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.register("old");
+    desk.submit(FIFTH);
+    fail(desk, "a", FIFTH, 1);
+    complete(desk, "old", FIFTH);
+    desk.tell({ type: "disconnect", conn: "a#1" });
+    newcomer(desk, "fresh", "n");
+    desk.pass(TIMING.backOff - 1);
+    desk.submit("0f-job");
+    expect(desk.where("0f-job")).toBe("assigned old 1");
+  });
+
+  test("[JB11] a key that leaves with its job is blamed when its time is over", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit("j");
+    desk.tell({ type: "disconnect", conn: "a#1" });
+    const { rows } = desk.pass(TIMING.grace)[0] ?? { rows: [] };
+    expect(rows).toContainEqual(expect.objectContaining({ type: "record", key: "a", record: expect.objectContaining({ failed: 1 }) }));
+    expect(desk.state.networks.get("n")?.failures).toBe(1);
+  });
+
+  test("[JB11] what is stored of a key moves its network back again after the hub lost its memory", () => {
+    const desk = new Desk();
+    desk.register("a", { network: "n", record: { failed: 3, failedAt: desk.now - 1_000 } });
+    desk.register("old");
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned old 1");
+  });
+
+  test("[JB11] context_length_exceeded is no blame", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit("j", { jobType: "LLM_INFER" });
+    desk.register("b");
+    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
+    expect(desk.state.networks.get("n")?.failures).toBe(0);
+  });
+
+  test("[JB11] two failures in a row put a proven key back on probation, in the pools too", () => {
+    const desk = new Desk();
+    desk.register("a");
+    for (const id of ["j1", "j2"]) {
+      desk.submit(id);
+      fail(desk, "a", id, 1);
+    }
+    expect(desk.state.workers.get("a")).toMatchObject({ proven: false });
+    desk.register("old");
+    desk.submit(OTHER);
+    expect(desk.where(OTHER)).toBe("assigned old 1");
+  });
+
+  test("[JB11] networks with failures and nobody connected are remembered in a bounded number", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 5_100; n++) {
+      newcomer(desk, `k${n}`, `n${n}`);
+      desk.submit(`j${n}`);
+      fail(desk, `k${n}`, `j${n}`, 1);
+      desk.tell({ type: "disconnect", conn: `k${n}#1` });
+    }
+    expect([desk.state.networks.size, desk.state.awayNetworks.size]).toEqual([5_000, 5_000]);
+    expect(desk.state.networks.has("n5099")).toBe(true);
+  });
+});
+
+describe("the last word on a job", () => {
+  const START: readonly [FailureCause, (desk: Desk, key: string, attempt: number) => string][] = [
+    ["worker_error", (desk, key, attempt) => fail(desk, key, "j", attempt)],
+    ["content_refused", (desk, key, attempt) => fail(desk, key, "j", attempt, "content_refused")],
+    ["worker_error", (desk, key, attempt) => words(desk.tell({ type: "complete", conn: `${key}#1`, jobId: "j", attempt, verdict: "worker_error" }))],
+  ];
+
+  test.each(START)("[JB11, JB5] the word of one key does not end a job: %s (%#)", (cause, deny) => {
+    const desk = new Desk();
+    newcomer(desk, "bad", "n");
+    desk.submit("j");
+    desk.register("good");
+    desk.register("another");
+    deny(desk, "bad", 1);
+    expect(desk.where("j")).toBe("assigned good 2");
+    deny(desk, "good", 2);
+    expect(desk.where("j")).toBe(`failed ${cause}`);
+  });
+
+  test("[JB11] two keys of one network do not end a job, and after three attempts it ends all the same", () => {
+    const desk = new Desk();
+    for (const key of ["a", "b", "c", "d"]) newcomer(desk, key, "n");
+    desk.submit("j");
+    for (const attempt of [1, 2]) fail(desk, desk.where("j").split(" ")[1] ?? "", "j", attempt);
+    expect(desk.where("j")).toContain(" 3");
+    fail(desk, desk.where("j").split(" ")[1] ?? "", "j", 3);
+    expect(desk.where("j")).toBe("failed worker_error");
+  });
+
+  test("[JB11] two newcomers of two networks do not end a job beside a proven worker, without one they do", () => {
+    const ends = (proven: boolean) => {
+      const desk = new Desk();
+      newcomer(desk, "a", "n1");
+      desk.submit("j");
+      newcomer(desk, "b", "n2");
+      fail(desk, "a", "j", 1);
+      newcomer(desk, "c", "n3");
+      if (proven) desk.register("good", { draining: false });
+      fail(desk, "b", "j", 2);
+      return desk.where("j");
+    };
+    expect([ends(true), ends(false)]).toEqual(["assigned good 3", "failed worker_error"]);
+  });
+
+  test("[JB11] the word of the only worker ends a job", () => {
+    const desk = new Desk();
+    newcomer(desk, "only", "n");
+    desk.submit("j");
+    fail(desk, "only", "j", 1);
+    expect(desk.where("j")).toBe("failed worker_error");
+  });
+
+  test("[JB11, JB9] who denied a job is not forgotten with the memory", () => {
+    const desk = new Desk();
+    desk.register("a");
+    desk.submit("j");
+    desk.register("b");
+    desk.register("c");
+    fail(desk, "a", "j", 1);
+    desk.forget(["b", "c"]);
+    expect(desk.where("j")).toBe("assigned b 2");
+    words(desk.tell({ type: "failed", conn: "b#2", jobId: "j", attempt: 2, retryable: false }));
+    expect(desk.where("j")).toBe("failed worker_error");
+  });
+
+  test("[JB11] one worker's huge context does not make the others ineligible", () => {
+    const desk = new Desk();
+    desk.register("bad", { ...NEWCOMER, context: 1_000_000_000 });
+    desk.submit("j", { jobType: "LLM_INFER" });
+    desk.register("good", { context: 4096 });
+    expect(words(desk.tell({ type: "failed", conn: "bad#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" }))).toBe(
+      "assign j 2 to good#1",
+    );
+  });
+
+  test("[JB11] the keys of one network cannot pass a job on to each other, each with a larger context", () => {
+    const desk = new Desk();
+    for (const [key, context] of [
+      ["a", 1],
+      ["b", 2],
+      ["c", 3],
+    ] as const)
+      desk.register(key, { ...NEWCOMER, network: "n", context });
+    desk.submit("j", { jobType: "LLM_INFER" });
+    desk.register("good");
+    const told = desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
+    expect(words(told)).toBe("assign j 2 to good#1");
+  });
+});
+
+describe("a job that has lost an attempt", () => {
+  test("[JB11] waits for a proven worker that is busy, while newcomers are idle", () => {
+    const desk = new Desk();
+    desk.register("old");
+    desk.submit("busy");
+    desk.tell({ type: "ack", conn: "old#1", jobId: "busy", attempt: 1 });
+    newcomer(desk, "a", "n1");
+    newcomer(desk, "b", "n2");
+    desk.submit("j");
+    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true });
+    desk.pass(6_000);
+    expect(desk.where("j")).toBe("pending");
+    complete(desk, "old", "busy");
+    expect(desk.where("j")).toBe("assigned old 2");
+  });
+
+  test("[JB11] goes to a newcomer at the next tick when the last proven worker leaves", () => {
+    const desk = new Desk();
+    desk.register("old");
+    desk.submit("busy");
+    newcomer(desk, "a", "n1");
+    newcomer(desk, "b", "n2");
+    desk.submit("j");
+    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true });
+    desk.tell({ type: "disconnect", conn: "old#1" });
+    desk.pass(TIMING.retryTick);
+    expect(desk.where("j")).toBe("assigned b 2");
+  });
+
+  test("[JB11] a rejected job has lost no attempt", () => {
+    const desk = new Desk();
+    desk.register("old");
+    desk.submit("busy");
+    newcomer(desk, "a", "n1");
+    newcomer(desk, "b", "n2");
+    desk.submit("j");
+    desk.tell({ type: "reject", conn: "a#1", jobId: "j" });
+    expect(desk.where("j")).toBe("assigned b 1");
+  });
+});
