@@ -298,7 +298,9 @@ export class Hub {
           if (before === undefined && !inserted.has(id)) broken("JB9", `${id} is saved and was never inserted`);
           if (before !== undefined && before.rev > job.rev) broken("I8", `${id} goes back from revision ${before.rev} to ${job.rev}`);
           const facts = before?.facts ?? { id, jobType, policy, privacyClass, userId, trustedKeys: [...trustedKeys], payloadBytes, createdAt, network };
-          this.storedRows.set(id, { facts, rev: job.rev, snapshot: JSON.stringify(core.snapshotOf(job)) });
+          const snapshot = core.snapshotOf(job);
+          if (snapshot.denials.length !== job.denials.length || snapshot.network !== network) broken("JB11", `${id} is saved without what was said of it`);
+          this.storedRows.set(id, { facts, rev: job.rev, snapshot: JSON.stringify(snapshot) });
           this.storedOutbox.set(id, { id, rev: job.rev, terminal: false, status: core.statusOf(job) });
           break;
         }
