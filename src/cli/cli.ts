@@ -42,13 +42,13 @@ async function refuseUnread(rawArgs: readonly string[], asks: boolean): Promise<
   const words = first === -1 ? rawArgs : rawArgs.slice(0, first);
   if (!asks && first === 0) {
     const name = rawArgs.find((arg) => Object.hasOwn(main.subCommands ?? {}, arg));
-    throw new CliError(EXIT.usage, `say options after the command${name === undefined ? `; see: ${ownCommand("--help")}` : `: ${ownCommand(name)} …`}`);
+    throw new CliError(EXIT.usage, `put options after the command${name === undefined ? `; see: ${ownCommand("--help")}` : `: ${ownCommand(name)} …`}`);
   }
   const { command, isGroup } = await commandIn(words);
   const unknown = words[command.length];
   // A command that has commands takes no other words.
   if (asks && isGroup && unknown !== undefined)
-    throw new CliError(EXIT.usage, `Unknown command ${unknown}; see: ${ownCommand([...command, "--help"].join(" "))}`);
+    throw new CliError(EXIT.usage, `unknown command ${unknown}; see: ${ownCommand([...command, "--help"].join(" "))}`);
 }
 
 /** Prints the help of a command, under the name that works here. The names are complete, so citty must not add that of the parent. */
@@ -105,6 +105,15 @@ async function commandIn(rawArgs: readonly string[]): Promise<{ command: string[
   return { command, isGroup: at.subCommands !== undefined };
 }
 
+/** A message of citty in the words of our own messages. citty colors its messages and puts words of the command line into them. */
+function inOwnWords(message: string): string {
+  return stripVTControlCharacters(message)
+    .replace(/\.$/, "")
+    .replace(/^Missing required (?:positional )?argument: (.*)$/s, "$1 is missing")
+    .replace(/^No command specified$/, "a command is missing")
+    .replace(/^Unknown command /, "unknown command ");
+}
+
 /** Prints an error and returns the exit code. `command` is the command whose help the message names. */
 function report(error: unknown, command: readonly string[]): number {
   if (error instanceof CliError) {
@@ -113,9 +122,7 @@ function report(error: unknown, command: readonly string[]): number {
   }
   // An error of citty: an unknown command or a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    // citty colors its messages and puts words of the command line into them.
-    const message = stripVTControlCharacters(error.message).replace(/\.$/, "");
-    printError(`${message}; see: ${ownCommand([...command, "--help"].join(" "))}`);
+    printError(`${inOwnWords(error.message)}; see: ${ownCommand([...command, "--help"].join(" "))}`);
     return EXIT.usage;
   }
   printError(error instanceof Error ? (error.stack ?? error.message) : String(error));

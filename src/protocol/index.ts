@@ -3,6 +3,10 @@
  * texts that a worker signs, and the documented limits. docs/protocol.md explains the rules in words.
  *
  * A schema and its type share one name: `Job.parse(value)` returns a `Job` or throws a `ZodError`, and `Job.safeParse(value)` returns a result.
+ *
+ * @example
+ * const job = Job.parse(await (await fetch(`${router.baseUrl}/v1/jobs/${jobId}`)).json());
+ * console.log(job.status);
  * @module
  */
 

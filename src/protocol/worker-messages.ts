@@ -212,6 +212,9 @@ export type CoordinatorFrame = z.infer<(typeof COORDINATOR_FRAMES)[keyof typeof 
  *
  * @param fields `network`, `host` and `nonce` as the `challenge` frame states them; `pubkey` is the worker's key, 64 lowercase hex characters
  * @returns the text; the worker signs its UTF-8 with Ed25519
+ * @example
+ * const { network, host, nonce } = Challenge.parse(frame);
+ * const signature = signText(registerText({ network, host, nonce, pubkey: key.publicKey }), key.secret);
  */
 export function registerText(fields: { network: string; host: string; nonce: string; pubkey: string }): string {
   return `compute-router/register/v1\n${fields.network}\n${fields.host}\n${fields.nonce}\n${fields.pubkey}`;
@@ -222,6 +225,10 @@ export function registerText(fields: { network: string; host: string; nonce: str
  *
  * @param fields `network` as `GET /v1/health` states it, the pairing code, and the worker's key (64 lowercase hex characters)
  * @returns the text; the worker signs its UTF-8 with Ed25519
+ * @example
+ * const { network } = await router.health();
+ * const signature = signText(pairText({ network, code: "3FA9C1", pubkey: key.publicKey }), key.secret);
+ * await router.trust.claim({ pairing_code: "3FA9C1", provider_pubkey: key.publicKey, signature });
  */
 export function pairText(fields: { network: string; code: string; pubkey: string }): string {
   return `compute-router/pair/v1\n${fields.network}\n${fields.code}\n${fields.pubkey}`;

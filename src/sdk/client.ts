@@ -213,7 +213,7 @@ export class ComputeRouter {
    */
   stream(job: JobInput | string, options?: StreamOptions): AsyncGenerator<JobEvent, void, undefined> {
     if (typeof job !== "string") checkJob(job);
-    else if (!isUuid(job)) throw wrong("jobId", "must be a UUID", job);
+    else if (!isUuid(job)) throw wrong("job", 'must be a job, as { job_type: "LLM_INFER", prompt: "hi" }, or the UUID of a committed job', job);
     const plan = readRunOptions(options, "stream", typeof job === "string" ? "LLM_INFER" : job.job_type, this.#settings);
     return new RouterRun(this.#connection, this.#settings, plan).stream(job);
   }
@@ -304,6 +304,9 @@ export class ComputeRouter {
    * @param receipt `receipt` of the job
    * @param result `result` of the job
    * @returns `{ ok: true }`, or `{ ok: false, reason }` with `invalid_key`, `hash_mismatch` or `bad_signature`
+   * @example
+   * const { receipt, result } = await router.get(jobId);
+   * if (receipt !== null) console.log(router.verifyReceipt(receipt, result));
    */
   verifyReceipt(receipt: Receipt, result: unknown): ReceiptCheck {
     return verifyReceipt(receipt, result);

@@ -77,13 +77,23 @@ export class InvalidOptionError extends ComputeRouterError {
   }
 }
 
-/** The router refused the request (400, 401, 405, 413 and other 4xx); `reason` says why. */
+/**
+ * The router refused the request (400, 401, 405, 413 and other 4xx); `reason` says why.
+ *
+ * @example
+ * if (error instanceof BadRequestError && error.reason === "already_claimed") console.log("Ask the user for a new pairing code.");
+ */
 export class BadRequestError extends ComputeRouterError {
   override readonly name = "BadRequestError";
   override readonly code = "bad_request";
 }
 
-/** The router does not know this job or path (404). */
+/**
+ * The router does not know this job or path (404). It deletes a job some time after its end.
+ *
+ * @example
+ * if (error instanceof NotFoundError) console.log("The job is unknown, or its retention time is over.");
+ */
 export class NotFoundError extends ComputeRouterError {
   override readonly name = "NotFoundError";
   override readonly code = "not_found";
@@ -120,6 +130,9 @@ export class PaymentRequiredError extends ComputeRouterError {
 /**
  * The job would cost more than `maxPrice`, or the router wants a token that the payment hook must not spend (`reason` is then `token_not_allowed`).
  * Nothing was signed or paid.
+ *
+ * @example
+ * if (error instanceof PaymentLimitError) console.log(`The router asks for ${error.price}; the limit is $${error.maxPrice}.`);
  */
 export class PaymentLimitError extends ComputeRouterError {
   override readonly name = "PaymentLimitError";
@@ -142,13 +155,23 @@ export class PaymentLimitError extends ComputeRouterError {
   }
 }
 
-/** No worker claimed the pairing code within its hour. `reason` is `expired`. */
+/**
+ * No worker claimed the pairing code within one hour. `reason` is `expired`.
+ *
+ * @example
+ * if (error instanceof PairingExpiredError) offer = await router.trust.create();
+ */
 export class PairingExpiredError extends ComputeRouterError {
   override readonly name = "PairingExpiredError";
   override readonly code = "pairing_expired";
 }
 
-/** The idempotency key was used for another job (409). */
+/**
+ * The idempotency key was used for another job (409).
+ *
+ * @example
+ * if (error instanceof ConflictError) console.error("This idempotencyKey belongs to another job. Use one key per job.");
+ */
 export class ConflictError extends ComputeRouterError {
   override readonly name = "ConflictError";
   override readonly code = "conflict";
@@ -177,7 +200,15 @@ export class RateLimitedError extends ComputeRouterError {
   }
 }
 
-/** The router or a proxy in front of it failed (5xx), also after the retries. */
+/**
+ * The router or a proxy in front of it failed (5xx), also after the retries. `reason` is for example `overloaded` or `queue_full`.
+ *
+ * @example
+ * if (error instanceof UnavailableError && error.idempotencyKey !== null) {
+ *   // The commit may have been accepted: the same key finds that job, and nothing is paid twice.
+ *   await router.run(job, { idempotencyKey: error.idempotencyKey });
+ * }
+ */
 export class UnavailableError extends ComputeRouterError {
   override readonly name = "UnavailableError";
   override readonly code = "unavailable";
@@ -195,7 +226,12 @@ export class UnavailableError extends ComputeRouterError {
   }
 }
 
-/** There was no complete answer, also after the retries. `reason` is `connect` (nothing was sent), `broken` or `timeout`. */
+/**
+ * There was no complete answer, also after the retries. `reason` is `connect` (nothing was sent), `broken` or `timeout`.
+ *
+ * @example
+ * if (error instanceof RouterConnectionError) console.error(`No answer from ${router.baseUrl}: ${error.reason}`);
+ */
 export class RouterConnectionError extends ComputeRouterError {
   override readonly name = "RouterConnectionError";
   override readonly code = "connection_failed";
@@ -257,7 +293,12 @@ export class JobFailedError extends ComputeRouterError {
   }
 }
 
-/** No worker could take the job within its claim window of 30 s (`no_eligible_worker`). Nothing was charged. */
+/**
+ * No worker could take the job within its claim window of 30 s (`no_eligible_worker`). Nothing was charged.
+ *
+ * @example
+ * if (error instanceof NoEligibleWorkerError) console.log("No worker was free. Try again later, or start a worker.");
+ */
 export class NoEligibleWorkerError extends JobFailedError {
   override readonly name = "NoEligibleWorkerError";
   override readonly code = "no_eligible_worker";
@@ -271,7 +312,12 @@ export class NoEligibleWorkerError extends JobFailedError {
   }
 }
 
-/** No paired worker was online for a PRIVATE job (422, or a failed job). Nothing was charged. */
+/**
+ * No paired worker was online for a PRIVATE job (422, or a failed job). Nothing was charged.
+ *
+ * @example
+ * if (error instanceof NoTrustedWorkerError) console.log("Start one of your paired workers:", await router.trust.list());
+ */
 export class NoTrustedWorkerError extends JobFailedError {
   override readonly name = "NoTrustedWorkerError";
   override readonly code = "no_trusted_worker";
@@ -285,7 +331,12 @@ export class NoTrustedWorkerError extends JobFailedError {
   }
 }
 
-/** With `requireVerified`: the receipt is missing or not valid. `reason` is that of `verification`. `get(jobId)` still returns the result. */
+/**
+ * With `requireVerified`: the receipt is missing or not valid. `reason` is that of `verification`. `get(jobId)` still returns the result.
+ *
+ * @example
+ * if (error instanceof ReceiptError) console.error(error.reason, await router.get(error.jobId));
+ */
 export class ReceiptError extends ComputeRouterError {
   override readonly name = "ReceiptError";
   override readonly code = "receipt_invalid";
@@ -302,13 +353,23 @@ export class ReceiptError extends ComputeRouterError {
   }
 }
 
-/** The answer breaks the protocol: it is not JSON, has other fields, is too long, or is a redirect. */
+/**
+ * The answer breaks the protocol: it is not JSON, has other fields, is too long, or is a redirect.
+ *
+ * @example
+ * if (error instanceof ProtocolError) console.error(`Is ${router.baseUrl} really a Compute Router? ${error.message}`);
+ */
 export class ProtocolError extends ComputeRouterError {
   override readonly name: string = "ProtocolError";
   override readonly code: string = "protocol";
 }
 
-/** The output of a job does not have the shape of its kind. The job is complete and perhaps paid for, so this error has the output. */
+/**
+ * The output of a job does not have the shape of its kind. The job is complete and perhaps paid for, so this error has the output.
+ *
+ * @example
+ * if (error instanceof UnexpectedOutputError) console.log(error.jobId, error.result);
+ */
 export class UnexpectedOutputError extends ProtocolError {
   override readonly name = "UnexpectedOutputError";
   override readonly code = "unexpected_output";
@@ -335,6 +396,9 @@ export class UnexpectedOutputError extends ProtocolError {
 /**
  * A fallback provider failed. If all of them fail, `run` rejects with a FallbackError that names each provider and its problem: `cause` is the router's error,
  * and `fallbackErrors` has the errors of the providers.
+ *
+ * @example
+ * if (error instanceof FallbackError) console.error(error.cause, error.fallbackErrors);
  */
 export class FallbackError extends ComputeRouterError {
   override readonly name = "FallbackError";

@@ -22,7 +22,15 @@ export type TaskJob = {
   input: string;
 };
 
-/** A job to run. Other members reach the worker unchanged. */
+/**
+ * A job to run. Other members reach the worker unchanged.
+ *
+ * @example
+ * const jobs: JobInput[] = [
+ *   { job_type: "LLM_INFER", prompt: "What is a hash?", max_tokens: 100 },
+ *   { job_type: "TASK", task_type: "classify", input: "I love it" },
+ * ];
+ */
 export type JobInput = LlmJob | TaskJob;
 
 const JOB_TYPES: readonly JobType[] = ["LLM_INFER", "TASK"];

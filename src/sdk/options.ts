@@ -23,7 +23,16 @@ import type { RetryRule } from "./retry.ts";
 /** The two instances of a router. They differ only in chain and payment. */
 export type Instance = "evm" | "svm";
 
-/** A hosted third party that can run some jobs if the router is unreachable. It sees the job unencrypted. */
+/**
+ * A hosted third party that can run some jobs if the router is unreachable. It sees the job unencrypted.
+ *
+ * @example
+ * const provider: FallbackProvider = {
+ *   name: "local",
+ *   supports: (job) => job.job_type === "TASK" && job.task_type === "classify",
+ *   run: async () => ({ sentiment: "neutral", confidence: 0 }),
+ * };
+ */
 export type FallbackProvider = {
   /** Appears as `source: "fallback:<name>"`. */
   name: string;
@@ -33,7 +42,12 @@ export type FallbackProvider = {
   run: (job: JobInput, signal: AbortSignal) => Promise<string | Record<string, unknown>>;
 };
 
-/** Options of a client. All are optional, and null counts as left out. Times are in milliseconds. */
+/**
+ * Options of a client. All are optional, and null counts as left out. Times are in milliseconds.
+ *
+ * @example
+ * const options: ClientOptions = { baseUrl: "https://router.example", userId, maxPrice: "$0.01", requireVerified: true };
+ */
 export type ClientOptions = {
   /** Address of the router. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
   baseUrl?: string;

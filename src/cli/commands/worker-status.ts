@@ -29,7 +29,7 @@ export const workerStatus = command({
     if (reports.length === 0)
       throw new CliError(
         EXIT.notRunning,
-        `no worker runs in ${untrusted(folder)}; if it has another folder, say --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
+        `no worker runs in ${untrusted(folder)}; if it has another folder, use --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
       );
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));

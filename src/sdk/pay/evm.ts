@@ -56,7 +56,7 @@ const TRANSFER = [
  *   signed
  * @throws InvalidOptionError for a wrong account or option
  * @example
- * const payment = payWithEvm(privateKeyToAccount(key), { maxPrice: 0.02 });
+ * const payment = payWithEvm(privateKeyToAccount(privateKey), { maxPrice: 0.02 });
  * const router = new ComputeRouter({ payment });
  */
 export function payWithEvm(account: EvmAccount, options?: SpendLimit): PaymentHook {

@@ -32,7 +32,7 @@ export function readKeyFile(file: string): KeyFileResult {
       return {
         ok: false,
         reason: "missing",
-        message: `there is no key file ${file}; if the worker has another folder, say --config-dir DIR; to create a key: ${ownCommand("worker init")}`,
+        message: `there is no key file ${file}; if the worker has another folder, use --config-dir DIR; to create a key: ${ownCommand("worker init")}`,
       };
     return { ok: false, reason: "unreadable", message: `cannot read the key file ${file} (${code})` };
   }

@@ -104,7 +104,7 @@ export async function npmCi(cwd: string, command: string, onProgress: (line: str
     if (/^npm (error|ERR!)/.test(line)) complaints.push(line.replace(/^npm (error|ERR!) ?/, ""));
     if (!line.startsWith("npm http ")) continue;
     fetched += 1;
-    if (fetched % PROGRESS_STEP === 0) onProgress(`${fetched} downloads done`);
+    if (fetched % PROGRESS_STEP === 0) onProgress(`${fetched} files downloaded`);
   }
   const result = await ended;
   if (result === 0) return undefined;

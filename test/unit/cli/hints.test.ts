@@ -67,21 +67,21 @@ describe("a hint names the program as its reader can call it", () => {
 
 describe("what is wrong with a command line points to the help of that command", () => {
   it.each([
-    [["run"], "Missing required positional argument: PROMPT; see: npx compute-router run --help"],
-    [["task"], "Missing required positional argument: TYPE; see: npx compute-router task --help"],
-    [["job", "--json"], "Missing required positional argument: ID; see: npx compute-router job --help"],
-    [["worker", "pair"], "Missing required positional argument: CODE; see: npx compute-router worker pair --help"],
-    [["pair"], "No command specified; see: npx compute-router pair --help"],
-    [["pair", "crate"], "Unknown command crate; see: npx compute-router pair --help"],
-    [["worker", "key", "shwo"], "Unknown command shwo; see: npx compute-router worker key --help"],
+    [["run"], "PROMPT is missing; see: npx compute-router run --help"],
+    [["task"], "TYPE is missing; see: npx compute-router task --help"],
+    [["job", "--json"], "ID is missing; see: npx compute-router job --help"],
+    [["worker", "pair"], "CODE is missing; see: npx compute-router worker pair --help"],
+    [["pair"], "a command is missing; see: npx compute-router pair --help"],
+    [["pair", "crate"], "unknown command crate; see: npx compute-router pair --help"],
+    [["worker", "key", "shwo"], "unknown command shwo; see: npx compute-router worker key --help"],
     [["stake", "set"], "see: npx compute-router stake set --help"],
     [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
     [["verify"], "see: npx compute-router verify --help"],
     [["task", "translate"], "see: npx compute-router task --help"],
-    [["jobs", "--help"], "Unknown command jobs; see: npx compute-router --help"],
-    [["help", "pair", "crate"], "Unknown command crate; see: npx compute-router pair --help"],
-    [["--url", "http://127.0.0.1:4020", "run", "hi"], "say options after the command: npx compute-router run …"],
-    [["--url", "http://127.0.0.1:4020"], "say options after the command; see: npx compute-router --help"],
+    [["jobs", "--help"], "unknown command jobs; see: npx compute-router --help"],
+    [["help", "pair", "crate"], "unknown command crate; see: npx compute-router pair --help"],
+    [["--url", "http://127.0.0.1:4020", "run", "hi"], "put options after the command: npx compute-router run …"],
+    [["--url", "http://127.0.0.1:4020"], "put options after the command; see: npx compute-router --help"],
   ])("%j", async (args, message) => {
     const { code, stderr } = await runCli(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });

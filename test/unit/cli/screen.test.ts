@@ -20,7 +20,7 @@ async function screenOf(run: Terminal): Promise<string> {
 
 describe.runIf(hasScript)("own text on a color terminal", () => {
   it("an unknown command is named in plain words, with the help that lists the others", async () => {
-    expect(await screenOf(terminal(["frobnicate"]))).toBe("Unknown command frobnicate; see: npx compute-router --help");
+    expect(await screenOf(terminal(["frobnicate"]))).toBe("unknown command frobnicate; see: npx compute-router --help");
   });
 
   it.each([80, 70])("help keeps to %i columns: a description goes on below itself", async (columns) => {
@@ -154,7 +154,7 @@ describe.runIf(hasScript)("text of strangers on a terminal commands nothing, and
   it("of a receipt, of the command line, of the environment", async () => {
     const file = join(hostileFolder(), "job.json");
     expect(await screenOf(terminal(["verify", "--job", file]))).toContain("owned");
-    expect(await screenOf(terminal(["\u001B]0;owned\u0007"]))).toContain("Unknown command");
+    expect(await screenOf(terminal(["\u001B]0;owned\u0007"]))).toContain("unknown command");
     expect(await screenOf(terminal(["quote"], { ROUTER_BASE_URL: "ftp://\u001B]0;owned\u0007/" }))).toContain("owned");
   });
 });

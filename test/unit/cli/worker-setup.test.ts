@@ -205,7 +205,7 @@ describe("on a Node without a WebSocket", () => {
     const { code, stderr } = await runCli(["worker", "status", "--config-dir", folder], { env });
     expect({ code, stderr }).toEqual({
       code: 9,
-      stderr: `no worker runs in ${folder}; if it has another folder, say --config-dir DIR; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}\n`,
+      stderr: `no worker runs in ${folder}; if it has another folder, use --config-dir DIR; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}\n`,
     });
   });
 

@@ -98,6 +98,10 @@ describe("stream", () => {
     expect(await rejection(all(router.client().stream("11111111-2222-4333-8444-555555555555")))).toBeInstanceOf(NotFoundError);
     const before = router.received.length;
     expect(() => router.client().stream("../health")).toThrow(InvalidOptionError);
+    // A prompt in place of a job is the likely mistake, so the message shows a job.
+    expect(() => router.client().stream("hi")).toThrow(
+      'job must be a job, as { job_type: "LLM_INFER", prompt: "hi" }, or the UUID of a committed job, got "hi"',
+    );
     expect(router.received).toHaveLength(before);
   });
 

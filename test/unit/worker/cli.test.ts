@@ -84,7 +84,7 @@ describe("compute-router", () => {
   });
 
   it.each([
-    [["frobnicate"], "Unknown command frobnicate"],
+    [["frobnicate"], "unknown command frobnicate"],
     [["quote", "--tpye", "TASK"], "unknown option --tpye"],
     [["quote", "--type", "DANCE"], "--type: one of LLM_INFER, TASK"],
     [["quote", "--policy", "SLOW"], "--policy: one of FAST, CHEAP, AUTO"],
@@ -96,7 +96,7 @@ describe("compute-router", () => {
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
     [["worker", "start", "--max-tokens", "lots"], "--max-tokens: a whole number from 1 to 32768"],
     [["task", "translate"], 'there is no task "translate"'],
-    [["pair"], "No command specified"],
+    [["pair"], "a command is missing"],
     [["stake", "set", "abc", "1", "--config", "x.toml", "--state", "x"], "64 hex digits"],
     [["stake", "set", "0".repeat(64), "1", "--config", "x.toml", "--state", "x"], "64 hex digits of an ed25519 public key"],
     [["stake", "set", KEY.publicKey, "-1", "--config", "x.toml", "--state", "x"], "AMOUNT"],
@@ -187,7 +187,7 @@ describe("worker key", () => {
     const missing = await runCli(["worker", "key", "show", "--config-dir", folder]);
     expect({ code: missing.code, stderr: missing.stderr }).toEqual({
       code: 3,
-      stderr: expect.stringContaining(`there is no key file ${join(folder, "worker.key")}; if the worker has another folder, say --config-dir DIR; `),
+      stderr: expect.stringContaining(`there is no key file ${join(folder, "worker.key")}; if the worker has another folder, use --config-dir DIR; `),
     });
     const seed = Buffer.from(KEY.secret).toString("hex");
     writeFileSync(join(folder, "worker.key"), seed, { mode: 0o600 });
