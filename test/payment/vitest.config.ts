@@ -28,6 +28,8 @@ export default defineConfig({
     // Above the 45 s of `until`, which says what it saw.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
+    isolate: false,
+    maxWorkers: 3,
   },
 });
