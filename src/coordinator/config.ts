@@ -139,6 +139,8 @@ const Variables = z.object({
   CONNECTS_PER_MINUTE: count(RATES.connectsPerMinute),
   MESSAGES_PER_SECOND: count(RATES.messagesPerSecond),
   MESSAGE_BURST: count(RATES.messageBurst),
+  BYTES_PER_SECOND: count(RATES.bytesPerSecond),
+  BYTE_BURST: count(RATES.byteBurst),
   PAIRING_CLAIMS_PER_MINUTE: count(RATES.pairingClaimsPerMinute),
   FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
 });
@@ -189,6 +191,8 @@ export function readSettings(env: Record<string, unknown>): Settings {
       connectsPerMinute: v.CONNECTS_PER_MINUTE,
       messagesPerSecond: v.MESSAGES_PER_SECOND,
       messageBurst: v.MESSAGE_BURST,
+      bytesPerSecond: v.BYTES_PER_SECOND,
+      byteBurst: v.BYTE_BURST,
       pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE,
       failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE,
     },

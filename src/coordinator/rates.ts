@@ -73,11 +73,11 @@ function advance(counts: Float64Array, slice: number): number {
   return slice;
 }
 
-/** What becomes of a frame: it is read, or it is one too many (the `nth` of this flood), or the socket has flooded for too long. */
+/** What happens to a frame: it is read, or it is one too many (the `nth` of this flood), or the socket has flooded for too long. */
 export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
 
 /**
- * Limits the frames of one socket: `burst` frames at once and `perSecond` in the long run pass [LM2]. A socket floods if it sends too much for
+ * Limits the frames or the bytes of one socket: `burst` at once and `perSecond` in the long run pass [LM2]. A socket floods if it sends too much for
  * {@link TIMING.flood} without a pause of {@link TIMING.floodOver} in which it kept the rate. Times in ms.
  */
 export class TokenBucket {
@@ -98,13 +98,16 @@ export class TokenBucket {
     this.#floodSince = now;
   }
 
-  /** Takes one frame at `now`, and says what happens to it. */
-  take(now: number): TakeResult {
+  /**
+   * Takes a frame that counts `amount` at `now`, and says what happens to it. A frame over the rate passes all the same, and does not count as part of a
+   * flood, if `isSpared` says so.
+   */
+  take(now: number, amount = 1, isSpared: () => boolean = () => false): TakeResult {
     const at = Math.max(now, this.#filledAt);
     this.#tokens = Math.min(this.#burst, this.#tokens + ((at - this.#filledAt) * this.#perSecond) / 1_000);
     this.#filledAt = at;
-    if (this.#tokens >= 1) {
-      this.#tokens--;
+    if (this.#tokens >= amount || isSpared()) {
+      this.#tokens = Math.max(0, this.#tokens - amount);
       return { kind: "pass" };
     }
     if (at - this.#refusedAt > TIMING.floodOver) {

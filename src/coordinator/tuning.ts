@@ -35,6 +35,8 @@ export const TUNING = {
   batchBytes: 768 * KiB,
   /** The most rows in one statement to D1. */
   batchRows: 500,
+  /** A frame of more bytes is not parsed before it is known that its worker held the job of the result in it [LM2]. */
+  largeFrame: 16 * KiB,
   /** How long a router answers `GET /v1/models` from memory [JB10]. */
   modelsFresh: 1 * SECOND,
   /** The longest pause before the hub is asked a second time. */

@@ -56,6 +56,8 @@ export const LIMITS = {
   unregisteredSockets: 256,
   /** Invalid frames in a row after which the socket is closed. */
   badFramesInARow: 10,
+  /** Results in a row, of jobs that the key has never held, after which the socket is closed [LM2]. */
+  foreignResultsInARow: 32,
   /** Paired workers of one user to which a PRIVATE job is offered, newest pairing first. */
   pairedKeys: 100,
   /** Held `wait` requests of one hub. Above that, a `wait` request gets the current state at once. */
@@ -248,6 +250,10 @@ export const RATES = {
   messagesPerSecond: 50,
   /** Frames that one socket may send in one burst. */
   messageBurst: 100,
+  /** Bytes of frames per second and socket. */
+  bytesPerSecond: 2 * MiB,
+  /** Bytes of frames that one socket may send in one burst. */
+  byteBurst: 8 * MiB,
   /** Claims of pairing codes per minute and IP. */
   pairingClaimsPerMinute: 10,
   /** Failed claims of pairing codes per minute, of all clients together. */

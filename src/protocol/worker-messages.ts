@@ -136,6 +136,19 @@ export function isProgress(data: string | ArrayBuffer): boolean {
   return typeof data === "string" && /"type"\s*:\s*"job_progress"/.test(data);
 }
 
+/** True if a frame looks like `job_complete`; like {@link isProgress} it tests the text only. */
+export function isCompletion(data: string): boolean {
+  return /"type"\s*:\s*"job_complete"/.test(data);
+}
+
+/**
+ * The job of a `job_complete` whose first members are `type` and `job_id`, as workers usually write it; null for every other text. It reads only the
+ * beginning, so that a result of a megabyte need not be parsed to learn whose it is.
+ */
+export function completedJob(data: string): string | null {
+  return /^\s{0,8}\{\s{0,8}"type"\s?:\s?"job_complete"\s?,\s{0,8}"job_id"\s?:\s?"([^"\\]{1,128})"/.exec(data)?.[1] ?? null;
+}
+
 /** True for a registration, including a malformed one. */
 export function isRegistration(reading: FrameResult): boolean {
   return reading.ok ? reading.frame.type === "register" : reading.reason === "invalid_key" || reading.reason === "invalid_register";

@@ -45,13 +45,21 @@ type LateAnswer = { status: "duplicate" } | ExplainedRefusal;
 
 /**
  * Answers a completion of a job that is not live. The same receipt again is a duplicate; any other result of a worker that held the job comes too late
- * [WS10].
+ * [WS10]. `read` parses and checks the result; it is called only if the worker held the job. Null if the result cannot be parsed.
  * @throws {StoreUnavailable} if D1 does not answer; then nothing is known
  */
-export async function answerEndedCompletion(journal: Journal, db: D1Database, jobId: string, key: string, completion: CheckedCompletion): Promise<LateAnswer> {
+export async function answerEndedCompletion(
+  journal: Journal,
+  db: D1Database,
+  jobId: string,
+  key: string,
+  read: () => CheckedCompletion | null,
+): Promise<LateAnswer | null> {
   const ended = fromJournal(journal, jobId) ?? (await findEnded(db, jobId));
   if (ended === null) return explained({ status: "rejected", error: "unknown_job" }, null);
   if (!ended.holders.includes(key)) return explained({ status: "rejected", error: "not_assigned" }, null);
+  const completion = read();
+  if (completion === null) return null;
   const same =
     ended.status === "completed" &&
     ended.provider_pubkey === key &&

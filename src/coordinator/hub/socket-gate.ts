@@ -47,20 +47,27 @@ export class SocketGate {
     return new Response(null, { status: 101, webSocket: far });
   }
 
-  /** True if a frame may be read. A frame over the rate gets an error, and a socket that floods is closed [LM2]. */
-  mayRead(conn: Conn, data: string | ArrayBuffer): boolean {
+  /**
+   * True if a frame of `bytes` may be read. A frame over the rate gets an error, and a socket that floods is closed [LM2]. The result that `isAwaited` names
+   * is always read.
+   */
+  mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
     if (!this.#settings.rateLimits) return true;
-    const { messagesPerSecond, messageBurst } = this.#settings.rates;
+    const { messagesPerSecond, messageBurst, bytesPerSecond, byteBurst } = this.#settings.rates;
     const now = this.#clock();
-    conn.bucket ??= new TokenBucket(messagesPerSecond, messageBurst, now);
-    const taken = conn.bucket.take(now);
+    conn.buckets ??= { frames: new TokenBucket(messagesPerSecond, messageBurst, now), bytes: new TokenBucket(bytesPerSecond, byteBurst, now) };
+    let awaited: boolean | null = null;
+    const isSpared = () => (awaited ??= isAwaited());
+    const counted = conn.buckets.frames.take(now, 1, isSpared);
+    const taken = counted.kind === "pass" ? conn.buckets.bytes.take(now, bytes, isSpared) : counted;
     switch (taken.kind) {
       case "pass":
         return true;
       case "excess":
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         if (taken.nth <= messageBurst && !isProgress(data)) {
-          const message = `more than ${messagesPerSecond} messages a second; this one was not read`;
+          const rate = counted.kind === "pass" ? `${bytesPerSecond} bytes` : `${messagesPerSecond} messages`;
+          const message = `more than ${rate} a second; this one was not read`;
           this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
         }
         return false;

@@ -47,8 +47,12 @@ export type Conn = {
   attachment: Attachment;
   seenAt: number;
   badFrames: number;
-  /** Limits its frames; null before its first frame. */
-  bucket: TokenBucket | null;
+  /** Limit its frames and their bytes; null before its first frame. */
+  buckets: { frames: TokenBucket; bytes: TokenBucket } | null;
+  /** The attempt whose result was last read although the socket was over its rate; null if there was none. */
+  spared: string | null;
+  /** Results since the last one of a job that its key has held. */
+  foreignResults: number;
   registering: boolean;
   /** True if it is about to be closed: frames that still arrive change nothing. */
   leaving: boolean;
@@ -229,7 +233,17 @@ export class Sockets {
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
-    const conn: Conn = { ws, attachment, seenAt: attachment.seenAt, badFrames: 0, bucket: null, registering: false, leaving: false };
+    const conn: Conn = {
+      ws,
+      attachment,
+      seenAt: attachment.seenAt,
+      badFrames: 0,
+      buckets: null,
+      spared: null,
+      foreignResults: 0,
+      registering: false,
+      leaving: false,
+    };
     this.#conns.set(attachment.conn, conn);
     this.#count(attachment.client, 1);
     this.#bySocket.set(ws, conn);

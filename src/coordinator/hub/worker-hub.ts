@@ -3,29 +3,27 @@ import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
-import { utf8Length } from "../../protocol/text.ts";
-import { CLOSE, isRegistration, parseWorkerFrame, WorkerFailure, type WorkerFrame } from "../../protocol/worker-messages.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { settlePayment } from "../payment/facilitator.ts";
 import { TUNING } from "../tuning.ts";
-import { checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
-import { answerEndedCompletion, endedJob, LateResults, liveJob, RecentJobs } from "./job-answers.ts";
+import { endedJob, liveJob, RecentJobs } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { Outbox } from "./outbox.ts";
-import type { ExpectedOutput } from "./output-shape.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
 import { SocketGate } from "./socket-gate.ts";
-import { type Conn, hangUp, Sockets } from "./sockets.ts";
+import { hangUp, Sockets } from "./sockets.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
+import { WorkerFrames } from "./worker-frames.ts";
 
 /**
  * The one Durable Object of an instance. It holds the worker sockets, and it alone writes what happens to a job.
@@ -41,9 +39,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #paidCommits: PaidCommits;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
-  readonly #registration: Registration;
+  readonly #frames: WorkerFrames;
   readonly #outbox: Outbox;
-  readonly #lateResults = new LateResults();
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
@@ -80,9 +77,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
     this.#gate = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
-    this.#registration = new Registration({
-      ...{ settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, tiers: this.#tiers, clock },
-    });
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
@@ -95,6 +89,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
     });
     this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
+    const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
+    const registration = new Registration({ ...worker, tiers: this.#tiers });
+    this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, streams: this.#streams, db: () => this.db });
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
@@ -201,11 +198,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const conn = this.#sockets.of(ws);
     if (conn === undefined) return;
     try {
-      await this.#read(conn, data);
+      await this.#frames.read(conn, data);
     } catch (error) {
       // Without this the worker would wait for an answer that never comes.
       logError("message_failed", errorFacts(error));
-      this.#drop(conn, CLOSE.restart, "try again");
+      this.#frames.drop(conn, CLOSE.restart, "try again");
     }
   }
 
@@ -239,69 +236,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
 
-  async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
-    const id = conn.attachment.conn;
-    this.#sockets.heard(conn, this.#clock.now());
-    this.#dispatcher.apply({ type: "heard", conn: id });
-    if (!this.#gate.mayRead(conn, data)) return;
-    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
-    if (utf8Length(data) > LIMITS.frameBytes) return this.#oversized(conn, data);
-    const parsed = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegistration(parsed)) {
-      if (!parsed.ok && parsed.reason === "not_json") return this.#bad(conn, "bad_message", parsed.message);
-      return this.#bad(conn, "not_registered", "register first");
-    }
-    if (!parsed.ok) {
-      if (parsed.reason === "not_json" || parsed.reason === "bad_message") return this.#bad(conn, "bad_message", parsed.message);
-      return this.#registration.refuse(conn, parsed.reason);
-    }
-    conn.badFrames = 0;
-    if (parsed.frame.type === "register") return this.#registration.register(conn, parsed.frame);
-    this.#take(conn, parsed.frame);
-  }
-
-  #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
-    const id = conn.attachment.conn;
-    switch (frame.type) {
-      case "heartbeat":
-        return this.#dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
-      case "job_ack":
-        return void this.#dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });
-      case "job_progress":
-        this.#dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
-        return this.#streams.progress(id, frame);
-      case "job_failed":
-        return void this.#dispatcher.apply({
-          ...{ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable },
-          ...{ cause: WorkerFailure.parse(frame.error), ...workerMessage(frame.message) },
-        });
-      case "job_reject":
-        return void this.#dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id, tooLong: frame.reason === "context_length_exceeded" });
-      case "drain":
-        this.#sockets.drain(conn);
-        return void this.#dispatcher.apply({ type: "drain", conn: id });
-      case "job_complete": {
-        const key = conn.attachment.worker?.key ?? "";
-        const completion = checkCompletion(frame, key, this.#clock.now(), this.#expectedOf(frame.job_id));
-        const { verdict, message } = completion;
-        const said = message === undefined ? {} : { message };
-        const answer = this.#dispatcher.apply(
-          { type: "complete", conn: id, jobId: frame.job_id, attempt: frame.attempt ?? undefined, verdict, ...said },
-          { completion },
-        );
-        if (answer === "not_live") this.#lateResults.add(id, () => this.#answerLate(id, key, frame.job_id, completion));
-        return;
-      }
-      default:
-        return frame satisfies never;
-    }
-  }
-
-  /** The expected shape of a job's output; null under `record`, and for a job that is not live [RC6]. */
-  #expectedOf(jobId: string): ExpectedOutput | null {
-    return this.#settings.receiptPolicy === "strict" ? (this.#dispatcher.state.jobs.get(jobId) ?? null) : null;
-  }
-
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
     for (const id of changed) this.#outbox.add(id);
     if (paid) this.#outbox.addPayments();
@@ -326,36 +260,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
       this.#streams.lost(id);
     }
-  }
-
-  async #answerLate(conn: string, key: string, jobId: string, completion: CheckedCompletion): Promise<void> {
-    try {
-      await this.#dispatcher.committed();
-      const answer = await answerEndedCompletion(this.#journal, this.db, jobId, key, completion);
-      this.#dispatcher.send(conn, { type: "job_complete_ack", job_id: jobId, ...answer });
-    } catch {
-      // D1 did not answer. The worker gets no answer either, keeps its result and sends it again.
-    }
-  }
-
-  #bad(conn: Conn, code: "bad_message" | "not_registered", message: string): void {
-    const id = conn.attachment.conn;
-    this.#dispatcher.send(id, { type: "error", code, message });
-    if (++conn.badFrames >= LIMITS.badFramesInARow) this.#drop(conn, CLOSE.badMessage, "too many bad messages");
-  }
-
-  /** Handles a frame that is too large to be parsed. If it names the job of its worker it is the result, and sending it again would not help [LM1]. */
-  #oversized(conn: Conn, data: string): void {
-    const id = conn.attachment.conn;
-    const jobId = this.#dispatcher.state.workers.get(conn.attachment.worker?.key ?? "")?.jobId;
-    if (typeof jobId === "string" && data.includes(jobId)) this.#dispatcher.apply({ type: "oversized", conn: id, jobId });
-    this.#drop(conn, CLOSE.tooBig, "frame too large");
-  }
-
-  /** Closes a socket because of what it sent; its worker, if it has one, is disconnected. */
-  #drop(conn: Conn, code: number, reason: string): void {
-    this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
-    this.#dispatcher.close(conn.attachment.conn, code, reason);
   }
 
   #gone(ws: WebSocket): void {

@@ -6,7 +6,7 @@ import { newIdentity } from "../support/identity.ts";
 import { RawHttp } from "../support/raw-http.ts";
 import { RawSocket } from "../support/raw-socket.ts";
 import { within } from "../support/wait.ts";
-import { fullWorker, type WorkerSocket } from "../support/worker.ts";
+import { fullWorker, unsignedWorker, type WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -104,6 +104,41 @@ describe("requests that never end", () => {
     );
     expect(raw.all.split('{"type":"').length).toBeLessThan(800);
     raw.end();
+  });
+});
+
+describe("bytes of a socket", () => {
+  const MEGABYTE = "x".repeat(1_100_000);
+  /** Sends a frame ten times a second until the socket is closed, and an honest job after each; returns the times of the jobs in ms, and the close. */
+  async function flood(text: string): Promise<{ times: number[]; closed: { code: number; reason: string } | undefined }> {
+    const pair = await honest();
+    const flooder = await unsignedWorker(evm.socketUrl);
+    const times: number[] = [];
+    const sending = setInterval(() => flooder.send(text), 100);
+    try {
+      const until = Date.now() + 20_000;
+      while (flooder.closed === undefined && Date.now() < until) {
+        times.push(await served(pair));
+        await delay(HONEST_PAUSE_MS);
+      }
+    } finally {
+      clearInterval(sending);
+    }
+    return { times, closed: flooder.closed };
+  }
+
+  test("[LM2] eleven megabytes a second from one socket: it is closed, and an honest job is served meanwhile", { timeout: 60_000 }, async () => {
+    const { times, closed } = await flood(JSON.stringify({ type: "heartbeat", pad: MEGABYTE }));
+    expect(closed).toEqual({ code: 4008, reason: "flooding" });
+    expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);
+  });
+
+  test("[LM2] megabytes of results for jobs that the key never held: the same", { timeout: 60_000 }, async () => {
+    const receipt = { provider_pubkey: newIdentity().pubkey, output_hash: "00", completed_at: "2026-01-01T00:00:00.000Z", payment_ref: null };
+    const result = { type: "job_complete", job_id: "11111111-2222-4333-8444-555555555555", output: MEGABYTE.slice(0, 1_000_000), receipt };
+    const { times, closed } = await flood(JSON.stringify(result));
+    expect(closed?.code).toBe(4008);
+    expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);
   });
 });
 

@@ -158,6 +158,80 @@ describe("messages of one socket", () => {
     expect(heard(worker, "heartbeat_ack")).toBe(RATES.messageBurst + RATES.messagesPerSecond / 10);
   });
 
+  test("[LM2] bytes are counted too: past the burst a frame is not read, and room comes back with time", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    hub.skip(1_000);
+    const loud = { type: "heartbeat", pad: "x".repeat(1024 * 1024 - 64) };
+    const burst = RATES.byteBurst / (1024 * 1024);
+    await flood(hub, worker, burst + 2, loud);
+    await until(async () => heard(worker, "error") === 2, "two errors");
+    expect(heard(worker, "heartbeat_ack")).toBe(burst);
+    hub.skip(500);
+    await flood(hub, worker, 1, loud);
+    await until(async () => heard(worker, "heartbeat_ack") === burst + 1, "one more answer");
+  });
+
+  test("[LM2] the result of the job that a worker holds is read all the same", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    hub.skip(1_000);
+    const loud: object[] = Array.from({ length: 2 * RATES.messageBurst }, () => ({ type: "heartbeat", loud: true }));
+    const result = worker.completion(job, { summary: "s", word_count: 1 });
+    await hub.together(...[...loud, result].map((frame) => ({ from: worker, frame })));
+    await until(async () => worker.texts.some((text) => text.includes('"accepted"')), "an accepted result");
+    expect((await hub.job(id)).status).toBe("completed");
+  });
+
+  test("[LM2] of the results of that job only one is read so: those of another attempt end nothing, so there could be any number of them", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    const job = await worker.assigned();
+    hub.skip(1_000);
+    await flood(hub, worker, 4 * RATES.messageBurst, worker.completion({ ...job, attempt: 9 }, "none", { receipt: null }));
+    await until(async () => heard(worker, "error") === RATES.messageBurst, "errors");
+    expect(heard(worker, "job_complete_ack")).toBeLessThan(3 * RATES.messageBurst);
+  });
+
+  test("[LM2] results of jobs that its key never held close the socket, however small and of whatever job", async () => {
+    const hub = new TestHub();
+    const [worker, holder] = [await hub.worker({ capabilities: [] }), await hub.worker()];
+    await hub.commit();
+    const live = await holder.assigned();
+    for (let n = 0; n < LIMITS.foreignResultsInARow - 1; n++) {
+      const job_id = n % 2 === 0 ? crypto.randomUUID() : live.job_id;
+      expect((await worker.complete({ job_id, attempt: 1 })).error).toBe(n % 2 === 0 ? "unknown_job" : "not_assigned");
+      hub.skip(100);
+    }
+    expect((await worker.complete({ job_id: crypto.randomUUID(), attempt: 1 })).error).toBe("unknown_job");
+    expect(await worker.ended()).toBe(4008);
+    expect((await holder.complete(live)).status).toBe("accepted");
+  });
+
+  test("[LM2, WS12] a large result of a job that its key never held is refused unread; one of a job that it held is read", async () => {
+    const hub = new TestHub();
+    const [worker, other] = [await hub.worker(), await hub.worker({ capabilities: [] })];
+    await hub.commit();
+    const job = await worker.assigned();
+    const output = { summary: "x".repeat(100_000), word_count: 1 };
+    // Cut off: if it were parsed it would be `bad_message`.
+    const torn = (to: TestWorker) => JSON.stringify(to.completion(job, output)).slice(0, -1);
+    other.send(torn(other));
+    expect((await other.next("job_complete_ack")).error).toBe("not_assigned");
+    worker.send(torn(worker));
+    expect((await worker.next("error")).code).toBe("bad_message");
+    const whole = worker.completion(job, output);
+    for (const status of ["accepted", "duplicate"]) {
+      worker.send(whole);
+      expect((await worker.next("job_complete_ack")).status).toBe(status);
+    }
+    other.send(torn(other));
+    expect((await other.next("job_complete_ack")).error).toBe("not_assigned");
+  });
+
   test("[LM2] progress past it is dropped without a word, and the job goes on", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();

@@ -25,6 +25,15 @@ describe("frames of one socket", () => {
     expect(bucket.take(START)).toEqual({ kind: "excess", nth: 2 });
   });
 
+  test("[LM2] a frame counts as much as it weighs; one that is spared passes, uses up what is left and is no part of a flood", () => {
+    const bucket = new TokenBucket(10, 100, START);
+    expect(bucket.take(START, 60)).toEqual({ kind: "pass" });
+    expect(bucket.take(START, 60)).toEqual({ kind: "excess", nth: 1 });
+    expect(bucket.take(START, 40)).toEqual({ kind: "pass" });
+    for (let at = START; at < START + 2 * TIMING.flood; at += 500) expect(bucket.take(at, 60, () => true)).toEqual({ kind: "pass" });
+    expect(bucket.take(START + 2 * TIMING.flood, 60)).toEqual({ kind: "excess", nth: 1 });
+  });
+
   test("[LM2] what keeps the rate passes for ever", () => {
     const { kinds } = send(fullBucket(), START, 1_000 / PER_SECOND, 60_000);
     expect(new Set(kinds)).toEqual(new Set(["pass"]));

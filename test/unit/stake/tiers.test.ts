@@ -47,7 +47,17 @@ class Crowd {
     const standing = await this.tiers.first(key);
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
     // The socket itself is never touched here.
-    this.#conns.push({ attachment, ws: Object.create(null), seenAt: 0, badFrames: 0, bucket: null, registering: false, leaving: false });
+    this.#conns.push({
+      attachment,
+      ws: Object.create(null),
+      seenAt: 0,
+      badFrames: 0,
+      buckets: null,
+      spared: null,
+      foreignResults: 0,
+      registering: false,
+      leaving: false,
+    });
   }
 
   tierOf(key: string): string | undefined {
