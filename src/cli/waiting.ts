@@ -59,7 +59,7 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     return await run({
       signal: ending.signal,
       hasJob: (id) => {
-        // Told with every state: only the first time it is news.
+        // This is called with every status. Only the first call is news: a later one must not show "waiting for a worker" again.
         if (known.jobId === null) change(STATES["pending"]);
         known.jobId = id;
       },

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { waitFor } from "../../../src/cli/waiting.ts";
 import { type Rules, RouterServer } from "../sdk/support/router-server.ts";
 import { runCli } from "../worker/support/cli-process.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -18,6 +19,22 @@ function onlyJob(router: RouterServer): string {
 }
 
 describe("the wait for a job", () => {
+  it("keeps its line readable: a status that is reported again is not drawn again, and a running job never waits for a worker again", async () => {
+    let written = "";
+    await waitFor(
+      undefined,
+      async ({ hasJob, isIn }) => {
+        for (const status of ["pending", "pending", "assigned", "running", "running"]) {
+          hasJob("job-1");
+          isIn(status);
+        }
+      },
+      { isTTY: true, write: (text) => (written += text) },
+    );
+    const lines = written.split("\r\u001B[K");
+    expect(lines).toEqual(["", "sending the job …", "waiting for a worker …", "a worker has the job …", "a worker is working on the job …", ""]);
+  });
+
   it("that is too long ends with the command that goes on, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
     const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);

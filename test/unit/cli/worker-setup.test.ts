@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { RouterServer } from "../sdk/support/router-server.ts";
 import { runCli, WorkerProcess } from "../worker/support/cli-process.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -206,6 +207,15 @@ describe("on a Node without a WebSocket", () => {
     expect({ code, stderr }).toEqual({
       code: 9,
       stderr: `no worker runs in ${folder}; if it has another folder, use --config-dir DIR; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}\n`,
+    });
+  });
+
+  it("so does a job without a worker", async () => {
+    const router = await RouterServer.start({ work: () => ({ error: "no_eligible_worker" }) });
+    const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--url", router.url], { env });
+    expect({ code, stderr }).toEqual({
+      code: 7,
+      stderr: `no_eligible_worker: no worker could take the job; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --url ${router.url}\n`,
     });
   });
 
