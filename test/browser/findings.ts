@@ -1,16 +1,18 @@
-import axe, { type AxeResults } from "axe-core";
+import axe, { type AxeResults, type RunOptions } from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 
 /** All that axe finds wrong with a page as it is, or with the part of it that a selector names, by rule and place. */
 export async function findings(page: Page, part = "html"): Promise<string[]> {
   await page.evaluate(axe.source);
-  const { violations, passes } = await page.evaluate(async (selector) => {
-    const { axe: here } = globalThis as unknown as { axe: { run: (selector: string) => Promise<AxeResults> } };
-    return await here.run(selector);
+  const { violations, passed } = await page.evaluate(async (selector) => {
+    const { axe: here } = globalThis as unknown as { axe: { run: (selector: string, options: RunOptions) => Promise<AxeResults> } };
+    // Every rule runs. Only what it finds wrong is described: to name each of thousands of right places takes axe most of its time.
+    const { violations, passes } = await here.run(selector, { resultTypes: ["violations"] });
+    return { violations, passed: passes.map(({ id }) => id) };
   }, part);
   // Contrast was measured, not skipped.
-  expect(passes.map(({ id }) => id)).toContain("color-contrast");
+  expect(passed).toContain("color-contrast");
   return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target }) => `${impact} ${id} ${target.join(" ")}`));
 }
 
