@@ -37,6 +37,8 @@ export const TUNING = {
   batchRows: 500,
   /** A frame of more bytes is not parsed before it is known that its worker held the job of the result in it [LM2]. */
   largeFrame: 16 * KiB,
+  /** How often a router asks the hub for `GET /v1/health` within one second. Above that it answers from memory [API1]. */
+  healthAsks: 20,
   /** How long a router answers `GET /v1/models` from memory [JB10]. */
   modelsFresh: 1 * SECOND,
   /** The longest pause before the hub is asked a second time. */

@@ -4,7 +4,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { networkOf, SlidingWindow } from "../rates.ts";
-import type { AppEnv } from "./context.ts";
+import type { AppContext, AppEnv } from "./context.ts";
 import { refuse } from "./errors.ts";
 
 /** For each rate: its setting, its period, and the binding of the wrangler files that lets Cloudflare count the same per location [LM2]. */
@@ -12,6 +12,7 @@ const RATED = {
   commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
   polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
   trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
+  connects: { setting: "connectsPerMinute", period: TIMING.minute, counter: "CONNECT_RATE" },
 } as const;
 
 /** The counts of this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
@@ -21,18 +22,22 @@ const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }])
  * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
  * Each isolate counts exactly, but only its own requests. At Cloudflare an instance runs in many isolates, so the platform counts per location too.
  */
-export const rateLimit = (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> => {
+export const rateLimit =
+  (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =>
+  async (c, next) =>
+    (await overRate(c, rate)) ?? next();
+
+/** The 429 of a client that is over a rate; null if it may go on. */
+export async function overRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
   const { setting, period, counter } = RATED[rate];
-  return async (c, next) => {
-    const { settings } = c.var;
-    if (!settings.rateLimits) return next();
-    const client = clientIp(c.req.raw, settings);
-    const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
-    if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
-    if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
-    return next();
-  };
-};
+  const { settings } = c.var;
+  if (!settings.rateLimits) return null;
+  const client = clientIp(c.req.raw, settings);
+  const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
+  if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
+  if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
+  return null;
+}
 
 /**
  * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only at Cloudflare:

@@ -2,13 +2,16 @@ import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp } from "../http/rate-limit.ts";
+import { clientIp, overRate } from "../http/rate-limit.ts";
 import { CLIENT_HEADER } from "../hub/rpc.ts";
 
 /** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
 export async function connect(c: AppContext): Promise<Response> {
   const upgrade = c.req.header("Upgrade")?.toLowerCase() === "websocket";
   if (!upgrade || c.req.raw.method !== "GET") return refuse(c, "not_found");
+  // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
+  const refused = await overRate(c, "connects");
+  if (refused !== null) return refused;
   const request = new Request(c.req.raw);
   request.headers.set(CLIENT_HEADER, clientIp(c.req.raw, c.var.settings));
   const response = await askHub(c.env, (hub) => hub.fetch(request));

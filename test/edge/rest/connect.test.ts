@@ -37,6 +37,22 @@ describe("WebSocket upgrade", () => {
     expect(await refusal(await rest("/", { method: "POST", ...upgrade }), 404)).toBe("not_found");
   });
 
+  test("[LM2] an upgrade that is refused counts; a client over its rate is refused before the hub is asked", async () => {
+    let asked = 0;
+    const fetch = async () => {
+      asked++;
+      return new Response(null, { status: 503 });
+    };
+    const settings = { RATE_LIMITS: "on", CONNECTS_PER_MINUTE: "5", TRUSTED_IP_HEADER: "x-test-ip", HUB: { getByName: () => ({ fetch }) } };
+    const dial = (address: string) => rest("/", { headers: { upgrade: "websocket", "x-test-ip": address } }, settings);
+    for (let n = 0; n < 5; n++) expect(await refusal(await dial("203.0.113.5"), 503)).toBe("overloaded");
+    const over = await dial("203.0.113.5");
+    expect(Number(over.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refusal(over, 429)).toBe("rate_limited");
+    expect(asked).toBe(5);
+    expect(await refusal(await dial("203.0.113.6"), 503)).toBe("overloaded");
+  });
+
   test("[API1] with the hub out of reach it is 503", async () => {
     expect(await refusal(await rest("/", upgrade, failingHub({ overloaded: true })), 503)).toBe("overloaded");
   });

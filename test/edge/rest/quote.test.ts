@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { app } from "../../../src/coordinator/app.ts";
 import { Health, Quote } from "../../../src/protocol/rest.ts";
 
 import { read, refusal, rest } from "./rest.ts";
@@ -22,6 +23,27 @@ describe("GET /v1/health", () => {
     expect(await online()).toBe(1);
     await worker.close();
     await expect.poll(online).toBe(0);
+  });
+});
+
+describe("a flood of GET /v1/health", () => {
+  test("[API1] costs the hub a few calls a second, and every answer is at most a second old", async () => {
+    let asked = 0;
+    const workersOnline = async () => asked++;
+    const bindings = { ...env, RATE_LIMITS: "off", HUB: { getByName: () => ({ workersOnline }) } };
+    const ask = async () => {
+      const answer = await app.fetch(new Request("http://router.test/v1/health"), bindings);
+      return (await read(answer, Health)).workers_online;
+    };
+    let last = -1;
+    for (let n = 0; n < 500; n++) {
+      const answer = await ask();
+      expect(answer).toBeGreaterThanOrEqual(last);
+      last = answer;
+    }
+    // As many as the time of the test allows, and far from all.
+    expect(asked).toBeGreaterThan(0);
+    expect(asked).toBeLessThan(400);
   });
 });
 
