@@ -84,7 +84,7 @@ export function keptUserId(folder: string): string {
 /** The options of every command that may pay. */
 const PAYER_ARGS = {
   payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is the default export of this module (docs/sdk.md, Paying)" },
-  "max-price": { type: "string", valueHint: "dollars", description: "The most that the job may cost, as 0.01; with --payer the default is 0.01" },
+  "max-price": { type: "string", valueHint: "dollars", description: "Maximum price of the job in US dollars, such as 0.01; with --payer the default is 0.01" },
 } as const;
 
 /** The default limit for a job with a payer, in US dollars: the price of the most expensive endpoint. */
@@ -112,11 +112,15 @@ async function loadHook(file: string): Promise<NonNullable<ClientOptions["paymen
 /** The options of every command that asks a coordinator something. */
 export const SEEKER_ARGS = {
   url: URL_ARG,
-  user: { type: "string", valueHint: "id", description: "Whose jobs and pairings; default: a random one, kept in the configuration folder. A secret" },
+  user: {
+    type: "string",
+    valueHint: "id",
+    description: "User id that owns the jobs and pairings; default: a random one, stored in the configuration folder. Keep it secret",
+  },
   "user-token": {
     type: "string",
     valueHint: "secret",
-    description: "Proof of the user, bound to it by its first `pair create`; default $ROUTER_USER_TOKEN, which other users of this machine cannot see",
+    description: "Token that protects the user id since its first `pair create`; default $ROUTER_USER_TOKEN, which other users of this machine cannot see",
   },
   "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
   json: { type: "boolean", description: "Print JSON" },
@@ -220,7 +224,7 @@ export const POLICY_ARG = {
 export const RUN_ARGS = {
   ...SEEKER_ARGS,
   policy: POLICY_ARG,
-  private: { type: "boolean", description: "Only on workers that you have paired with" },
+  private: { type: "boolean", description: "Run the job only on workers that you have paired with" },
   timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
   ...PAYER_ARGS,
   "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt is valid" },

@@ -47,8 +47,12 @@ export const WORKER_ARGS = {
   "model-file": { type: "string", valueHint: "file", description: "GGUF file for the embedded runtime" },
   "tasks-only": { type: "boolean", description: "Take no LLM_INFER jobs" },
   name: { type: "string", description: "Name to show for this worker" },
-  network: { type: "string", valueHint: "id", description: "Work for this network (CAIP-2) only, and sign for no other" },
-  metrics: { type: "string", valueHint: "address", description: "Serve Prometheus metrics, as 127.0.0.1:9464; a port alone means this machine only" },
+  network: { type: "string", valueHint: "id", description: "Work and sign only for this network (a CAIP-2 id)" },
+  metrics: {
+    type: "string",
+    valueHint: "address",
+    description: "Serve Prometheus metrics at this address, such as 127.0.0.1:9464; with a port alone, for this machine only",
+  },
 } as const;
 
 /** The options of `worker start`, with those for this run only. */

@@ -15,7 +15,7 @@ export const job = command({
   description: "Show a job, its result and whether its receipt is valid",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },
-    wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for its end" },
+    wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for the end of the job" },
     url: SEEKER_ARGS.url,
     json: { type: "boolean", description: "Print the job as the coordinator answers; `verify --job -` reads it" },
   },
@@ -51,7 +51,7 @@ export const quote = command({
   name: "quote",
   description: "Show what jobs cost",
   args: {
-    type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Kind of job; default both" },
+    type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Type of job; default: both" },
     policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },
     url: SEEKER_ARGS.url,
     json: SEEKER_ARGS.json,

@@ -11,7 +11,7 @@ export const run = command({
   description: "Send a prompt to a worker's LLM",
   args: {
     prompt: { type: "positional", required: true, description: "The prompt; `-` reads standard input" },
-    "max-tokens": { type: "string", valueHint: "n", description: "The most tokens of the answer" },
+    "max-tokens": { type: "string", valueHint: "n", description: "Maximum number of tokens of the answer" },
     stream: {
       type: "boolean",
       description: "Print the text while it is generated; the default in a terminal",

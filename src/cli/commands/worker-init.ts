@@ -22,9 +22,9 @@ export const workerInit = command({
   args: {
     ...WORKER_ARGS,
     pair: { type: "string", valueHint: "code", description: "Claim this pairing code too" },
-    yes: { type: "boolean", description: "Ask nothing: use the options, and the defaults for the rest" },
+    yes: { type: "boolean", description: "Do not ask: use the options, and the defaults for the rest" },
     force: { type: "boolean", description: "Replace an existing configuration" },
-    json: { type: "boolean", description: "Ask nothing, and print JSON" },
+    json: { type: "boolean", description: "Do not ask, and print JSON" },
   },
   many: ["url"],
   run: async (args, all) => {

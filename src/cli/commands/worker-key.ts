@@ -60,7 +60,7 @@ const rotate = command({
   args: {
     ...KEY_ARGS,
     yes: { type: "boolean", description: "Do not ask" },
-    force: { type: "boolean", description: "Even if finished results of the old key are not delivered yet" },
+    force: { type: "boolean", description: "Replace the key even if finished results of the old key are not delivered yet" },
     json: JSON_ARG,
   },
   run: async (args) => {

@@ -14,7 +14,7 @@ import { workerKey } from "./worker-key.ts";
 /** `compute-router worker start`. */
 export const workerStart = command({
   name: "worker start",
-  description: "Work until stopped (Ctrl-C finishes the current job first, a second Ctrl-C leaves at once)",
+  description: "Work until stopped (after Ctrl-C it finishes the current job; a second Ctrl-C stops it at once)",
   args: WORKER_START_ARGS,
   many: ["url"],
   run: async (args, all) => {
@@ -56,7 +56,7 @@ function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
 /** `compute-router worker doctor`. */
 export const workerDoctor = command({
   name: "worker doctor",
-  description: "Check everything that this worker needs and tell how to fix problems; changes nothing",
+  description: "Check everything that this worker needs, and say how to fix problems; it changes nothing",
   args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object per line" } },
   many: ["url"],
   run: async (args, all) => {
