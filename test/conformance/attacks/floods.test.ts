@@ -43,7 +43,7 @@ async function served({ worker, user }: Awaited<ReturnType<typeof honest>>): Pro
 }
 
 describe("requests that never end", () => {
-  test("[LM1] three hundred requests that never end, in their head and in their body, hold nobody up", { timeout: 60_000 }, async () => {
+  test("[LM1] three hundred requests that never end, in the head or in the body, do not delay others", { timeout: 60_000 }, async () => {
     const pair = await honest();
     const raws = Array.from({ length: 300 }, () => new RawHttp(evm.port));
     try {
@@ -64,7 +64,7 @@ describe("requests that never end", () => {
     expect(await served(pair)).toBeLessThan(STILL_SERVED_MS);
   });
 
-  test("[LM1, WS2] a hundred sockets that dial and say nothing: a worker still comes in", { timeout: 60_000 }, async () => {
+  test("[LM1, WS2] a hundred sockets that connect and send nothing: a worker can still register", { timeout: 60_000 }, async () => {
     const pair = await honest();
     const raws = await Promise.all(Array.from({ length: 100 }, () => RawSocket.open(evm.port, "/", [`Host: ${evm.host}`, ...lines(from())])));
     try {
@@ -75,7 +75,7 @@ describe("requests that never end", () => {
     }
   });
 
-  test("[LM2] a worker that asks and never reads what it is told is closed; its memory is not the hub's", { timeout: 60_000 }, async () => {
+  test("[LM2] a worker that sends requests and never reads the answers is closed, and the hub's memory does not grow", { timeout: 60_000 }, async () => {
     const pair = await honest();
     const raw = new RawHttp(evm.port);
     raw.socket.pause();
@@ -159,13 +159,13 @@ describe("guessing pairing codes", () => {
     },
   );
 
-  test("[TR3] guesses at once are counted before they are answered: no crowd gets more than thirty", { timeout: 60_000 }, async () => {
+  test("[TR3] simultaneous guesses are counted before they are answered: together they get at most thirty", { timeout: 60_000 }, async () => {
     const guess = (pairing_code: string) => evm.api.post("/v1/trust/claim", { pairing_code, provider_pubkey: newIdentity().pubkey }, from());
     const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => guess(`F${index.toString(16).padStart(5, "0")}`.toUpperCase())));
     expect(answers.filter(({ status }) => status !== 429).length).toBeLessThanOrEqual(30);
   });
 
-  test("[LM2] an address that a client makes up in other headers is not its address", async () => {
+  test("[LM2] an address that a client claims in other headers is ignored", async () => {
     const one = from();
     const statuses: number[] = [];
     for (let each = 0; each < 12; each += 1) {

@@ -39,7 +39,7 @@ describe("two lengths of one request", () => {
     expect(raw.all).not.toContain("policy_resolved");
   });
 
-  test("[API1] Content-Length and Transfer-Encoding together: the chunks count, and no job comes of what the length would have made of it", async () => {
+  test("[API1] Content-Length and Transfer-Encoding together: the chunks decide, and the length does not", async () => {
     const body = JSON.stringify({ user_id: newUser() });
     const answer = await rawRequest(
       evm.port,
@@ -60,7 +60,7 @@ describe("two lengths of one request", () => {
 });
 
 describe("request lines and hosts", () => {
-  test("[API1] a target in absolute form is answered for its path, by nobody else", async () => {
+  test("[API1] a target in absolute form is answered for its path, by this coordinator", async () => {
     const answer = await send("GET http://evil.example:1/v1/jobs/x HTTP/1.1", host());
     expect(answer).toMatchObject({ status: 404, body: '{"error":"Job not found"}' });
   });
@@ -125,7 +125,7 @@ describe("request lines and hosts", () => {
 });
 
 describe("headers", () => {
-  test("[API1, API7] line ends in an id, a key, an origin and a request id make no header", async () => {
+  test("[API1, API7] line breaks in an id, a key, an origin or a request id add no header", async () => {
     const crlf = "%0d%0aSet-Cookie:%20stolen=1";
     for (const path of [`/v1/jobs/${crlf}`, `/v1/quote?job_type=${crlf}`, `/v1/trust/list?user_id=${crlf}`, `/${crlf}`, `/v1/jobs/${UNKNOWN}?wait=${crlf}`]) {
       const answer = await send(`GET ${path} HTTP/1.1`, host(), "Origin: https://evil.example", "X-Request-Id: mine");
@@ -133,7 +133,7 @@ describe("headers", () => {
     }
   });
 
-  test("[API7] a preflight that asks for a thousand headers and any method is told the same as every other, and nothing of itself", async () => {
+  test("[API7] a preflight that asks for a thousand headers and any method gets the same answer as every other, without its own text", async () => {
     const asked = Array.from({ length: 1_000 }, (_, index) => `x-evil-${index}`).join(", ");
     const answer = await evm.api.ask("OPTIONS", "/v1/jobs/commit/fast", undefined, {
       origin: "https://evil.example",
@@ -146,7 +146,7 @@ describe("headers", () => {
     expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
   });
 
-  test("[API1] headers of proxies, methods and paths of others change no answer", async () => {
+  test("[API1] headers of proxies that override method or path change no answer", async () => {
     const odd = {
       ...{
         "x-http-method-override": "DELETE",
@@ -173,7 +173,7 @@ describe("headers", () => {
     }
   });
 
-  test("[LM1, API1] a compressed body is 415: nothing is inflated, so no bomb goes off", async () => {
+  test("[LM1, API1] a compressed body is 415 and is never decompressed, so a zip bomb has no effect", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1_024 * 1_024, 0x20), { level: 9 });
     expect(bomb.length).toBeLessThan(200_000);
     for (const encoding of ["gzip", "br", "deflate", "gzip, gzip", "x"]) {
@@ -198,7 +198,7 @@ describe("headers", () => {
     }
   });
 
-  test("[API1] no error has a stack, a file or a name of the inside in it", async () => {
+  test("[API1] no error contains a stack, a file name or an internal name", async () => {
     const asks = await Promise.all([
       evm.api.tryCommit("{"),
       evm.api.tryCommit({ job_type: {}, payload: [], user_id: null }),

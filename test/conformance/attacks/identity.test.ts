@@ -38,7 +38,7 @@ async function challengeOf(subject: Subject, ...headers: string[]): Promise<Reco
 }
 
 describe("another worker's key", () => {
-  test("[WS3, WS5, WS7] without its signature opens nothing, and its owner does not even notice", async () => {
+  test("[WS3, WS5, WS7] without its signature gives no access, and the real worker is not disturbed", async () => {
     const victim = await fullWorker(evm.socketUrl);
     const unsigned = await WorkerSocket.open(evm.socketUrl);
     expect(await unsigned.registerPlain({ provider_pubkey: victim.pubkey })).toMatchObject(refused("auth_required"));
@@ -51,7 +51,7 @@ describe("another worker's key", () => {
     await works(evm, victim);
   });
 
-  test("[WS2] a signature that was overheard is worth nothing on a second socket, nor on the same socket's successor", async () => {
+  test("[WS2] an intercepted signature is invalid on a second socket and on a reconnected one", async () => {
     const victim = await WorkerSocket.open(evm.socketUrl);
     const signature = signText(victim.identity, registerText(await victim.challenge(), victim.pubkey));
     expect((await victim.registerPlain({ signature })).status).toBe("ok");
@@ -62,7 +62,7 @@ describe("another worker's key", () => {
     expect(victim.closed).toBeUndefined();
   });
 
-  test("[WS2] the challenge of one instance, answered by an honest worker, opens nothing on the other", async () => {
+  test("[WS2] the signed challenge of one instance gives no access to the other", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     const elsewhere = await WorkerSocket.open(svm.socketUrl, worker.identity);
     const [mine, theirs] = [await worker.challenge(), await elsewhere.challenge()];
@@ -72,7 +72,7 @@ describe("another worker's key", () => {
     expect(await elsewhere.registerPlain({ signature: relayed })).toMatchObject(refused("invalid_signature"));
   });
 
-  test("[WS2] a signature for the host of a middleman opens nothing where the client dials the true one", async () => {
+  test("[WS2] a signature for the host of a man in the middle is invalid at the real host", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     const challenge = await worker.challenge();
     const signature = signText(worker.identity, registerText({ ...challenge, host: "middleman.example" }, worker.pubkey));
@@ -85,7 +85,7 @@ describe("another worker's key", () => {
     expect((await challengeOf(evm, `Host: ${evm.host}`, "X-Forwarded-Host: middleman.example")).host).toBe(evm.host);
   });
 
-  test("[WS3, TR4, RC1] what was signed for one purpose serves no other", async () => {
+  test("[WS3, TR4, RC1] a signature for one purpose is invalid for every other", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     const challenge = await worker.challenge();
     const code = (await evm.api.post("/v1/trust/create", { user_id: newUser() })).body.pairing_code;
@@ -203,7 +203,7 @@ describe("false claims of a worker about itself", () => {
 });
 
 describe("a page in another person's browser", () => {
-  test("[WS3, WS5] an Origin and cookies open nothing: a foreign page's socket is one more stranger, which has no key to sign with", async () => {
+  test("[WS3, WS5] an Origin and cookies give no access: a socket of a foreign page is unregistered, because it has no key to sign with", async () => {
     const victim = await fullWorker(evm.socketUrl);
     const raw = await RawSocket.open(evm.port, "/", [
       `Host: ${evm.host}`,

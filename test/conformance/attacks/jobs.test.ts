@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 describe("hostile workers", () => {
-  test("[JB4, JB5] a job that kills every worker it meets ends after three, and the three work on", async () => {
+  test("[JB4, JB5] a job whose workers all crash ends after three attempts, and the three workers continue", async () => {
     const workers = await Promise.all([1, 2, 3, 4].map(() => fullWorker(evm.socketUrl)));
     const user = newUser();
     await evm.api.pair(user, ...workers);
@@ -59,7 +59,7 @@ describe("hostile workers", () => {
     }
   });
 
-  test("[JB5] what a worker says of its failure, a megabyte of it, reaches the seeker as 500 characters that no terminal obeys", async () => {
+  test("[JB5] a megabyte of failure message reaches the seeker as 500 characters without terminal control codes", async () => {
     const worker = await fullWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
@@ -114,7 +114,7 @@ describe("hostile workers", () => {
 });
 
 describe("hostile seekers", () => {
-  test("[WS8, API5] SQL in every text is text: stored, handed on and given back as it is", async () => {
+  test("[WS8, API5] SQL in any text is only text: stored, forwarded and returned unchanged", async () => {
     const user = `${SQL} ${newUser()}`.slice(0, 128);
     const worker = await fullWorker(evm.socketUrl);
     await evm.api.pair(user, worker);
@@ -156,7 +156,7 @@ describe("hostile seekers", () => {
     }
   });
 
-  test("[API1] an id of nobody, of the other instance and of no form are answered alike, byte for byte", async () => {
+  test("[API1] an unknown id, an id of the other instance and a malformed id get the same answer, byte for byte", async () => {
     const foreign = await svm.api.commit(task(newUser()));
     const asked = await Promise.all([UNKNOWN, foreign, "x", `${foreign}0`, `${foreign.slice(0, -1)}g`].map((id) => evm.api.get(`/v1/jobs/${id}`)));
     const seen = asked.map(({ status, text, headers }) => JSON.stringify([status, text, [...headers.keys()].toSorted()]));
@@ -165,7 +165,7 @@ describe("hostile seekers", () => {
     for (const id of ["", "jobs", "?user_id=x", "*"]) expect([404, 405]).toContain((await evm.api.get(`/v1/jobs${id && `/${id}`}`)).status);
   });
 
-  test("[TR1, JB8] a stranger with a worker of his own gets no PRIVATE job of a user whose id he does not know", async () => {
+  test("[TR1, JB8] the worker of a stranger gets no PRIVATE job of a user whose id the stranger does not know", async () => {
     const stranger = await unsignedWorker(evm.socketUrl);
     await evm.api.pair(newUser(), stranger);
     const user = newUser();
@@ -183,7 +183,7 @@ describe("hostile seekers", () => {
     expect(stranger.had(id)).toBe(false);
   });
 
-  test("[TR1] whoever knows a user_id can pair his own worker with it, as SECURITY.md says; the list shows it", async () => {
+  test("[TR1] everyone who knows a user_id can pair a worker with it, as SECURITY.md says; the list shows it", async () => {
     const user = newUser();
     const spy = await unsignedWorker(evm.socketUrl);
     await evm.api.pair(user, spy);

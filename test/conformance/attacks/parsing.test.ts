@@ -55,7 +55,7 @@ describe("bodies", () => {
     }
   });
 
-  test("[WS8, API2] members called __proto__ and constructor travel as what they are and touch nothing", async () => {
+  test("[WS8, API2] members called __proto__ and constructor are forwarded as ordinary members and change no object", async () => {
     const worker = await unsignedWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
@@ -147,7 +147,7 @@ describe("frames", () => {
     expect(worker.closed).toBeUndefined();
   });
 
-  test("[WS1] a type that every object has by birth is no type", async () => {
+  test("[WS1] a type that is a member of every object, as constructor, is not a frame type", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     await worker.registerPlain();
     for (const type of ["constructor", "__proto__", "toString", "hasOwnProperty", "", "REGISTER", "register ", "job_assign", "register_ack", "challenge"])

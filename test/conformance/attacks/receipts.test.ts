@@ -28,7 +28,7 @@ const sendText = (worker: WorkerSocket, id: string, text: string) =>
   worker.ask(text, (frame) => (frame.type === "job_complete_ack" && frame.job_id === id) || frame.type === "error");
 
 describe("results of other workers", () => {
-  test("[WS12] the holder's own frame, overheard and sent first by another worker: not_assigned, and the holder's still counts", async () => {
+  test("[WS12] the holder's own frame, intercepted and sent first by another worker: not_assigned, and the holder's still counts", async () => {
     const { worker, id } = await holder();
     const thief = await fullWorker(evm.socketUrl);
     const frame = worker.completion(id, OUTPUT);
@@ -133,7 +133,7 @@ describe("hostile outputs", () => {
     return { ack, id, ms: performance.now() - started };
   }
 
-  test("[RC2, LM1] ninety thousand members, and integer-like names in the worst order: hashed in no time", async () => {
+  test("[RC2, LM1] ninety thousand members, and integer-like names in the worst order, are hashed without delay", async () => {
     const plain = JSON.stringify(Object.fromEntries(Array.from({ length: 90_000 }, (_, index) => [`k${index}`, 0])));
     const numbers = `{${Array.from({ length: 60_000 }, (_, index) => `"${(4_294_967_000 - index * 40_961) % 4_294_967_295}":0`).join(",")}}`;
     for (const text of [plain, numbers]) {

@@ -56,7 +56,7 @@ describe.each(["fast", "cheap"] as const)("commit/%s", (tier) => {
     expect(required.accepts[0]).toMatchObject({ scheme: "exact", network: "eip155:10143", amount: PRICE[tier][1], payTo: PAY_TO, asset: USDC });
   });
 
-  test("[SPEC, PY1] garbage in X-PAYMENT does not open the door", async () => {
+  test("[SPEC, PY1] garbage in X-PAYMENT commits no job", async () => {
     for (const payment of ["x", "{}", "bnVsbA==", Buffer.from('{"x402Version":2}').toString("base64")]) {
       const answer = await evm.api.tryCommit(task(newUser()), tier, { "x-payment": payment });
       // 402, or 503 if the facilitator is asked and cannot be reached [PY8].

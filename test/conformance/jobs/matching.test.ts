@@ -191,7 +191,7 @@ describe("PUBLIC jobs", () => {
     }
   });
 
-  test("[WS10] a second completion of a finished job frees nobody twice: the worker still has one job at a time", async () => {
+  test("[WS10] a second completion of a finished job does not free the worker twice: it still has one job at a time", async () => {
     const worker = await unsignedWorker(evm.socketUrl);
     const first = await evm.api.commit(task(newUser()));
     await worker.assigned(first);

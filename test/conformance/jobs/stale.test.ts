@@ -132,7 +132,7 @@ describe("registrations and results of one moment", () => {
     expect((await left?.complete(id, OUTPUT))?.status).toBe("accepted");
   });
 
-  test("[WS10] a resume list of thousands is answered and hurts nobody", async () => {
+  test("[WS10] a resume list of thousands is answered and does no harm", async () => {
     const worker = await WorkerSocket.open(evm.socketUrl);
     const resume = Array.from({ length: 5_000 }, (_, index) => ({ job_id: `11111111-2222-4333-8444-${String(index).padStart(12, "0")}`, attempt: 1 }));
     const ack = await worker.registerSigned({ resume });

@@ -113,7 +113,7 @@ describe("a readable receipt under RECEIPT_POLICY=record", () => {
     }
   });
 
-  test("[SPEC] the verified flag is nowhere to be seen", async () => {
+  test("[SPEC] no response shows the verified flag", async () => {
     const { job } = await run((worker, id) => worker.completion(id, OUTPUT));
     expect(JSON.stringify(job)).not.toContain("verified");
   });
