@@ -138,3 +138,35 @@ describe("jobs", () => {
     expect(response.headers.has("payment-response")).toBe(false);
   });
 });
+
+test.each([
+  [FAST, "$0.010", "10000"],
+  [CHEAP, "$0.001", "1000"],
+])("[PY1, PY4] with the settings of its wrangler file, %s asks for %s before it looks at the body", async (path, price, amount) => {
+  const response = await post(path, "{broken", {}, { TESTNET_MODE: "false" });
+  expect(response.status).toBe(402);
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  const body: Record<string, unknown> = await response.json();
+  const url = `http://router.test${path}`;
+  const [accepts] = z.array(z.record(z.string(), z.unknown())).parse(body.accepts);
+  expect(accepts).toEqual({
+    scheme: "exact",
+    price,
+    network: evm ? "eip155:10143" : "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    payTo: evm ? "0x0000000000000000000000000000000000000000" : "11111111111111111111111111111111",
+    ...(evm && { asset: "0x534b2f3A21130d7a60830c2Df862319e593943A3" }),
+    amount,
+    maxTimeoutSeconds: 300,
+    extra: evm ? { name: "USDC", version: "2" } : {},
+    maxAmountRequired: amount,
+    resource: url,
+    description: expect.any(String),
+    mimeType: "application/json",
+  });
+  expect(body).toEqual({
+    error: expect.any(String),
+    accepts: [accepts],
+    x402Version: 2,
+    resource: { url, description: accepts?.description, mimeType: "application/json" },
+  });
+});
