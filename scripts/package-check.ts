@@ -1,5 +1,5 @@
 /**
- * Installs the result of `npm pack` into an empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it
+ * Checks that every package of the lockfiles has an integrity hash, so that a registry cannot exchange one. Then it installs the result of `npm pack` into an empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it
  * links the package's dependencies from here. If something is wrong, it prints that and exits non-zero.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -18,6 +18,17 @@ const Package = z.object({
   engines: z.object({ node: z.string() }),
 });
 const Packed = z.array(z.object({ filename: z.string(), size: z.number(), entryCount: z.number(), files: z.array(z.object({ path: z.string() })) }));
+
+const Lock = z.object({
+  packages: z.record(z.string(), z.object({ integrity: z.string().optional(), link: z.boolean().optional(), optional: z.boolean().optional() })),
+});
+for (const place of [".", "runtimes/llama", "test/payment"]) {
+  const { packages } = Lock.parse(JSON.parse(readFileSync(join(ROOT, place, "package-lock.json"), "utf8")));
+  const entries = Object.entries(packages).filter(([path, { link }]) => path !== "" && link !== true);
+  // Only the payment lab lacks some, of optional packages for other platforms. It is not published, and it runs on Linux.
+  const bare = entries.filter(([, { integrity, optional }]) => !integrity?.startsWith("sha512-") && !(place === "test/payment" && optional === true));
+  if (bare.length > 0) throw new Error(`${place}/package-lock.json: no integrity hash for ${bare.map(([path]) => path).join(", ")}`);
+}
 
 const { name, version, bin, exports, dependencies, engines } = Package.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
 const folder = mkdtempSync(join(tmpdir(), "compute-router-package-"));

@@ -6,9 +6,18 @@ export function safeReason(reason: string): string {
   return /^(?!(?:.*\d){4})[a-z][a-z0-9_]{0,99}$/i.test(reason) ? reason : "redacted";
 }
 
+/** Marks that JSON leaves as they are and that could turn a line of the log around or break it: bidi, line and paragraph separators, control characters. */
+const UNSEEN = /[\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cc}]/gu;
+
+/** Returns the line of an event: JSON without invisible marks. It is still the same JSON. */
+export function logLine(level: "error" | "warning", event: string, facts: LogFacts): string {
+  const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify({ level, event, ...facts }).replaceAll(UNSEEN, escaped);
+}
+
 /** Writes one structured line at error level. */
 export function logError(event: string, facts: LogFacts): void {
-  console.error(JSON.stringify({ level: "error", event, ...facts }));
+  console.error(logLine("error", event, facts));
 }
 
 const loggedSettings = new Set<string>();
@@ -22,7 +31,7 @@ export function logInvalidSetting(error: Error, facts: LogFacts): void {
 
 /** Writes one structured line at warning level: the service works, but the operator should look at this. */
 export function logWarning(event: string, facts: LogFacts): void {
-  console.warn(JSON.stringify({ level: "warning", event, ...facts }));
+  console.warn(logLine("warning", event, facts));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { safeReason, errorFacts } from "../../../src/coordinator/log.ts";
+import { safeReason, errorFacts, logLine } from "../../../src/coordinator/log.ts";
 import { SettingsError } from "../../../src/coordinator/config.ts";
 import { StoreUnavailable } from "../../../src/coordinator/store/database.ts";
 
@@ -57,4 +57,11 @@ test("every event that is logged is in the operator's list, and the list has no 
   const [, list = ""] = readFileSync("docs/operations.md", "utf8").split("## What to watch");
   const listed = [...list.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = ""]) => [...names.matchAll(/`([a-z_]+)`/g)].map(([, name]) => name));
   expect(listed.filter((name) => name !== "event").toSorted()).toEqual([...new Set(logged)].toSorted());
+});
+
+test("[API1] marks that turn a line around or break it are written as escapes, and the line is the same JSON", () => {
+  const reason = "a\u202eb\u2028c\u2029d\u0085e\u2066f";
+  const line = logLine("error", "e", { reason });
+  expect(line).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);
+  expect(JSON.parse(line)).toEqual({ level: "error", event: "e", reason });
 });
