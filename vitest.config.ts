@@ -92,7 +92,8 @@ export default defineConfig({
           env,
           include: ["test/browser/**/*.test.ts"],
           globalSetup: ["test/support/bundle.ts"],
-          testTimeout: 30_000,
+          // Guards against what never ends, as above: on a busy machine Chromium takes 20 s for some of the longer stories.
+          testTimeout: 90_000,
           hookTimeout: 90_000,
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
