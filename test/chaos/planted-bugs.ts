@@ -28,8 +28,8 @@ export const PLANTED_BUGS: Record<string, Bug> = {
   },
   "holders are forgotten": {
     file: "src/coordinator/dispatch/snapshot.ts",
-    from: "{ rev, attempts, holders, payment,",
-    to: "{ rev, attempts, holders: [], payment,",
+    from: "{ rev, attempts, holders, denials, network, payment,",
+    to: "{ rev, attempts, holders: [], denials, network, payment,",
   },
   "D1 takes every write": {
     file: "src/coordinator/store/record.ts",

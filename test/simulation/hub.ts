@@ -313,7 +313,7 @@ export class Hub {
           this.storedRows.delete(id);
           this.storedEnded.set(id, { outcome, rev, holders });
           this.storedOutbox.set(id, { id, rev, terminal: true, status: JSON.stringify(outcome) });
-          this.#world.ended(id, outcome);
+          this.#world.ended(id, outcome, row.attempts);
           break;
         }
         case "save_payment":
@@ -331,7 +331,9 @@ export class Hub {
     }
     for (const send of sends) {
       const key = send.type === "assign" ? this.sockets.get(send.conn)?.attachment?.key : undefined;
-      if (key !== undefined) this.#storedUse.set(key, agenda.now);
+      if (key === undefined) continue;
+      this.#storedUse.set(key, agenda.now);
+      this.#world.stats.claimed(key);
     }
   }
 

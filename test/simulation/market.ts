@@ -9,6 +9,7 @@ import {
   type Reduced,
   type Worker,
 } from "../../src/coordinator/dispatch/index.ts";
+import { START } from "./agenda.ts";
 import { suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
@@ -59,12 +60,14 @@ export class Market {
   /** The identity of a key, as its registration shows it. */
   of(key: string): { key: string; network: string; authenticated: boolean } {
     const plan = this.#world.plan.market;
-    return { key, network: plan?.networks[key] ?? `net ${key}`, authenticated: plan?.unsigned.includes(key) !== true };
+    // A worker that comes back with a fresh key comes from the same network.
+    const [name = key] = key.split("~");
+    return { key, network: plan?.networks[name] ?? `net ${name}`, authenticated: plan?.unsigned.includes(name) !== true };
   }
 
   /** What is stored of a key before the history starts. */
   recordOf(key: string): KeyRecord {
-    return this.#world.plan.market?.newcomers.includes(key) === true ? NEW_KEY : { ...NEW_KEY, completed: 3 };
+    return key.includes("~") || this.#world.plan.market?.newcomers.includes(key) === true ? NEW_KEY : { ...NEW_KEY, completed: 3 };
   }
 
   /** The network of a user: one of them has workers in it too. */
@@ -104,7 +107,7 @@ export class Market {
       if (job !== undefined && job.denials.length !== denials) broken("JB11", `${jobId} has ${job.denials.length} denials, told were ${denials}`);
       if (job === undefined && !isFinal && !isLast) broken("JB11", `${jobId} ends by the word of one`);
     }
-    if (this.#completes !== null) this.#checkCompletion(state, this.#completes);
+    if (this.#completes !== null) this.#checkCompletion(state, this.#completes, now);
     if (event.type === "register") {
       this.#counted.delete(event.key);
       const worker = state.workers.get(event.key);
@@ -126,13 +129,18 @@ export class Market {
   }
 
   /** A completion of another user, from elsewhere, counts once, and every verified one ends a row of failures. */
-  #checkCompletion(state: DispatchState, { worker, record, job, proven }: { worker: Worker; record: KeyRecord; job: LiveJob; proven: boolean }): void {
+  #checkCompletion(
+    state: DispatchState,
+    { worker, record, job, proven }: { worker: Worker; record: KeyRecord; job: LiveJob; proven: boolean },
+    now: number,
+  ): void {
     const counts = job.privacyClass === "PUBLIC" && job.network !== worker.network && record.completed < 3;
     const completed = worker.record.completed - record.completed;
     if (completed > (counts ? 1 : 0)) broken("JB11", `${worker.key} counts ${job.id} of ${job.userId}, committed from ${job.network}`);
     if (counts && record.completed === 0 && completed !== 1) broken("JB11", `${worker.key} has nothing for its first completion`);
     const users = this.#counted.get(worker.key) ?? new Set();
     if (completed > 0 && users.has(job.userId)) broken("JB11", `${worker.key} counts ${job.userId} twice`);
+    if (worker.proven && !proven && !this.#world.stats.provenAfter.has(worker.key)) this.#world.stats.provenAfter.set(worker.key, now - START);
     if (completed > 0) this.#counted.set(worker.key, users.add(job.userId));
     if (!proven && job.privacyClass === "PUBLIC" && (state.networks.get(worker.network)?.failures ?? 0) > 0)
       broken("JB11", `${worker.network} has completed ${job.id} and still stands back`);

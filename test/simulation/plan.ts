@@ -44,9 +44,13 @@ export type Personality = {
   stutters: number;
   /** Time until it dials again, ms. */
   redial: readonly [number, number];
+  /** Comes back with a key that nobody has seen after each job. */
+  renews: boolean;
+  /** Jobs that a key does well before its habits begin. */
+  behaves: number;
 };
 
-const HONEST: Personality = {
+export const HONEST: Personality = {
   name: "honest",
   acks: true,
   resumes: true,
@@ -70,6 +74,8 @@ const HONEST: Personality = {
   intrudes: 0,
   stutters: 0,
   redial: [0, 5_000],
+  renews: false,
+  behaves: 0,
 };
 
 const SPEC_ONLY: Partial<Personality> = { acks: false, resumes: false, progresses: 0 };

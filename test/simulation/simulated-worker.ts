@@ -1,7 +1,7 @@
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Verdict } from "../../src/coordinator/dispatch/index.ts";
 import type { DownFrame, UpFrame } from "./frames.ts";
-import type { Personality, WorkerPlan } from "./plan.ts";
+import { HONEST, type Personality, type WorkerPlan } from "./plan.ts";
 import type { Socket } from "./socket.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -11,13 +11,15 @@ type Running = { attempt: number };
 /** A worker and its habits. An honest one keeps a finished result until it is acknowledged and lists all it has when it comes back. */
 export class SimulatedWorker {
   readonly #world: World;
-  readonly key: string;
+  key: string;
   readonly personality: Personality;
   #capabilities: readonly JobType[];
   socket: Socket | null = null;
   dead = false;
   #drains = false;
   #context: number;
+  #jobs = 0;
+  #renewals = 0;
   readonly #running = new Map<string, Running>();
   readonly #unacknowledged = new Map<string, { attempt: number; verdict: Verdict }>();
 
@@ -98,7 +100,7 @@ export class SimulatedWorker {
 
   #start(jobId: string, attempt: number): void {
     const { random, agenda } = this.#world;
-    const habits = this.personality;
+    const habits = ++this.#jobs > this.personality.behaves ? this.personality : { ...HONEST, run: this.personality.run };
     const chance = (probability: number) => random.chance(probability);
     if (habits.resumes && this.#running.size > 0) {
       broken("I1b", `${this.key} is given ${jobId} while it works on ${[...this.#running.keys()].join()}`);
@@ -132,6 +134,7 @@ export class SimulatedWorker {
       return later(ackDelay, () => {
         this.#running.delete(jobId);
         this.#send({ type: "reject", jobId });
+        if (habits.renews) agenda.after(1, () => this.#renew());
       });
     }
     if (habits.acks) later(ackDelay, () => this.#send({ type: "ack", jobId, attempt }));
@@ -151,8 +154,10 @@ export class SimulatedWorker {
 
   #finish(jobId: string, attempt: number): void {
     const { random, agenda } = this.#world;
-    const { failsRetryable, failsForGood, badReceipt, oversized, workerError, duplicates, resumes } = this.personality;
+    const { failsRetryable, failsForGood, badReceipt, oversized, workerError, duplicates, resumes } =
+      this.#jobs > this.personality.behaves ? this.personality : HONEST;
     this.#running.delete(jobId);
+    if (this.personality.renews && this.#jobs > this.personality.behaves) agenda.after(1, () => this.#renew());
     if (random.chance(failsRetryable)) return this.#send({ type: "failed", jobId, attempt, retryable: true });
     if (random.chance(failsForGood)) return this.#send({ type: "failed", jobId, attempt, retryable: false });
     const verdict = random.chance(badReceipt)
@@ -166,6 +171,17 @@ export class SimulatedWorker {
     const frame = { type: "complete", jobId, attempt: resumes ? attempt : undefined, verdict } as const;
     this.#send(frame);
     if (random.chance(duplicates)) agenda.after(random.between(1, 20_000), () => !this.dead && this.#send(frame));
+  }
+
+  /** Comes back at once as somebody else. */
+  #renew(): void {
+    if (this.socket !== null) this.#world.hangUp(this.socket);
+    this.socket = null;
+    this.#jobs = 0;
+    this.#running.clear();
+    this.#unacknowledged.clear();
+    this.key = `${this.key.split("~")[0]}~${++this.#renewals}`;
+    this.dial();
   }
 
   /** Goes away for good. */

@@ -45,10 +45,23 @@ export class Stats {
   longUnknown = 0;
   tooLong = 0;
   readonly causes = new Map<string, number>();
+  /** Assignments, by the first letters of the worker's key. */
+  readonly claims = new Map<string, number>();
+  /** Completed jobs, by the attempt that completed them. */
+  readonly completedIn = new Map<number, number>();
+  /** When a key on probation was proven first, ms after the start. */
+  readonly provenAfter = new Map<string, number>();
 
-  ended(outcome: Outcome): void {
-    if (outcome.status === "completed") this.completed++;
-    else {
+  claimed(key: string): void {
+    const [name = ""] = /^[a-z]+/.exec(key) ?? [];
+    this.claims.set(name, (this.claims.get(name) ?? 0) + 1);
+  }
+
+  ended(outcome: Outcome, attempts: number): void {
+    if (outcome.status === "completed") {
+      this.completed++;
+      this.completedIn.set(attempts, (this.completedIn.get(attempts) ?? 0) + 1);
+    } else {
       this.failed++;
       this.causes.set(outcome.cause, (this.causes.get(outcome.cause) ?? 0) + 1);
     }
@@ -251,8 +264,8 @@ export class World {
   }
 
   /** A job's end is stored. */
-  ended(jobId: string, outcome: Outcome): void {
-    this.stats.ended(outcome);
+  ended(jobId: string, outcome: Outcome, attempts: number): void {
+    this.stats.ended(outcome, attempts);
     const request = this.money.request(jobId);
     if (request !== undefined && outcome.status === "failed" && outcome.cause !== "no_trusted_worker") this.seekers.failed(request);
   }
