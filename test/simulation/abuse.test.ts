@@ -46,8 +46,8 @@ function play(seed: number, plan: Plan): Stats {
 
 /** The share of the jobs that completed at their first or second attempt, and the share of the claims that honest workers got. */
 function shares({ jobs, completedIn, claims }: Stats): { done: number; honest: number } {
-  const [honest = 0, all = 0] = [claims.get("h"), [...claims.values()].reduce((sum, count) => sum + count, 0)];
-  return { done: ((completedIn.get(1) ?? 0) + (completedIn.get(2) ?? 0)) / jobs, honest: honest / all };
+  const all = [...claims.values()].reduce((sum, count) => sum + count, 0);
+  return { done: ((completedIn.get(1) ?? 0) + (completedIn.get(2) ?? 0)) / jobs, honest: (claims.get("h") ?? 0) / all };
 }
 
 const PROVEN: Crowd = { count: 20, personality: BUSY, proven: true };

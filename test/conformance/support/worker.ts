@@ -32,20 +32,24 @@ export class WorkerSocket {
   closed: Closed | undefined;
   /** True if it acknowledges each job at once. */
   acksAtOnce = false;
+  /** What it does with each job, for a worker that serves many. */
+  onAssign: ((frame: Frame) => void) | null = null;
   /** The time of each frame, by `performance.now()`. */
   readonly times: number[] = [];
   readonly #socket: WebSocket;
   readonly #waiters = new Set<Waiter>();
   #beat: NodeJS.Timeout | undefined;
 
-  private constructor(url: string, identity: Identity) {
+  private constructor(url: string, identity: Identity, headers: Record<string, string>) {
     this.identity = identity;
-    this.#socket = new WebSocket(url);
+    // Node's WebSocket takes headers; the type of the browsers' one does not know them.
+    this.#socket = Reflect.construct(WebSocket, [url, { headers }]) as WebSocket;
     this.#socket.addEventListener("message", ({ data }) => {
       const frame = JSON.parse(String(data)) as Frame;
       if (this.acksAtOnce && frame.type === "job_assign") this.ack(frame);
       this.frames.push(frame);
       this.times.push(performance.now());
+      if (frame.type === "job_assign") this.onAssign?.(frame);
       this.#wake();
     });
     this.#socket.addEventListener("close", ({ code, reason }) => {
@@ -55,9 +59,9 @@ export class WorkerSocket {
     });
   }
 
-  /** Opens a socket, which is closed at the end of the test. */
-  static async open(url: string, identity: Identity = newIdentity()): Promise<WorkerSocket> {
-    const worker = new WorkerSocket(url, identity);
+  /** Opens a socket, which is closed at the end of the test. `headers` may name the client's address, as a proxy does. */
+  static async open(url: string, identity: Identity = newIdentity(), headers: Record<string, string> = {}): Promise<WorkerSocket> {
+    const worker = new WorkerSocket(url, identity, headers);
     if (perTest) onTestFinished(() => worker.close());
     else afterFile.push(worker);
     await new Promise<void>((resolve, reject) => {
@@ -226,8 +230,8 @@ export async function unsignedWorker(url: string, changes: Fields = {}, identity
 }
 
 /** A worker that follows all rules of docs/rules.md: it signs and acknowledges. */
-export async function fullWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
-  const worker = await WorkerSocket.open(url, identity);
+export async function fullWorker(url: string, changes: Fields = {}, identity?: Identity, headers?: Record<string, string>): Promise<WorkerSocket> {
+  const worker = await WorkerSocket.open(url, identity, headers);
   const ack = await worker.registerSigned({ features: ["ack"], ...changes });
   if (ack.status !== "ok" || ack.authenticated !== true) throw new Error(`register answered ${JSON.stringify(ack)}`);
   worker.beat();
