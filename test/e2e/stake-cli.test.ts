@@ -26,7 +26,7 @@ it("[API10, ST1] before the coordinator has made its tables, the command makes t
 
 /** What `npx --no-install wrangler d1 execute … --command SQL --json` does, on the database in the folder that `--persist-to` names. */
 const WRANGLER = `#!${process.execPath}
-const { DatabaseSync } = require("node:sqlite");
+const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 const [,, ...args] = process.argv;
 const after = (name) => args[args.indexOf(name) + 1];
 if (args.slice(0, 5).join(" ") !== "--no-install wrangler d1 execute DB" || after("-c") !== "wrangler.evm.toml" || !args.includes("--local")) process.exit(2);
