@@ -90,6 +90,32 @@ describe("RECEIPT_POLICY=strict", () => {
     expect(await hub.sql("SELECT strikes, parks FROM keys")).toEqual([{ strikes: 0, parks: 0 }]);
   });
 
+  test("[JB11] three completions for three users prove a signed key, and neither a loss of memory nor a new socket forgets it", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const proven = await hub.worker({ key, signed: true });
+    for (const user of ["ann", "ann", "bob", "cyd"]) {
+      await hub.commit("cheap", { user_id: user });
+      await proven.complete(await proven.assigned(), OUTPUT);
+    }
+    expect(await hub.sql("SELECT completed, users, failed FROM keys")).toEqual([{ completed: 3, users: "", failed: 0 }]);
+    const newcomer = await hub.worker({ signed: true });
+    /** Runs a job on the worker whose turn it is: the id of the job says whether that is the newcomer. */
+    const turn = async (other: TestWorker) => {
+      const id = await hub.commit();
+      const holder = Number.parseInt(id.slice(0, 2), 16) % 5 === 0 ? newcomer : other;
+      const job = await holder.assigned();
+      expect(job.job_id).toBe(id);
+      await holder.complete(job, OUTPUT);
+    };
+    await turn(proven);
+    await hub.evict();
+    await turn(proven);
+    proven.close();
+    await hub.online(1);
+    await turn(await hub.worker({ key, signed: true }));
+  });
+
   test("[RC4] [WS4] who is parked in this very turn cannot register in it", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();

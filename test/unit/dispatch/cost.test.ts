@@ -60,6 +60,40 @@ describe("what a claim costs [JB2]", () => {
     expect(cost(5_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 5_000));
   });
 
+  test.each(["own", "one"])("[JB2, JB11] beside 64 and 5,000 newcomers too, each in a network of its own or all in one (%s)", (kind) => {
+    const cost = (count: number) => {
+      const desk = new Desk();
+      for (let n = 0; n < count; n++) desk.register(`w${n}`, { lastUsedAt: n + 1, record: {}, network: kind === "own" ? `n${n}` : "n" });
+      for (let n = 0; n < count / 2; n++) desk.submit(`j${n}`);
+      const jobId = desk.state.leases.get("w0") ?? "";
+      return [
+        workOf(() => desk.submit("00-j")),
+        workOf(() => desk.tell({ type: "complete", conn: "w0#1", jobId, attempt: 1, verdict: "valid" })),
+        workOf(() => desk.tell({ type: "failed", conn: "w1#1", jobId: desk.state.leases.get("w1") ?? "", attempt: 1, retryable: true })),
+      ];
+    };
+    const few = cost(64);
+    for (const [step, work] of cost(5_000).entries()) expect(work).toBeLessThanOrEqual(allowed(few[step] ?? 0, 64, 5_000));
+  });
+
+  test("[JB2, JB11] a newcomer that becomes free before 10,000 jobs that wait for a proven worker costs the same as before 64", () => {
+    const cost = (count: number) => {
+      const desk = new Desk();
+      desk.register("old");
+      desk.submit("busy");
+      desk.tell({ type: "ack", conn: "old#1", jobId: "busy", attempt: 1 });
+      for (let n = 0; n < count; n++) {
+        desk.register(`w${n}`, { record: {}, network: "n" });
+        desk.submit(`j${n}`, { userId: `u${n % 100}` });
+        desk.tell({ type: "failed", conn: `w${n}#1`, jobId: `j${n}`, attempt: 1, retryable: true });
+        desk.tell({ type: "disconnect", conn: `w${n}#1` });
+      }
+      expect(desk.state.retried.TASK.size).toBe(count);
+      return workOf(() => desk.register("fresh", { record: {}, network: "n" }));
+    };
+    expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));
+  });
+
   test("[JB2] a completion that brings the next job costs the same before 64 and before 10,000 waiting jobs", () => {
     const cost = (count: number) => {
       const desk = queue(count);
