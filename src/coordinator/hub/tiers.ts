@@ -32,6 +32,8 @@ export class Tiers {
   readonly #random: () => number;
   #refreshing = false;
   #notBefore = 0;
+  /** Until then a registration does not wait for the source, because it did not answer; ms since the epoch. */
+  #downUntil = 0;
 
   constructor(parts: Parts) {
     this.#reader = parts.source && new TierReader(parts.source, parts.clock);
@@ -44,8 +46,11 @@ export class Tiers {
   /** Reads the tier of a key that registers, and sets when to read it again. */
   async first(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
     if (this.#reader === null) return { tier: "Open", tierDue: 0 };
+    const now = this.#clock();
+    // A registration does not wait for a source that has just failed: it would take its whole deadline. The sweep reads the tier soon.
+    if (now < this.#downUntil && this.#downUntil <= now + TIMING.sweep) return this.#standing(null, 0);
     // After a deploy all workers come at once. Their next reads are spread over many sweeps; otherwise they would fall into two of them.
-    return this.#standing(await this.#reader.read(key), TIMING.stakeRefresh - TIMING.sweep);
+    return this.#standing(await this.#read(this.#reader, key), TIMING.stakeRefresh - TIMING.sweep);
   }
 
   /**
@@ -77,12 +82,18 @@ export class Tiers {
     const go = async (): Promise<void> => {
       for (const { conn, worker } of queue) {
         // A source that is down takes its whole deadline for each read.
-        const answered = unanswered < reader.width * PATIENCE ? await reader.read(worker.key) : null;
+        const answered = unanswered < reader.width * PATIENCE ? await this.#read(reader, worker.key) : null;
         unanswered = answered === null ? unanswered + 1 : 0;
         this.#keep(conn, worker, this.#standing(answered, TIMING.stakeSpread));
       }
     };
     await Promise.all(Array.from({ length: Math.min(due.length, reader.width) }, go));
+  }
+
+  async #read(reader: TierReader, key: string): Promise<TierAnswer> {
+    const answered = await reader.read(key);
+    this.#downUntil = answered === null ? this.#clock() + TIMING.sweep : 0;
+    return answered;
   }
 
   /** The tier and when to read it again. A tier that cannot be read is Open, and is read again in the next sweep [ST2]. */

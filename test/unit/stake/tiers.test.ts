@@ -174,3 +174,18 @@ test("[ST2] a worker that becomes due just after a refresh waits for the next", 
   };
   expect([await keysReadAt(0), await keysReadAt(10_000), await keysReadAt(TIMING.sweep / 2)]).toEqual([1, 0, 1]);
 });
+
+test("[ST2] a source that is down slows the first registration only; the sweep finds out when it is back", async () => {
+  const { source, all } = crowd(1);
+  source.isDown = true;
+  await all.join("first");
+  for (const key of keys(20)) await all.join(key);
+  expect(source.calls).toBe(1);
+  expect(all.tierOf("k7")).toBe("Open");
+  source.isDown = false;
+  all.now += TIMING.sweep;
+  await all.tiers.refresh();
+  expect(all.tierOf("k7")).toBe("Verified");
+  await all.join("next");
+  expect(all.tierOf("next")).toBe("Verified");
+});
