@@ -67,6 +67,8 @@ export default defineConfig({
           // A guard against what never ends, no bound on a time: some tests start five processes, each of which takes seconds on a busy machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          // Many files wait for processes that they started: three at once keep two cores busy.
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
@@ -94,6 +96,7 @@ export default defineConfig({
           globalSetup: ["test/support/bundle.ts"],
           // Guards against what never ends, as above: on a busy machine Chromium takes 20 s for some of the longer stories.
           testTimeout: 90_000,
+          expect: { poll: { timeout: 45_000 } },
           hookTimeout: 90_000,
           maxWorkers: 3,
           sequence: { groupOrder: 2 },

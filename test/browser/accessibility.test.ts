@@ -81,7 +81,7 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
     const tab = await open();
     await tab.press("Start");
     await tab.shows("Ready");
-    expect(await tab.text("#live")).toBe("Ready for jobs.");
+    await tab.says("#live", "Ready for jobs.", true);
     const told = await tab.page.evaluateHandle(() => {
       const changes: (string | null)[] = [];
       const live = document.querySelector("#live");

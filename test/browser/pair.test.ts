@@ -84,7 +84,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
       expect(await words(worker, "#words")).toBe(fingerprintOf(key));
       await tab.says("#workers", key);
       expect(await words(tab, "#workers .words")).toBe(fingerprintOf(key));
-      expect(await tab.text("#live")).toBe(`Paired with the worker ${fingerprintOf(key)}.`);
+      await tab.says("#live", `Paired with the worker ${fingerprintOf(key)}.`, true);
 
       const id = await commit(coordinator.url, "cheap", { ...task("Mine alone, and I love it.", "classify"), user_id: userId, privacy_class: "PRIVATE" });
       expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
@@ -229,7 +229,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   it("a screen reader is told of the code in letters, once, and not of every second", async () => {
     const { tab, code } = await withCode();
     expect(await tab.page.getByRole("img", { name: [...code].join(" "), exact: true }).isVisible()).toBe(true);
-    expect(await tab.text("#live")).toBe(`Code ${[...code].join(" ")}, valid for 60 minutes.`);
+    await tab.says("#live", `Code ${[...code].join(" ")}, valid for 60 minutes.`, true);
     const told = await tab.page.evaluateHandle(() => {
       const changes: (string | null)[] = [];
       for (const live of document.querySelectorAll('[role="status"]'))

@@ -95,7 +95,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await tab.shows("Ready");
     expect(await tab.key()).toBe(key);
     await tab.says("#fact-accepted", "5");
-    expect(await tab.page.locator("#jobs li").count()).toBe(5);
+    await expect.poll(() => tab.page.locator("#jobs li").count()).toBe(5);
     await does(key);
   });
 
@@ -192,7 +192,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await tab.shows("Ready");
     expect(await tab.key()).toBe(key);
     await tab.says("#fact-accepted", "5");
-    expect(await tab.page.locator("#jobs li").count()).toBe(5);
+    await expect.poll(() => tab.page.locator("#jobs li").count()).toBe(5);
     await small.close();
   });
 
