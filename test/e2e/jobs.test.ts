@@ -8,6 +8,7 @@ import { launchCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
 
 const NETWORK: Record<Instance, string> = { evm: "eip155:10143", svm: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1" };
 const PROSE =
@@ -124,9 +125,14 @@ describe("a desktop worker", () => {
     const { url, socketUrl } = coordinators.svm;
     const lost = new PlainWorker(socketUrl, { acks: true });
     await lost.connect();
-    // Least recently used first [JB3]: the worker that never had a job gets the next one.
-    const id = await commit(url, "cheap", task("Who will do this?", "classify"));
-    await lost.assigned(id);
+    // Beside a proven worker a new one gets one job in five [JB11].
+    const isAssigned = (id: string) => lost.frames.some((frame) => frame.type === "job_assign" && frame.job_id === id);
+    const id = await until("job of the new worker", async () => {
+      const next = await commit(url, "cheap", task("Who will do this?", "classify"));
+      const hasLeft = async () => (isAssigned(next) || (await get(`${url}/v1/jobs/${next}`)).body.status === "completed" ? true : undefined);
+      await until("worker for the job", hasLeft);
+      return isAssigned(next) ? next : undefined;
+    });
     lost.close();
     const job = await ended(url, id);
     expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: keys.svm } });
