@@ -18,12 +18,7 @@ export type ErrorDetails = {
  * Base class of every error that the SDK throws. The only exception is an aborted signal: the call then rejects with the signal's own reason.
  *
  * @example
- * try {
- *   await router.run(job);
- * } catch (error) {
- *   if (!(error instanceof ComputeRouterError)) throw error;
- *   console.error(error.code, error.reason, error.requestId);
- * }
+ * if (error instanceof ComputeRouterError) console.error(error.code, error.reason, error.requestId);
  */
 export class ComputeRouterError extends Error {
   override readonly name: string = "ComputeRouterError";
@@ -394,8 +389,7 @@ export class UnexpectedOutputError extends ProtocolError {
 }
 
 /**
- * A fallback provider failed. If all of them fail, `run` rejects with a FallbackError that names each provider and its problem: `cause` is the router's error,
- * and `fallbackErrors` has the errors of the providers.
+ * A fallback provider failed. If all of them fail, `run` rejects with one that names each: `cause` is the router's error, `fallbackErrors` has theirs.
  *
  * @example
  * if (error instanceof FallbackError) console.error(error.cause, error.fallbackErrors);
