@@ -81,21 +81,8 @@ export class Seekers {
   }
 
   #job({ id, order }: PaidRequest): JobFacts {
-    const { agenda, pairings } = this.#world;
     const { jobType, privacyClass, userId } = order;
-    const trustedKeys = privacyClass === "PRIVATE" ? [...(pairings.get(userId) ?? [])] : [];
-    const policy = order.amount === 10_000 ? "FAST" : "CHEAP";
-    return this.#world.submitted({
-      id,
-      jobType,
-      policy,
-      privacyClass,
-      userId,
-      trustedKeys,
-      payloadBytes: 100,
-      createdAt: agenda.now,
-      network: this.#world.market.networkOfUser(userId),
-    });
+    return this.#world.submitted({ id, jobType, policy: order.amount === 10_000 ? "FAST" : "CHEAP", privacyClass, userId });
   }
 
   #reserve(request: PaidRequest, tries: number, waits: number): void {

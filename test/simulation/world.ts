@@ -237,18 +237,7 @@ export class World {
   submit(job: Plan["jobs"][number], triesLeft = 3): void {
     const { agenda, random } = this;
     const { id, jobType, policy, privacyClass, userId } = job;
-    const trustedKeys = privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
-    const facts = this.submitted({
-      id,
-      jobType,
-      policy,
-      privacyClass,
-      userId,
-      trustedKeys,
-      payloadBytes: 100,
-      createdAt: agenda.now,
-      network: this.market.networkOfUser(userId),
-    });
+    const facts = this.submitted({ id, jobType, policy, privacyClass, userId });
     this.hub.submit(facts, (said) => {
       if (said === "accepted") this.accepted.add(id);
       if (said !== "lost") return;
@@ -257,7 +246,11 @@ export class World {
     });
   }
 
-  submitted(facts: JobFacts): JobFacts {
+  /** What the hub is told of a job that is submitted now. */
+  submitted(job: Pick<JobFacts, "id" | "jobType" | "policy" | "privacyClass" | "userId">): JobFacts {
+    const { userId } = job;
+    const trustedKeys = job.privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
+    const facts: JobFacts = { ...job, trustedKeys, payloadBytes: 100, createdAt: this.agenda.now, network: this.market.networkOfUser(userId) };
     if (!this.#facts.has(facts.id)) this.known.push(facts.id);
     this.#facts.set(facts.id, facts);
     return facts;
