@@ -1,8 +1,6 @@
-/**
- * Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the API at /docs, the worker at /worker, the user's side of a pairing at
- * /pair. The same sources give the same bytes; a file that is as it should be is left alone, so that a `wrangler dev` that serves it does not restart. Every start
- * of wrangler runs this: when neither a source nor a page has changed since the last build, it loads no esbuild and builds nothing.
- */
+// Makes the pages that the coordinator serves to browsers, in dist/pages: home at /, the API at /docs, the worker at /worker, the user's side of a pairing at
+// /pair. The same sources give the same bytes. A file that would not change is not written, so that a `wrangler dev` that serves it does not restart. Every
+// start of wrangler runs this: if no source and no page has changed since the last build, it builds nothing and does not load esbuild.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
 // npm run bundle:sizes: the size of the coordinator's bundle, and how much of it is for payments. It bundles the sources twice, the second time with a payment
-// gate that is always open, so that the bundler leaves out the code for payments.
+// gate that is always open, so that the bundler leaves out the code for payments. A third time it adds the package @x402/extensions.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -9,6 +9,7 @@ import { ROOT, startWrangler } from "./coordinator-process.ts";
 const WITHOUT_GATE: Readonly<Record<string, string>> = {
   "routes/paid-commit.ts": `export const paymentGate = () => (_c, next) => next();
 export const paidCommit = () => { throw new Error('no payments'); };
+export const keyInPayment = () => null;
 export const setSettlement = () => {};`,
   "payment/facilitator.ts": "export const settlePayment = () => { throw new Error('no payments'); };",
 };
@@ -32,6 +33,12 @@ try {
   mkdirSync(join(folder, "dist", "pages"), { recursive: true });
   const measure = async (): Promise<number[]> => [await gzippedSize(folder, false), await gzippedSize(folder, true)];
   const whole = await measure();
+  const main = join(folder, "src", "coordinator", "main.ts");
+  const source = readFileSync(main, "utf8");
+  const use = 'import { declareDiscoveryExtension } from "@x402/extensions/bazaar";\nconsole.log(declareDiscoveryExtension);';
+  writeFileSync(main, `${use}\n${source}`);
+  const withExtensions = await measure();
+  writeFileSync(main, source);
   for (const [name, text] of Object.entries(WITHOUT_GATE)) {
     const path = join(folder, "src", "coordinator", name);
     // A module that was moved must not go on counting as payment code.
@@ -39,7 +46,7 @@ try {
     writeFileSync(path, `${text}\n`);
   }
   const open = await measure();
-  const rows = { coordinator: whole, "without payments": open, payments: whole.map((size, at) => size - (open[at] ?? 0)) };
+  const rows = { coordinator: whole, "without payments": open, payments: whole.map((size, at) => size - (open[at] ?? 0)), "with extensions": withExtensions };
   console.log("KB, gzipped".padEnd(20), "as it is".padStart(10), "minified".padStart(10));
   for (const [name, sizes] of Object.entries(rows)) console.log(name.padEnd(20), ...sizes.map((size) => (size / 1000).toFixed(1).padStart(10)));
 } finally {

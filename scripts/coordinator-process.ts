@@ -1,4 +1,5 @@
-// One coordinator as a child process that runs it in workerd: start it, wait until it answers, stop it. Tests, `npm run dev` and `npm start` use it.
+// One coordinator as a child process that runs it in workerd: start it, wait until it answers, stop it. Tests, `npm run dev`, `npm run serve` and
+// `npm start` use it.
 import { rmSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -7,7 +8,7 @@ import { makeFolder } from "../src/worker/node/worker-config.ts";
 import { type Child, patiently, startChild } from "./child.ts";
 import { createRequire } from "node:module";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, isIPv6 } from "node:net";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
@@ -24,6 +25,8 @@ const CRON_MS = 60_000;
 /** Options of one coordinator. */
 export type CoordinatorOptions = {
   instance: Instance;
+  /** The IP address that it listens on; default is 127.0.0.1. */
+  host?: string;
   port: number;
   /** Folder of its databases; created if missing. Default `.state/<instance>`. */
   stateDir?: string;
@@ -35,13 +38,15 @@ export type CoordinatorOptions = {
   cronMs?: number;
   /** Runs the sources again after each edit. */
   watches?: boolean;
+  /** For real use: a small bundle, and requests may end before it stops. */
+  serves?: boolean;
   /** A bundle of the coordinator to run; default is one of the sources as they are now. */
   bundle?: string | null;
   /** Called when its port and its folder are free, and the slow part begins. */
   onStarting?: () => void;
 };
 
-/** What the child process is told, in one argument. */
+/** What the child process is told, in one environment variable: unlike arguments, only its own user can read it, and settings may be secret. */
 export type WorkerdOptions = {
   instance: Instance;
   /** The address that it listens on. */
@@ -55,6 +60,8 @@ export type WorkerdOptions = {
   cronMs: number;
   /** Runs the sources again after each edit. */
   watches: boolean;
+  /** For real use: a small bundle, and requests may end before it stops. */
+  serves: boolean;
   /** The bundle to run; null for one of the sources as they are now. */
   bundle: string | null;
 };
@@ -84,15 +91,15 @@ export class StartFailure extends Error {
 
 /** Starts one coordinator in workerd and resolves when it answers. @throws {StartFailure} */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  const { instance, port } = options;
+  const { instance, host = HOST, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
-  await assertPortFree(port, `give ${instance} another port`);
+  await assertPortFree(port, `give ${instance} another port`, host);
   const lock = await takeFolder(stateDir);
   options.onStarting?.();
 
-  const url = `http://127.0.0.1:${port}`;
-  const coordinator = new Supervised(options, url, stateDir, () => lock.release());
-  const problem = await Promise.race([untilWell(url, coordinator), coordinator.failed]);
+  const coordinator = new Supervised(options, urlOf(host, port), stateDir, () => lock.release());
+  // What listens on all addresses is asked on the one that no network has.
+  const problem = await Promise.race([untilWell(urlOf(LOOPBACK[host] ?? host, port), coordinator), coordinator.failed]);
   if (problem !== null) {
     await coordinator.stop();
     throw new StartFailure(`${instance} did not start: ${problem}`);
@@ -100,10 +107,24 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   return coordinator;
 }
 
-/** @throws {StartFailure} if a program listens there; `otherwise` is the advice in the message */
-export async function assertPortFree(port: number, otherwise: string): Promise<void> {
-  const free = await patiently(async () => ((await isPortFree(port)) ? true : null));
-  if (free === null) throw new StartFailure(`port ${port} of 127.0.0.1 is taken: stop the program that listens there, or ${otherwise}`);
+const LOOPBACK: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+
+/** The URL of a coordinator, without a final slash. */
+export function urlOf(host: string, port: number): string {
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** @throws {StartFailure} if nobody can listen there; `otherwise` is the advice in the message */
+export async function assertPortFree(port: number, otherwise: string, host: string = HOST): Promise<void> {
+  let reason = "";
+  const free = await patiently(async () => {
+    const listened = await tryToListen(port, host);
+    if (!listened.ok) ({ reason } = listened);
+    return listened.ok ? true : null;
+  });
+  if (free !== null) return;
+  if (reason === "EADDRINUSE") throw new StartFailure(`port ${port} of ${host} is taken: stop the program that listens there, or ${otherwise}`);
+  throw new StartFailure(`cannot listen on port ${port} of ${host} (${reason})`);
 }
 
 /** The program that runs the coordinator, as a child process. */
@@ -119,7 +140,7 @@ class Supervised implements Coordinator {
   #stopping = false;
 
   constructor(
-    { instance, port, settings = {}, onLine, cronMs = CRON_MS, watches = false, bundle = null }: CoordinatorOptions,
+    { instance, host = HOST, port, settings = {}, onLine, cronMs = CRON_MS, watches = false, serves = false, bundle = null }: CoordinatorOptions,
     url: string,
     stateDir: string,
     release: () => void,
@@ -130,8 +151,8 @@ class Supervised implements Coordinator {
     this.stateDir = stateDir;
     this.#isPrinted = onLine !== undefined;
     this.#release = release;
-    const options: WorkerdOptions = { instance, host: HOST, port, stateDir, settings, cronMs, watches, bundle };
-    this.#child = startChild([WORKERD, JSON.stringify(options)], { cwd: ROOT, ...(onLine && { onLine }) });
+    const options: WorkerdOptions = { instance, host, port, stateDir, settings, cronMs, watches, serves, bundle };
+    this.#child = startChild([WORKERD], { cwd: ROOT, env: { [WORKERD_OPTIONS]: JSON.stringify(options) }, ...(onLine && { onLine }) });
     this.failed = this.#child.exited.then((exit) => (this.#stopping ? new Promise<never>(() => {}) : `it ended (${exit})${this.reason}`));
   }
 
@@ -203,6 +224,8 @@ async function takeFolder(stateDir: string): Promise<{ release(): void }> {
 }
 
 const WORKERD = fileURLToPath(new URL("workerd.ts", import.meta.url));
+/** The environment variable with the {@link WorkerdOptions}, as JSON. */
+export const WORKERD_OPTIONS = "COORDINATOR_OPTIONS";
 
 /** The program of wrangler. Its `bin` would start one more process between this one and workerd. */
 const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/package.json")), "wrangler-dist", "cli.js");
@@ -240,25 +263,26 @@ const HOST = "127.0.0.1";
 
 /** True if a program could listen on this port of the loopback interface now. */
 export async function isPortFree(port: number): Promise<boolean> {
-  return (await tryToListen(port)) !== null;
+  return (await tryToListen(port)).ok;
 }
 
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
-  const port = await tryToListen(0);
-  if (port === null) throw new Error("no free port");
-  return port;
+  const listened = await tryToListen(0);
+  if (!listened.ok) throw new Error(`no free port: ${listened.reason}`);
+  return listened.port;
 }
 
-async function tryToListen(port: number): Promise<number | null> {
+/** Listens for a moment. The reason is the code of the system's error. */
+async function tryToListen(port: number, host: string = HOST): Promise<{ ok: true; port: number } | { ok: false; reason: string }> {
   const server = createServer();
   try {
-    server.listen({ port, host: HOST, exclusive: true });
+    server.listen({ port, host, exclusive: true });
     await once(server, "listening");
     const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : null;
-  } catch {
-    return null;
+    return typeof address === "object" && address !== null ? { ok: true, port: address.port } : { ok: false, reason: "no port" };
+  } catch (error) {
+    return { ok: false, reason: error instanceof Error && "code" in error ? String(error.code) : String(error) };
   } finally {
     server.close();
   }

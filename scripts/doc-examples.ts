@@ -1,7 +1,5 @@
-/**
- * Checks the examples in the doc comments of the package: every exported class and function has an `@example`, and the TypeScript compiler accepts each one.
- * It prints what is wrong and exits non-zero.
- */
+// Checks the examples in the doc comments of the package: every exported class and function has an `@example`, and the TypeScript compiler accepts each one. It
+// prints what is wrong and exits non-zero.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

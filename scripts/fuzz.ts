@@ -1,7 +1,5 @@
-/**
- * Sends hostile requests and frames to a real coordinator: `npm run fuzz -- [--runs N] [--seed S] [--instance evm|svm] [--gated]`.
- * Every answer must be one that docs/openapi.json or docs/protocol.md documents, and none may be a 5xx. Exits 1 with the smallest request that fails.
- */
+// Sends hostile requests and frames to a real coordinator: `npm run fuzz -- [--runs N] [--seed S] [--instance evm|svm] [--gated]`. Every answer must be one
+// that docs/openapi.json or docs/protocol.md documents, and none may be a 5xx. Exits 1 with the smallest request that fails.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,6 +28,8 @@ const settings = {
   TESTNET_MODE: values.gated ? "false" : "true",
   WORKER_AUTH: "optional",
   RATE_LIMITS: "off",
+  // As at a deployed coordinator, hostile hosts and origins reach the routes.
+  PUBLIC_HOST: "",
   EVM_FACILITATOR: "http://127.0.0.1:9",
   SVM_FACILITATOR: "http://127.0.0.1:9",
 };

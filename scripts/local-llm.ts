@@ -3,7 +3,6 @@ import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/emb
 import { type Attempt, cureFor, findRuntime } from "../src/worker/runtimes/probe.ts";
 import type { Runtime } from "../src/worker/runtimes/runtime.ts";
 import { StartFailure } from "./coordinator-process.ts";
-import type { Session } from "./bring-up.ts";
 
 /** How long the first answer may take, because the model may have to be loaded from a slow disk. */
 const LOAD_TIMEOUT_MS = 180_000;
@@ -16,6 +15,9 @@ export const TOY = {
   model: "tiny-chat-q8_0",
   about: `a toy's (0.56 M parameters: it answers "hi" with "The opposite of rich is poor.")`,
 } as const;
+
+/** What the search needs of the session that it runs in: the signal of Ctrl-C, and a way to print a line. */
+type Progress = { readonly signal: AbortSignal; readonly say: (who: string, line: string) => void };
 
 /** The LLM of the workers. `cure` tells how to get a real one. */
 export type LocalLlm = { kind: "real"; runtime: string; model: string } | { kind: "toy"; cure: string };
@@ -34,11 +36,11 @@ export async function lookForLlm(signal: AbortSignal): Promise<LlmLook> {
  *
  * @throws {StartFailure} if the embedded runtime cannot be installed
  */
-export async function readyLlm(look: LlmLook, session: Session): Promise<LocalLlm> {
-  const missing = look.ok ? await warmUp(look.runtime, session) : look;
+export async function readyLlm(look: LlmLook, progress: Progress): Promise<LocalLlm> {
+  const missing = look.ok ? await warmUp(look.runtime, progress) : look;
   if (look.ok && missing === null) return { kind: "real", runtime: look.runtime.name, model: look.runtime.model };
-  session.say("", `${missing?.what}: the toy model answers`);
-  await install(session);
+  progress.say("", `${missing?.what}: the toy model answers`);
+  await install(progress);
   return { kind: "toy", cure: missing?.cure ?? "" };
 }
 
@@ -46,7 +48,7 @@ export async function readyLlm(look: LlmLook, session: Session): Promise<LocalLl
 type Missing = { what: string; cure: string };
 
 /** Waits for the first answer; null if it came. */
-async function warmUp(runtime: Runtime, { say, signal }: Session): Promise<Missing | null> {
+async function warmUp(runtime: Runtime, { say, signal }: Progress): Promise<Missing | null> {
   const { name, model } = runtime;
   say("", `found ${model} by ${name}, waiting for its first answer`);
   try {
@@ -68,7 +70,7 @@ function whatIsMissing(tried: readonly Attempt[]): Missing {
   return { what: `no LLM at ${first.url} (${first.why})`, cure: cureFor(tried).replace("that URL", first.url) };
 }
 
-async function install({ say, signal }: Session): Promise<void> {
+async function install({ say, signal }: Progress): Promise<void> {
   if (isEmbeddedInstalled()) return;
   const installed = await installEmbedded((line) => say("", line), { signal });
   if (!installed.ok) throw new StartFailure(installed.message);

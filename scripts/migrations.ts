@@ -1,7 +1,5 @@
-/**
- * Checks migrations/ and writes it as a module for the coordinator, which applies it automatically [API10]: `node scripts/migrations.ts [--check]`.
- * It is a module, because wrangler, vite and tsc treat a `.sql` import differently.
- */
+// Checks migrations/ and writes it as a module for the coordinator, which applies it automatically [API10]: `node scripts/migrations.ts [--check]`. It is a
+// module, because wrangler, vite and tsc treat a `.sql` import differently.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -1,11 +1,28 @@
-/** Writes docs/openapi.json and the files that the coordinator serves from it. With `--check` it fails if a file differs [API8]. */
+// Writes docs/openapi.json, and the texts that the coordinator serves: that document, and what a 402 tells discovery services. With `--check` it fails if
+// a file differs [API8, PY4].
+import { bazaarResourceServerExtension, declareDiscoveryExtension } from "@x402/extensions/bazaar";
+import { declarePaymentIdentifierExtension } from "@x402/extensions/payment-identifier";
 import { readFileSync, writeFileSync } from "node:fs";
 import { openApiDocument } from "../src/coordinator/openapi/document.ts";
+import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
+import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
 
 const root = new URL("..", import.meta.url);
 const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
 const document = openApiDocument(version);
 const json = `${JSON.stringify(document, null, 2)}\n`;
+// Made here and not in the coordinator: the text never changes, and no isolate has to build it at its start.
+const inputs = [EXAMPLES.task, { ...EXAMPLES.llm, privacy_class: "PUBLIC" }];
+const { bazaar } = declareDiscoveryExtension({
+  bodyType: "json",
+  input: EXAMPLES.task,
+  inputSchema: { ...compact("CommitRequest"), examples: inputs },
+  output: { example: EXAMPLES.waited, schema: compact("CommitResponse") },
+});
+const extensions = {
+  bazaar: bazaarResourceServerExtension.enrichDeclaration?.(bazaar, { method: "POST", adapter: {} }),
+  "payment-identifier": declarePaymentIdentifierExtension(false),
+};
 
 const files = {
   "docs/openapi.json": json,
@@ -15,6 +32,12 @@ const files = {
 /** docs/openapi.json, without the white space. */
 export const OPENAPI_JSON: string =
   ${literal(JSON.stringify(document))};
+`,
+  "src/coordinator/payment/extensions.ts": `// Written by scripts/openapi.ts; do not edit.
+
+/** The \`extensions\` of every 402, as JSON text: \`bazaar\` describes the endpoint to discovery services; \`payment-identifier\` offers an idempotency key [PY4]. */
+export const EXTENSIONS_JSON: string =
+  ${literal(JSON.stringify(extensions))};
 `,
 };
 
@@ -26,6 +49,23 @@ for (const [path, text] of Object.entries(files)) {
     console.error(`${path} is not what the schemas say: run \`node scripts/openapi.ts\``);
     process.exitCode = 1;
   }
+}
+
+/**
+ * A schema of the document for a response header: with the schemas that it refers to in place of the references, and short, because proxies limit headers.
+ * So it says nothing for readers, nothing of null as a value, and not what is inside a receipt.
+ */
+function compact(name: string): Record<string, unknown> {
+  const dropped = new Set(["description", "format", "default"]);
+  const text = JSON.stringify(document.components.schemas[name], (key, value: JsonSchema | false | undefined) => {
+    if (dropped.has(key) || (key === "additionalProperties" && value !== false)) return undefined;
+    if (typeof value !== "object") return value;
+    const [only, second] = value.anyOf ?? [];
+    if (second?.type === "null") return only;
+    if (value.$ref === undefined) return value;
+    return value.$ref.endsWith("/Receipt") ? { type: "object" } : compact(value.$ref.split("/").at(-1) ?? "");
+  });
+  return JSON.parse(text);
 }
 
 /** A string in single quotes, as the formatter would have it: what is in it is full of double ones. */

@@ -1,7 +1,6 @@
-/**
- * Checks that every package of the lockfiles has an integrity hash, so that a registry cannot exchange one. Then it installs the result of `npm pack` into an empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it
- * links the package's dependencies from here. If something is wrong, it prints that and exits non-zero.
- */
+// Checks that every package of the lockfiles has an integrity hash, so that a registry cannot exchange one. Then it installs the result of `npm pack` into an
+// empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it links the package's dependencies from here.
+// If something is wrong, it prints that and exits non-zero.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +21,7 @@ const Packed = z.array(z.object({ filename: z.string(), size: z.number(), entryC
 const Lock = z.object({
   packages: z.record(z.string(), z.object({ integrity: z.string().optional(), link: z.boolean().optional(), optional: z.boolean().optional() })),
 });
-for (const place of [".", "runtimes/llama", "test/payment"]) {
+for (const place of [".", "runtimes/llama", "test/bench/peers", "test/payment"]) {
   const { packages } = Lock.parse(JSON.parse(readFileSync(join(ROOT, place, "package-lock.json"), "utf8")));
   const entries = Object.entries(packages).filter(([path, { link }]) => path !== "" && link !== true);
   // Only the payment lab lacks some, of optional packages for other platforms. It is not published, and it runs on Linux.

@@ -1,7 +1,5 @@
-/**
- * Writes the generated parts of docs/protocol.md: the frames, from the schemas that the coordinator parses with, one whole conversation, and the limits.
- * `--check` fails when the committed file differs.
- */
+// Writes the generated parts of docs/protocol.md: the frames, from the schemas that the coordinator parses with, one whole conversation, and the limits.
+// `--check` fails when the committed file differs.
 import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
 import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/limits.ts";
@@ -113,8 +111,13 @@ function duration(ms: number): string {
 }
 
 function quantity(name: string, value: number): string {
-  if (!name.endsWith("Bytes")) return value.toLocaleString("en-US");
-  return value >= 1024 * 1024 ? `${value / 1024 / 1024} MiB` : `${value / 1024} KiB`;
+  if (!/byte/i.test(name)) return value.toLocaleString("en-US");
+  const units: [string, number][] = [
+    ["GiB", 1024 ** 3],
+    ["MiB", 1024 ** 2],
+  ];
+  const [unit, size] = units.find(([, bytes]) => value >= bytes) ?? ["KiB", 1024];
+  return `${value / size} ${unit}`;
 }
 
 /** The comments of the members, by group and name. A member without a comment has that of the member before it. */
@@ -143,7 +146,7 @@ function limits(): string {
     "| Limit | Value | Meaning |",
     "| --- | --- | --- |",
     ...table("LIMITS", LIMITS, quantity),
-    ...table("RATES", RATES, (_, value) => `${value} (setting)`),
+    ...table("RATES", RATES, (name, value) => `${quantity(name, value)} (setting)`),
     ...table("TIMING", TIMING, (_, value) => duration(value)),
     `| \`MAX_WAIT_SECONDS\` | ${MAX_WAIT_SECONDS} s | ${said.get("MAX_WAIT_SECONDS.MAX_WAIT_SECONDS")} |`,
     ...table("RETENTION", RETENTION, (_, value) => `${duration(value)} (setting)`),

@@ -1,8 +1,6 @@
-/**
- * Scores the task engine on test/corpus together with named libraries in one run. Exits 1 if a score is below its floor, or if a library is as good on texts
- * of the `blind` split. `--write-golden` stores the current outputs. It refuses changed outputs under an unchanged engine name, because workers with one name
- * must agree; `--unreleased` allows it if no worker with this name is released yet.
- */
+// Scores the task engine on test/corpus together with named libraries in one run. Exits 1 if a score is below its floor, or if a library is as good on texts of
+// the `blind` split. `--write-golden` stores the current outputs. It refuses changed outputs under an unchanged engine name, because workers with one name must
+// agree; `--unreleased` allows it if no worker with this name is released yet.
 import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { isDeepStrictEqual } from "node:util";

@@ -1,7 +1,5 @@
-/**
- * Would jsonrepair find true data where `extract_json` finds no JSON? Prints two tables for docs/decisions/0010: damaged JSON, where the truth is known,
- * and groups in braces out of this repository's code and pages, where there is no data to find. The same figures in every run.
- */
+// Measures whether jsonrepair finds true data where `extract_json` finds no JSON. It prints two tables for docs/decisions/0010: one of damaged JSON, where the
+// truth is known, and one of groups in braces from this repository's code and pages, where there is no data to find. Each run prints the same figures.
 import { globSync, readFileSync } from "node:fs";
 import { jsonrepair } from "jsonrepair";
 import { extractJson } from "../src/tasks/extract/json-islands.ts";

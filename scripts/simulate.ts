@@ -1,7 +1,5 @@
-/**
- * Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`.
- * `--planted` searches, for each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts.
- */
+// Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. `--planted` searches, for
+// each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { runHistory } from "../test/simulation/history.ts";

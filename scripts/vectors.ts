@@ -1,7 +1,5 @@
-/**
- * Writes test/vectors/receipts.json with node:crypto only: an implementation that shares no code with src/receipt.
- * `--check` fails if the committed file differs. Signing is deterministic (RFC 8032), so the file is deterministic too.
- */
+// Writes test/vectors/receipts.json with node:crypto only: an implementation that shares no code with src/receipt. `--check` fails if the committed file
+// differs. Signing is deterministic (RFC 8032), so the file is deterministic too.
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 

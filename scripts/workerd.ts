@@ -1,15 +1,17 @@
 // One coordinator in workerd, without `wrangler dev`: reads its wrangler file, bundles the sources, opens the port on the Worker itself, fires its cron.
-// coordinator-process.ts runs this file as a child process, with its options as one JSON argument.
+// coordinator-process.ts runs this file as a child process, with its options in an environment variable.
+import { ChildProcess } from "node:child_process";
+import { subscribe } from "node:diagnostics_channel";
 import { existsSync, readFileSync, watch } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
-import { build, stop } from "esbuild";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import * as z from "zod";
+import { isLoopback } from "../src/protocol/text.ts";
 import { buildPages } from "./build-pages.ts";
-import { INSTANCES, ROOT, type WorkerdOptions } from "./coordinator-process.ts";
+import { INSTANCES, ROOT, urlOf, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -20,6 +22,7 @@ const Options: z.ZodType<WorkerdOptions> = z.strictObject({
   settings: z.record(z.string(), z.string()),
   cronMs: z.int(),
   watches: z.boolean(),
+  serves: z.boolean(),
   bundle: z.string().nullable(),
 });
 
@@ -35,16 +38,23 @@ const WranglerFile = z.object({
   assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
 });
 
+/** The files that the sockets and held requests of one coordinator need together, with some to spare. */
+const OPEN_FILES = 8_192;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
+/** How long requests may take to end when an instance for real use stops. */
+const DRAIN_MS = 5_000;
 const LOGGED = new Set(["warn", "error"]);
 
 /** Returns the coordinator as one module. @throws when the sources do not bundle */
-async function bundled(main: string): Promise<string> {
+async function bundled(main: string, { serves, watches }: WorkerdOptions): Promise<string> {
+  // Loaded here: a start that is given a bundle does without it, and saves its 0.3 s of CPU.
+  const { build, stop } = await import("esbuild");
   const { outputFiles } = await build({
     entryPoints: [join(ROOT, main)],
     absWorkingDir: ROOT,
     bundle: true,
+    minify: serves,
     write: false,
     format: "esm",
     target: "es2024",
@@ -56,6 +66,7 @@ async function bundled(main: string): Promise<string> {
     define: { "process.env.NODE_ENV": '"development"' },
     logLevel: "silent",
   });
+  if (!watches) await stop();
   const [output] = outputFiles;
   if (output === undefined) throw new Error(`esbuild built nothing from ${main}`);
   return output.text;
@@ -72,7 +83,14 @@ function devVars(): Record<string, string> {
   return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
 }
 
-async function configuration({ instance, host, port, stateDir, settings, bundle }: WorkerdOptions): Promise<MiniflareOptions> {
+/** What makes a coordinator that only this machine can reach a local one; an empty `PUBLIC_HOST` undoes it. */
+function localHost(host: string, port: number): Record<string, string> {
+  const url = new URL(urlOf(host, port));
+  return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
+}
+
+async function configuration(options: WorkerdOptions): Promise<MiniflareOptions> {
+  const { instance, host, port, stateDir, settings, bundle } = options;
   buildPages();
   const file = wranglerFile(instance);
   const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
@@ -94,8 +112,8 @@ async function configuration({ instance, host, port, stateDir, settings, bundle 
       {
         ...platform,
         name: file.name,
-        modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main) : readFileSync(bundle, "utf8") }],
-        bindings: { ...file.vars, ...devVars(), ...settings },
+        modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main, options) : readFileSync(bundle, "utf8") }],
+        bindings: { ...localHost(host, port), ...file.vars, ...devVars(), ...settings },
         durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),
         d1Databases: file.d1_databases.map(({ binding }) => binding),
         serviceBindings: { [file.assets.binding]: pages },
@@ -113,9 +131,27 @@ async function configuration({ instance, host, port, stateDir, settings, bundle 
 }
 
 async function main(): Promise<void> {
-  const options = Options.parse(JSON.parse(process.argv[2] ?? ""));
-  const miniflare = new Miniflare(await configuration(options));
-  process.once("SIGTERM", () => void miniflare.dispose().finally(() => process.exit(0)));
+  const options = Options.parse(JSON.parse(process.env[WORKERD_OPTIONS] ?? ""));
+  // workerd gets the environment of this process.
+  delete process.env[WORKERD_OPTIONS];
+  const files = openFiles();
+  if (files < OPEN_FILES) console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${OPEN_FILES} (ulimit -Hn)`);
+  const config = await configuration(options);
+  const runtime = new Runtime();
+  const miniflare = new Miniflare(config);
+  let stopping = false;
+  // Miniflare starts workerd again. If it cannot, nothing listens any more.
+  runtime.onExit = () =>
+    setImmediate(() => {
+      if (!stopping) miniflare.ready.catch(giveUp);
+    });
+  // Miniflare has a handler that kills workerd at once.
+  process.removeAllListeners("SIGTERM").once("SIGTERM", () => {
+    stopping = true;
+    const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
+    if (options.serves) runtime.drain(end);
+    else end();
+  });
   await miniflare.ready;
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
@@ -123,7 +159,44 @@ async function main(): Promise<void> {
   };
   setInterval(() => void cron().catch((error: unknown) => console.error(`the cron did not run: ${String(error)}`)), options.cronMs);
   if (options.watches) watchSources(options, miniflare);
-  else await stop();
+}
+
+/** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
+function openFiles(): number {
+  const { userLimits } = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.unknown() }) }) }).parse(process.report.getReport());
+  const { soft } = userLimits.open_files;
+  return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
+}
+
+/** The process of workerd. Miniflare starts it, and another one after a crash, but shows it to nobody. */
+class Runtime {
+  /** Called when workerd has ended, before Miniflare knows. */
+  onExit: () => void = () => {};
+  #last: ChildProcess | undefined;
+
+  constructor() {
+    subscribe("child_process", (message) => {
+      if (typeof message !== "object" || message === null || !("process" in message) || !(message.process instanceof ChildProcess)) return;
+      this.#last = message.process;
+      this.#last.once("exit", () => this.onExit());
+    });
+  }
+
+  /** Stops listening, and calls `then` once: when all requests have ended, or after 5 s, because the sockets of workers never end. */
+  drain(then: () => void): void {
+    const deadline = setTimeout(() => this.onExit(), DRAIN_MS);
+    this.onExit = () => {
+      clearTimeout(deadline);
+      this.onExit = () => {};
+      then();
+    };
+    if (this.#last?.kill("SIGTERM") !== true) this.onExit();
+  }
+}
+
+function giveUp(error: unknown): void {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(1);
 }
 
 /** Runs the sources again after each edit, as a deployment does: every Durable Object starts anew and every socket is closed. */
@@ -140,6 +213,5 @@ function watchSources(options: WorkerdOptions, miniflare: Miniflare): void {
 try {
   await main();
 } catch (error) {
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exit(1);
+  giveUp(error);
 }

@@ -1,10 +1,9 @@
 // The command line `compute-router`: finds the command, prints help, and turns errors into one line and an exit code.
 import { stripVTControlCharacters } from "node:util";
-import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand, runMain } from "citty";
-import { CliError, EXIT, EXIT_HELP } from "./command.ts";
-
+import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { ownCommand } from "../worker/node/command-name.ts";
-import { printError } from "./print.ts";
+import { CliError, EXIT, EXIT_HELP } from "./command.ts";
+import { print, printError } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
 const main = defineCommand({
@@ -26,10 +25,13 @@ const main = defineCommand({
 export async function runCli(given: string[]): Promise<void> {
   const rawArgs = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
-  const asks = options.some((arg) => arg === "--help" || arg === "-h") || (rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v"));
+  const asksVersion = rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v");
+  const asksHelp = rawArgs.length === 0 || options.some((arg) => arg === "--help" || arg === "-h");
   try {
-    await refuseUnread(rawArgs, asks);
-    if (asks || rawArgs.length === 0) return await runMain(main, { rawArgs: asks ? rawArgs : ["--help"], showUsage });
+    if (asksVersion) return print(packageVersion());
+    await refuseUnread(rawArgs, asksHelp);
+    // Not by citty's `runMain`, which ends the process: what a slow pipe has not read yet could be lost.
+    if (asksHelp) return await showUsage((await commandIn(options)).found);
     await runCommand(main, { rawArgs });
   } catch (error) {
     process.exitCode = report(error, (await commandIn(rawArgs)).command);
@@ -89,20 +91,24 @@ function fitted(line: string, columns: number): string[] {
   return lines;
 }
 
-/** The words of a command line that name a command, for example `worker key`; `isGroup` if it has commands itself. */
-async function commandIn(rawArgs: readonly string[]): Promise<{ command: string[]; isGroup: boolean }> {
+/** The words of a command line that name a command, for example `worker key`, and that command; `isGroup` if it has commands itself. */
+async function commandIn(rawArgs: readonly string[]): Promise<{ command: string[]; found: CommandDef; isGroup: boolean }> {
   const command: string[] = [];
-  let at: { subCommands?: unknown } = main;
+  let at: CommandDef = main;
   for (const word of rawArgs.filter((arg) => !arg.startsWith("-"))) {
-    const { subCommands } = at;
+    const subCommands: unknown = at.subCommands;
     if (typeof subCommands !== "object" || subCommands === null || !Object.hasOwn(subCommands, word)) break;
     const next: unknown = Reflect.get(subCommands, word);
     const found: unknown = typeof next === "function" ? await next() : next;
-    if (typeof found !== "object" || found === null) break;
+    if (!isCommand(found)) break;
     command.push(word);
     at = found;
   }
-  return { command, isGroup: at.subCommands !== undefined };
+  return { command, found: at, isGroup: at.subCommands !== undefined };
+}
+
+function isCommand(value: unknown): value is CommandDef {
+  return typeof value === "object" && value !== null && "meta" in value;
 }
 
 /** A message of citty in the words of our own messages. citty colors its messages and puts words of the command line into them. */

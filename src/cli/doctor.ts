@@ -1,27 +1,41 @@
 // The checks of `worker doctor`: Node, configuration, key, coordinators, a trial job, the LLM. It changes nothing.
 import { accessSync, constants } from "node:fs";
-import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
-import { ownCommand } from "../worker/node/command-name.ts";
-import { dryRun } from "../worker/node/dry-run.ts";
-import { readKeyFile } from "../worker/node/key-file.ts";
-import { codeOf } from "../worker/node/worker-config.ts";
-import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
-import { shortKey, untrusted } from "../worker/node/status-line.ts";
-import { runningWorkers } from "../worker/node/status-file.ts";
-import { type CliError, EXIT } from "./command.ts";
-import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
-import type { WorkerPlan } from "./worker-plan.ts";
 import * as z from "zod";
 import { TIMING } from "../protocol/limits.ts";
 import { Health } from "../protocol/rest.ts";
 import { parseJson } from "../protocol/text.ts";
+import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
+import { ownCommand } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
+import { dryRun } from "../worker/node/dry-run.ts";
+import { readKeyFile } from "../worker/node/key-file.ts";
+import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
+import { runningWorkers } from "../worker/node/status-file.ts";
+import { shortKey, untrusted } from "../worker/node/status-line.ts";
+import { codeOf } from "../worker/node/worker-config.ts";
 import { SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
+import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
+import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
+import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */
 const LLM_TIMEOUT_MS = 120_000;
+/** How long a coordinator may take to answer. */
+const TIMEOUT_MS = 5_000;
+const MARKS = { ok: { mark: "✓", color: 32 }, warn: { mark: "!", color: 33 }, fail: { mark: "✗", color: 31 } } as const;
+
+/** The result of one check. With `warn` the worker can still work. */
+export type Check =
+  | { name: string; state: "ok"; message: string }
+  | { name: string; state: "warn"; message: string; fix?: string }
+  | { name: string; state: "fail"; message: string; fix: string; exit: CliError["exit"] };
+
+const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), host: z.string() });
+
+/** The health of a coordinator, and the difference between its clock and this machine's. */
+type CheckResponse = { network: string; workersOnline: number; ms: number; skewMs: number };
 
 /** Checks everything that a worker needs and yields each result as soon as it is known. It changes nothing. */
 export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, undefined> {
@@ -112,27 +126,12 @@ function running({ folder }: WorkerPlan, publicKey: string | null): Check {
   return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; for details: ${ownCommand("worker status")}` };
 }
 
-/** The result of one check. With `warn` the worker can still work. */
-export type Check =
-  | { name: string; state: "ok"; message: string }
-  | { name: string; state: "warn"; message: string; fix?: string }
-  | { name: string; state: "fail"; message: string; fix: string; exit: CliError["exit"] };
-
-const MARKS = { ok: { mark: "✓", color: 32 }, warn: { mark: "!", color: 33 }, fail: { mark: "✗", color: 31 } } as const;
-
 /** A check as one line, and its fix as a second line. Both are escaped, because they contain text of coordinators and runtimes. */
 export function checkLines(check: Check, { color, width }: { color: boolean; width: number }): string {
   const { mark, color: code } = MARKS[check.state];
   const line = `${color ? `\u001B[${code}m${mark}\u001B[39m` : mark} ${untrusted(check.name).padEnd(width)}  ${untrusted(check.message)}`;
   return check.state === "ok" || check.fix === undefined ? line : `${line}\n  ${" ".repeat(width)}  → ${untrusted(check.fix)}`;
 }
-
-const TIMEOUT_MS = 5_000;
-
-const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), host: z.string() });
-
-/** The health of a coordinator, and the difference between its clock and this machine's. */
-type CheckResponse = { network: string; workersOnline: number; ms: number; skewMs: number };
 
 /** Checks whether a worker can work for a coordinator: it answers, the clocks agree, and its socket opens and names the right host. */
 export async function checkCoordinator({ url, network }: CoordinatorPlace): Promise<Check[]> {

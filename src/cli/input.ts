@@ -1,10 +1,10 @@
 // What the commands read: JSON files, standard input, and the answers of a person at a terminal.
 import { readFile } from "node:fs/promises";
-import { parseJson } from "../protocol/text.ts";
-import { CliError, EXIT } from "./command.ts";
-import { text } from "node:stream/consumers";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { parseJson } from "../protocol/text.ts";
 import { untrusted } from "../worker/node/status-line.ts";
+import { CliError, EXIT } from "./command.ts";
 
 /** Reads a JSON file; `-` is standard input. Throws CliError. */
 export async function readJsonFile(file: string): Promise<unknown> {

@@ -1,10 +1,10 @@
 // What `pair create` shows: the code, its link and its QR code, laid out so that they fit the terminal and need no scrolling.
 import { stripVTControlCharacters } from "node:util";
+import { encode } from "uqr";
 import type { PairingOffer } from "../sdk/index.ts";
 import { isLocalAddress } from "../sdk/trust.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { untrusted } from "../worker/node/status-line.ts";
-import { encode } from "uqr";
 
 const INDENT = "  ";
 const ONLY_HERE = "(for this machine only; a phone needs --url with an address it can reach)";

@@ -1,7 +1,6 @@
+// What the commands print. Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is
+// escaped: by `untrusted` as a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
 import { printable } from "../worker/node/status-line.ts";
-
-// Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted`
-// as a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
 
 /** The output of a command: a terminal or a pipe. */
 export type Out = { readonly isTTY?: boolean; write(text: string): unknown };

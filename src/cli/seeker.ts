@@ -1,11 +1,7 @@
 // What the commands for users share: the options that name coordinator, user and payer, the SDK client, and advice for its errors.
-import { ownCommand, shellWord } from "../worker/node/command-name.ts";
-import { CliError, EXIT } from "./command.ts";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
-import { placeOnce } from "../worker/node/key-file.ts";
 import { pathToFileURL } from "node:url";
 import {
   type ClientOptions,
@@ -24,9 +20,13 @@ import {
   type RunOptions,
   UnavailableError,
 } from "../sdk/index.ts";
-import { needsNewerNode } from "./version.ts";
+import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
+import { placeOnce } from "../worker/node/key-file.ts";
 import { untrusted } from "../worker/node/status-line.ts";
+import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { CliError, EXIT } from "./command.ts";
+import { needsNewerNode } from "./version.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";

@@ -158,7 +158,7 @@ export async function printStream(
     if (event.type !== "done") continue;
     const { output } = event.result;
     const text = typeof output === "string" ? output : JSON.stringify(output, null, 2);
-    if (!text.startsWith(printed)) restart("the result is another text");
+    if (!text.startsWith(printed)) restart("the result is a different text");
     wait.begins();
     printUntrusted(`${text.slice(printed.length)}\n`, stdout);
     return event.result;

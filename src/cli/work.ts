@@ -1,20 +1,17 @@
 // `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
-
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
-import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
-import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
-
+import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { StatusFile, statusReport } from "../worker/node/status-file.ts";
+import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
 import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT } from "./command.ts";
-
 import { printJson, printUntrusted } from "./print.ts";
 import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
@@ -81,20 +78,20 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     view.tick();
     report();
   }, TICK_MS);
-  const tidy = () => {
+  const cleanUp = () => {
     clearInterval(ticking);
     metrics?.close();
     file.remove();
     view.close();
     release();
   };
-  const deafen = onSignals(desktop, tidy);
+  const removeListeners = onSignals(desktop, cleanUp);
   report();
   desktop.start();
   const stops = await desktop.ended;
-  deafen();
+  removeListeners();
   await desktop.close();
-  tidy();
+  cleanUp();
   const has = (...reasons: string[]) => stops.some(({ reason }) => reasons.includes(reason));
   // Otherwise a socket that the other side never closes would keep the process alive.
   process.exit(has("replaced") ? EXIT.replaced : has("refused", "other_network") ? EXIT.refused : EXIT.ok);

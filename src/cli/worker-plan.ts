@@ -1,12 +1,12 @@
 // The options of the `worker` commands, and the plan that they make together with the configuration: coordinators, key, LLM, name.
-import { resolve } from "node:path";
-import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
-import { defaultKeyFile } from "../worker/node/key-file.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { LIMITS } from "../protocol/limits.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
-import type { LlmWish } from "../worker/node/runtime-watch.ts";
+import { defaultKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.ts";
+import type { LlmWish } from "../worker/node/runtime-watch.ts";
+import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";
 import { coordinatorUrls, readCount } from "./seeker.ts";
 

@@ -1,7 +1,8 @@
 // The settings of an instance: reads its environment variables and checks each one. Every request needs them before anything else.
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
-import { RATES, RETENTION } from "../protocol/limits.ts";
+import { LIMITS, RATES, RETENTION } from "../protocol/limits.ts";
+import { isLoopback } from "../protocol/text.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";
 import { logWarning } from "./log.ts";
@@ -42,9 +43,13 @@ export type Settings = {
   receiptPolicy: "strict" | "record";
   rateLimits: boolean;
   publicHost: string | null;
+  /** True for a coordinator on somebody's own machine: `publicHost` is a loopback name. */
+  local: boolean;
   trustedIpHeader: string | null;
   stake: StakeSettings;
   payment: PaymentSettings;
+  /** Bytes of the hub's SQLite, or of D1, from which nothing more is accepted [LM3]. */
+  storageBytes: number;
   retention: Record<keyof typeof RETENTION, number>;
   rates: Record<keyof typeof RATES, number>;
 };
@@ -132,6 +137,10 @@ const Variables = z.object({
   RETENTION_JOB_DAYS: duration(DAY, RETENTION.job),
   IDEMPOTENCY_HOURS: duration(HOUR, RETENTION.idempotency),
   EXPIRED_CODE_HOURS: duration(HOUR, RETENTION.expiredCode),
+  RETENTION_PAIRING_DAYS: duration(DAY, RETENTION.pairing),
+  STORAGE_BYTES: count(LIMITS.storageBytes),
+  CLIENT_STORED_BYTES: count(RATES.clientStoredBytes),
+  PAYER_STORED_BYTES: count(RATES.payerStoredBytes),
   COMMITS_PER_MINUTE: count(RATES.commitsPerMinute),
   POLLS_PER_TEN_SECONDS: count(RATES.pollsPerTenSeconds),
   TRUST_PER_MINUTE: count(RATES.trustPerMinute),
@@ -141,8 +150,12 @@ const Variables = z.object({
   MESSAGE_BURST: count(RATES.messageBurst),
   BYTES_PER_SECOND: count(RATES.bytesPerSecond),
   BYTE_BURST: count(RATES.byteBurst),
+  CLIENT_BYTES_PER_SECOND: count(RATES.clientBytesPerSecond),
+  CLIENT_BYTE_BURST: count(RATES.clientByteBurst),
   PAIRING_CLAIMS_PER_MINUTE: count(RATES.pairingClaimsPerMinute),
   FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
+  FAILED_PAIRING_CLAIMS_PER_BLOCK: count(RATES.failedPairingClaimsPerBlock),
+  PAIRING_CONNECTED_MINUTES: count(RATES.pairingConnectedMinutes),
 });
 
 /** The names of all settings. */
@@ -174,6 +187,7 @@ export function readSettings(env: Record<string, unknown>): Settings {
     receiptPolicy: v.RECEIPT_POLICY ?? (v.TESTNET_MODE ? "record" : "strict"),
     rateLimits: (v.RATE_LIMITS ?? (v.TESTNET_MODE ? "off" : "on")) === "on",
     publicHost: v.PUBLIC_HOST ?? null,
+    local: URL.canParse(`http://${v.PUBLIC_HOST ?? ""}`) && isLoopback(new URL(`http://${v.PUBLIC_HOST}`).hostname),
     trustedIpHeader: v.TRUSTED_IP_HEADER ?? null,
     stake: stakeOf(v),
     payment: evm
@@ -182,7 +196,14 @@ export function readSettings(env: Record<string, unknown>): Settings {
           asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION },
         }
       : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null, asset: null },
-    retention: { result: v.RETENTION_RESULT_DAYS, job: v.RETENTION_JOB_DAYS, idempotency: v.IDEMPOTENCY_HOURS, expiredCode: v.EXPIRED_CODE_HOURS },
+    storageBytes: v.STORAGE_BYTES,
+    retention: {
+      result: v.RETENTION_RESULT_DAYS,
+      job: v.RETENTION_JOB_DAYS,
+      idempotency: v.IDEMPOTENCY_HOURS,
+      expiredCode: v.EXPIRED_CODE_HOURS,
+      pairing: v.RETENTION_PAIRING_DAYS,
+    },
     rates: {
       commitsPerMinute: v.COMMITS_PER_MINUTE,
       pollsPerTenSeconds: v.POLLS_PER_TEN_SECONDS,
@@ -193,8 +214,14 @@ export function readSettings(env: Record<string, unknown>): Settings {
       messageBurst: v.MESSAGE_BURST,
       bytesPerSecond: v.BYTES_PER_SECOND,
       byteBurst: v.BYTE_BURST,
+      clientBytesPerSecond: v.CLIENT_BYTES_PER_SECOND,
+      clientByteBurst: v.CLIENT_BYTE_BURST,
+      clientStoredBytes: v.CLIENT_STORED_BYTES,
+      payerStoredBytes: v.PAYER_STORED_BYTES,
       pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE,
       failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE,
+      failedPairingClaimsPerBlock: v.FAILED_PAIRING_CLAIMS_PER_BLOCK,
+      pairingConnectedMinutes: v.PAIRING_CONNECTED_MINUTES,
     },
   };
 }

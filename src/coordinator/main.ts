@@ -4,6 +4,7 @@ import { askHub } from "./http/hub-client.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { sweep } from "./store/retention.ts";
 
+export { Settler } from "./hub/settler.ts";
 export { WorkerHub } from "./hub/worker-hub.ts";
 
 /** A coordinator instance. `fetch` serves the REST routes; the cron deletes old rows and wakes a hub that missed an alarm. */

@@ -1,4 +1,4 @@
-// Counts for rate limits: a sliding window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
+// Counts for rate limits: a sliding sum or window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
 import { TIMING } from "../protocol/limits.ts";
 import type { Result } from "../protocol/text.ts";
 
@@ -9,68 +9,94 @@ type RateResult = Result<null, { retryAfter: number }>;
 const SLICES = 10;
 
 /**
+ * The sum of amounts of the last `period` ms. Time is divided into slices, and the oldest slice counts in full, so an amount counts for up to a tenth of the
+ * period too long.
+ */
+export class SlidingSum {
+  readonly #width: number;
+  /** The number of the newest slice, then the amounts of that slice and the ten before it, by slice number modulo eleven. */
+  readonly counts: Float64Array;
+
+  /** `kept` are the counts of a sum of this period that was stored. Counts of another size are damaged, and the sum starts again. */
+  constructor(period: number, kept?: ArrayBuffer) {
+    this.#width = period / SLICES;
+    const isWhole = kept?.byteLength === (SLICES + 2) * Float64Array.BYTES_PER_ELEMENT;
+    this.counts = isWhole ? new Float64Array(kept) : new Float64Array(SLICES + 2);
+  }
+
+  /** Adds an amount at `now` (ms). */
+  add(amount: number, now: number): void {
+    const at = place(this.#advance(now));
+    this.counts[at] = (this.counts[at] ?? 0) + amount;
+  }
+
+  /** Whether the sum is below `limit` at `now` (ms), and if not, in how many ms it will be. */
+  below(limit: number, now: number): RateResult {
+    const newest = this.#advance(now);
+    let sum = 0;
+    for (let i = 1; i < this.counts.length; i++) sum += this.counts[i] ?? 0;
+    if (sum < limit) return { ok: true, value: null };
+    // The oldest slices leave first. There is room when enough of them have left.
+    let leaving = newest - SLICES;
+    for (; leaving <= newest && sum >= limit; leaving++) sum -= this.counts[place(leaving)] ?? 0;
+    return { ok: false, reason: { retryAfter: (leaving + SLICES) * this.#width - now } };
+  }
+
+  /** Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. */
+  #advance(now: number): number {
+    const slice = Math.floor(now / this.#width);
+    const newest = this.counts[0] ?? 0;
+    if (slice <= newest) return newest;
+    for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) this.counts[place(fresh)] = 0;
+    this.counts[0] = slice;
+    return slice;
+  }
+}
+
+/** The index of the amount of a slice. */
+function place(slice: number): number {
+  return 1 + (slice % (SLICES + 1));
+}
+
+/**
  * Counts per key what happened in the last `period` ms, and allows never more than the limit in any span of that length.
- * Time is divided into slices, and the oldest slice counts in full, so there is room again up to a tenth of the period late.
- * Holds at most `mostKeys` keys of 12 numbers each; the key that was not used for the longest time is forgotten first.
+ * Holds at most `mostKeys` sums; the key that was not used for the longest time is forgotten first.
  */
 export class SlidingWindow {
-  readonly #width: number;
+  readonly #period: number;
   readonly #mostKeys: number;
-  /** Per key: the number of its newest slice, then the counts of that slice and the ten before it, by slice number modulo eleven. */
-  readonly #counts = new Map<string, Float64Array>();
+  readonly #sums = new Map<string, SlidingSum>();
 
   constructor(period: number, mostKeys: number) {
-    this.#width = period / SLICES;
+    this.#period = period;
     this.#mostKeys = mostKeys;
   }
 
   /** The number of keys. */
   get size(): number {
-    return this.#counts.size;
+    return this.#sums.size;
   }
 
   /** Counts one more for `key` at `now` (ms), unless that would be more than `limit`. A refused one is not counted. */
   take(key: string, limit: number, now: number): RateResult {
-    const counts = this.#countsOf(key);
-    const slice = advance(counts, Math.floor(now / this.#width));
-    let sum = 0;
-    for (let i = 1; i < counts.length; i++) sum += counts[i] ?? 0;
-    if (sum < limit) {
-      counts[place(slice)] = (counts[place(slice)] ?? 0) + 1;
-      return { ok: true, value: null };
-    }
-    // The oldest slices leave first. There is room when enough of them have left.
-    let leaving = slice - SLICES;
-    for (; leaving <= slice && sum >= limit; leaving++) sum -= counts[place(leaving)] ?? 0;
-    return { ok: false, reason: { retryAfter: (leaving + SLICES) * this.#width - now } };
+    const sum = this.#sumOf(key);
+    const result = sum.below(limit, now);
+    if (result.ok) sum.add(1, now);
+    return result;
   }
 
-  #countsOf(key: string): Float64Array {
-    const known = this.#counts.get(key);
-    const counts = known ?? new Float64Array(SLICES + 2);
+  #sumOf(key: string): SlidingSum {
+    const known = this.#sums.get(key);
+    const sum = known ?? new SlidingSum(this.#period);
     // Moved to the end: a map remembers the order of insertion.
-    if (known !== undefined) this.#counts.delete(key);
-    else if (this.#counts.size >= this.#mostKeys) {
-      const [oldest] = this.#counts.keys();
-      if (oldest !== undefined) this.#counts.delete(oldest);
+    if (known !== undefined) this.#sums.delete(key);
+    else if (this.#sums.size >= this.#mostKeys) {
+      const [oldest] = this.#sums.keys();
+      if (oldest !== undefined) this.#sums.delete(oldest);
     }
-    this.#counts.set(key, counts);
-    return counts;
+    this.#sums.set(key, sum);
+    return sum;
   }
-}
-
-/** The index of the count of a slice. */
-function place(slice: number): number {
-  return 1 + (slice % (SLICES + 1));
-}
-
-/** Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. */
-function advance(counts: Float64Array, slice: number): number {
-  const newest = counts[0] ?? 0;
-  if (slice <= newest) return newest;
-  for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) counts[place(fresh)] = 0;
-  counts[0] = slice;
-  return slice;
 }
 
 /** What happens to a frame: it is read, or it is one too many (the `nth` of this flood), or the socket has flooded for too long. */
@@ -144,6 +170,19 @@ export function networkOf(address: string): string {
  */
 export function wideNetworkOf(client: string): string {
   return client.replace(/^([^:]*:[^:]*:[^:]*):[^:]*::\/64$/, "$1::/48");
+}
+
+/** The block of addresses that a client of {@link networkOf} belongs to: of an IPv4 address the /24, of an IPv6 /64 its /48 [TR3]. */
+export function blockOf(client: string): string {
+  return IPV4.test(client) ? client.replace(/[^.]*$/, "0/24") : wideNetworkOf(client);
+}
+
+/** The name of all clients whose address the coordinator does not know: it runs in an emulation, and the operator has named no header for it. */
+export const UNKNOWN_CLIENT = "local";
+
+/** Whose share a client uses [LM1]: its network's; null if its address is not known, or if clients are not limited. */
+export function shareOwner(client: string, rateLimits: boolean): string | null {
+  return !rateLimits || client === "" || client === UNKNOWN_CLIENT ? null : wideNetworkOf(client);
 }
 
 /** The first four of the eight groups, without leading zeros; null if it is not an IPv6 address. */

@@ -21,8 +21,10 @@ export const TUNING = {
   outboxBackoff: 1 * SECOND,
   /** The longest pause after D1 refused a write. */
   outboxBackoffMax: 30 * SECOND,
-  /** After this many refusals of D1 in a row they are logged. */
-  outboxReport: 10,
+  /** When D1 has lacked a row for so long, it is logged, and again whenever as much time has passed. */
+  outboxReport: 1 * MINUTE,
+  /** How long the hub uses a measured size of its SQLite. */
+  hubMeasured: 1 * SECOND,
   /** How long a migration of D1 may take: as long as D1 lets one statement run [API10]. */
   migration: 30 * SECOND,
   /** How long an isolate waits before it tries a failed migration again [API10]. */

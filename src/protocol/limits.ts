@@ -1,7 +1,5 @@
-/**
- * Every limit and every time of the service, in one place. The coordinator enforces them at each step of a job's way, the docs print them and the tests read
- * them. Source: rules LM1–LM3, JB4, WS and TR3 (docs/rules.md).
- */
+// Every limit and every time of the service, in one place. The coordinator enforces them at each step of a job's way, the docs print them and the tests read
+// them. Source: rules LM1–LM3, JB4, WS and TR3 (docs/rules.md).
 
 export const KiB = 1024;
 export const MiB = 1024 * KiB;
@@ -50,10 +48,18 @@ export const LIMITS = {
   queuedJobs: 10_000,
   /** Payload bytes of all jobs of one hub that wait for a worker. */
   queuedPayloadBytes: 32 * MiB,
+  /** The part of the queue, in jobs and in bytes, that one client may use, and one payer. */
+  queueShare: 1 / 4,
+  /** The part of the queue that is guaranteed to each pool: to each job type, and with a stake source to its FAST jobs too. */
+  queueGuarantee: 1 / 8,
   /** Worker sockets of one hub. */
   sockets: 5_000,
   /** Worker sockets of one hub that have not registered yet. */
   unregisteredSockets: 256,
+  /** Worker sockets of one client that have not registered yet. */
+  unregisteredSocketsPerClient: 16,
+  /** Bytes that were sent to a worker and that it has not shown to have read. Above that its socket is closed, because they are kept in memory [LM1]. */
+  unreadBytes: 4 * MiB,
   /** Invalid frames in a row after which the socket is closed. */
   badFramesInARow: 10,
   /** Results in a row, of jobs that the key has never held, after which the socket is closed [LM2]. */
@@ -62,8 +68,14 @@ export const LIMITS = {
   pairedKeys: 100,
   /** Held `wait` requests of one hub. Above that, a `wait` request gets the current state at once. */
   waits: 2_000,
+  /** Held `wait` requests of one client. */
+  waitsPerClient: 200,
+  /** Commits that wait for another commit with the same payment or idempotency key, and commits that wait for the end of the same job [API5, PY6]. */
+  waitersPerKey: 8,
   /** Open event streams of one hub. Above that, a new one gets 503 [API6]. */
   streams: 500,
+  /** Open event streams of one client. */
+  streamsPerClient: 50,
   /** Bytes of streamed text kept for one job, newest first [API6]. */
   streamTextBytes: 1 * MiB,
   /** Bytes of streamed text and ended jobs that one hub keeps for all streams together. */
@@ -80,12 +92,18 @@ export const LIMITS = {
   provenFailures: 2,
   /** Networks without a connected worker whose failures one hub remembers [JB11]. */
   networksRemembered: 5_000,
-  /** Settlements in progress at the same time [PY7]. */
-  settlements: 4,
+  /** Settlements that the hub itself has in progress at the same time: of held, retried and orphaned payments [PY7]. */
+  settlements: 64,
+  /** Payments that wait until the hub may settle them. Above that, a paid commit gets 503 `queue_full` [PY7]. */
+  queuedSettlements: 1_000,
   /** Payments of one payer that wait for a worker or for the outcome of their settlement [PY9]. */
   heldPayments: 4,
   /** Payments of one payer that are not settled yet, including those that already have a reserved worker. */
   unsettledPayments: 32,
+  /** Settlements of one payer that are assumed within a day [PY8]. */
+  assumedPerPayer: 3,
+  /** Settlements of one hub that are assumed within a day [PY8]. */
+  assumedPerHub: 20,
   /** Stake reads in progress at the same time [ST2]. */
   stakeReads: 6,
   /** Workers whose stake one sweep reads again, the longest-waiting first. Nine sweeps cover all sockets of a hub [ST2]. */
@@ -98,6 +116,10 @@ export const LIMITS = {
   lookupsPerSocket: 32,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
+  /** Failed claims of pairing codes that a key signed in an hour, above which its signature opens nothing [TR3]. */
+  failedClaimsPerKey: 3,
+  /** Failed claims of an hour that passed by their signature although the common budget was spent [TR3]. */
+  failedSparedClaims: 100,
   /** Random pairing codes that are tried before giving up. With a million open codes, eight tries in a row hit a used code once in 10^9 times. */
   pairingCodeTries: 8,
   /** Characters of an `X-User-Token` [TR2]. */
@@ -106,9 +128,17 @@ export const LIMITS = {
   hostChars: 1_024,
   /** Ended or changed jobs of one hub that D1 does not have yet. Above that, commits get 503. */
   jobsBehind: 20_000,
+  /** Bytes of the payloads and results of the jobs that D1 does not have yet. Above that, commits get 503. */
+  behindBytes: 512 * MiB,
+  /** Bytes of the hub's SQLite, or of D1, from which commits get 503 `storage_full`. A setting [LM3]. */
+  storageBytes: 6 * 1024 * MiB,
+  /** What a job counts for besides its payload and result, for `clientStoredBytes` and `payerStoredBytes` [LM3]. */
+  jobRowBytes: 1 * KiB,
   /** Clients whose requests one isolate counts at the same time, per rate. It forgets first the client that was silent for longest [LM2]. */
   countedClients: 10_000,
-  /** Unauthenticated keys whose last job one hub remembers. */
+  /** Keys of workers that have never completed a job and that one hub remembers [LM3]. */
+  newKeys: 10_000,
+  /** Keys of which nothing is stored and whose last job one hub remembers. */
   unprovenKeys: 5_000,
   /** Bytes of a facilitator's response. A longer one counts as no response. */
   facilitatorAnswerBytes: 64 * KiB,
@@ -146,6 +176,8 @@ export const TIMING = {
   sweep: 30 * SECOND,
   /** How long a socket may stay unregistered [WS2]. */
   register: 10 * SECOND,
+  /** A socket that has sent something within this time is not replaced by an unsigned registration of its key [WS7]. */
+  alive: 15 * SECOND,
   /** How far a receipt's `completed_at` may be from the coordinator's clock [RC3]. */
   receiptSkew: 5 * MINUTE,
   /** A CHEAP job is queued as if it had been committed this much later [JB3]. */
@@ -162,14 +194,18 @@ export const TIMING = {
   backOff: 2 * SECOND,
   /** The furthest that a network is moved back [JB11]. */
   backOffMax: 5 * MINUTE,
-  /** How long a key that has authenticated is remembered after it was last seen [WS5]. */
+  /** How long a key that has never completed a job is remembered after it was last seen [LM3]. */
+  newKey: 1 * DAY,
+  /** How long a key that has completed a job, or has signed where keys need not sign, is remembered after it was last seen [WS5]. */
   authenticatedKey: 30 * DAY,
   /** How long a payment stays reserved while it is verified [PY5]. */
   reservation: 60 * SECOND,
   /** How often an open event stream gets a comment [API6]. */
   streamComment: 15 * SECOND,
-  /** How long a worker is reserved while a payment settles [PY7]. */
-  hold: 10 * SECOND,
+  /** How long a worker is reserved while a payment settles, from the beginning of the settle call: as long as `settle` [PY7]. */
+  hold: 20 * SECOND,
+  /** After this time a settle call whose outcome nobody has reported counts as lost [PY8]. */
+  settleReport: 25 * SECOND,
   /** The first pause before the hub asks again for the outcome of an unknown settlement [PY8]. */
   settleRetry: 2 * SECOND,
   /** The longest of these pauses [PY8]. */
@@ -181,7 +217,7 @@ export const TIMING = {
   /** How long a socket must keep its rate before its flood counts as over. */
   floodOver: 1 * SECOND,
   /** How long an unregistered socket is safe when the hub is full; after that it may be closed to make room for a new one [LM1]. */
-  strangerSafe: 2 * SECOND,
+  unregisteredSafe: 2 * SECOND,
   /** How long one D1 call may take. */
   store: 5 * SECOND,
   /** How often the sweep reads a worker's stake again [ST2]. */
@@ -206,6 +242,8 @@ export const TIMING = {
   settleLastChance: 10 * SECOND,
   /** The period of a rate "per minute". */
   minute: 1 * MINUTE,
+  /** How long failed claims of pairing codes count for the key that signed them [TR3]. */
+  hour: 1 * HOUR,
   /** How long the facilitator may take to answer which payments it supports [PY8]. */
   supported: 5 * SECOND,
   /** How long the facilitator may take to verify a payment [PY8]. */
@@ -229,10 +267,19 @@ export const RETENTION = {
   idempotency: 24 * HOUR,
   /** Unclaimed pairing codes, after they expired. During this time a late claim gets `expired`. */
   expiredCode: 24 * HOUR,
+  /** Pairings and users, after the user's last PRIVATE commit, or after the pairing if there was none. */
+  pairing: 180 * DAY,
 } as const;
 
 /** The `Retry-After` of a temporary refusal, in seconds. A rate limit may state a more exact time. */
-export const RETRY_AFTER = { overloaded: 2, queue_full: 5, facilitator_unavailable: 5, too_many_held_payments: 5, rate_limited: 60 } as const;
+export const RETRY_AFTER = {
+  overloaded: 2,
+  queue_full: 5,
+  storage_full: 300,
+  facilitator_unavailable: 5,
+  too_many_held_payments: 5,
+  rate_limited: 60,
+} as const;
 
 /** Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64 prefix. */
 export const RATES = {
@@ -254,10 +301,22 @@ export const RATES = {
   bytesPerSecond: 2 * MiB,
   /** Bytes of frames that one socket may send in one burst. */
   byteBurst: 8 * MiB,
+  /** Bytes of frames per second of all sockets of one IP together. Only where addresses are known. */
+  clientBytesPerSecond: 8 * MiB,
+  /** Bytes of frames that all sockets of one IP may send in one burst. */
+  clientByteBurst: 32 * MiB,
+  /** Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows. Its jobs under way still end. Only where addresses are known. */
+  clientStoredBytes: 256 * MiB,
+  /** Bytes that the ended jobs of one payer store in 24 hours, from any number of addresses. */
+  payerStoredBytes: 512 * MiB,
   /** Claims of pairing codes per minute and IP. */
   pairingClaimsPerMinute: 10,
   /** Failed claims of pairing codes per minute, of all clients together. */
   failedPairingClaimsPerMinute: 30,
+  /** Failed claims of pairing codes per minute from one IPv4 /24 or IPv6 /48. */
+  failedPairingClaimsPerBlock: 20,
+  /** Minutes for which a worker must have been connected to claim a code by its signature after the common budget is spent. */
+  pairingConnectedMinutes: 10,
 } as const;
 
 /** How the reference client behaves, in milliseconds [SPEC]. */

@@ -23,6 +23,7 @@ export const REFUSALS = {
   payload_too_large: 413,
   rate_limited: 429,
   queue_full: 503,
+  storage_full: 503,
   overloaded: 503,
   facilitator_unavailable: 503,
   too_many_held_payments: 503,
@@ -122,7 +123,7 @@ export const PaymentRequired = z
     error: z.string(),
     accepts: z.array(PaymentRequirement),
     x402Version: z.literal(2),
-    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
+    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string(), serviceName: z.string(), tags: z.array(z.string()) }),
   })
   .meta({ id: "PaymentRequired" });
 /** Body of every 402 [PY4]. */

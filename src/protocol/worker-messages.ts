@@ -27,6 +27,8 @@ export const CLOSE = {
   badMessage: 4400,
   /** The registration must be signed, or its signature is wrong. */
   unauthorized: 4401,
+  /** The registration is not signed, and another socket of this key is alive: reconnect after a while [WS7]. */
+  alreadyConnected: 4409,
 } as const;
 
 export const Tier = z.enum(["Open", "Verified", "Sentinel"]);
@@ -155,7 +157,7 @@ export function isRegistration(reading: FrameResult): boolean {
 }
 
 /** Why the coordinator refuses a registration [WS4]. */
-export type RegisterRefusal = "invalid_key" | "invalid_register" | "invalid_signature" | "auth_required" | "parked";
+export type RegisterRefusal = "invalid_key" | "invalid_register" | "invalid_signature" | "auth_required" | "already_connected" | "parked";
 
 /** Why the coordinator refuses a completion [WS10]. */
 export type CompletionRefusal = "not_assigned" | "unknown_job" | "already_terminal" | "invalid_receipt" | "output_too_large";

@@ -1,7 +1,7 @@
 // Receipts: the canonical bytes, the hash of an output, signing and verification. The worker makes one after the run; the hub and the clients check it.
-import type { Receipt, ReceiptFields } from "../protocol/job.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
+import type { Receipt, ReceiptFields } from "../protocol/job.ts";
 import { toHex } from "./bytes.ts";
 import { isPublicKey, type KeyPair, signText, verifyText } from "./ed25519.ts";
 

@@ -1,17 +1,16 @@
 // ComputeRouter, the class that users call. It checks arguments and passes each call to the run, the poll or the connection.
-import type { Health, Quote } from "../protocol/rest.ts";
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
-
+import type { Health, Quote } from "../protocol/rest.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 import { checkFunction, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
-import type { JobEvent } from "./job-stream.ts";
 import { checkJob, checkJobType, checkText, type JobInput } from "./job-input.ts";
-import { type Limit, untilAborted } from "./retry.ts";
+import type { JobEvent } from "./job-stream.ts";
 import { JobMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
+import { lookAt } from "./poll.ts";
 import {
   type Classification,
   type Extraction,
@@ -24,9 +23,7 @@ import {
   type Summary,
   withOutput,
 } from "./result.ts";
-import { lookAt } from "./poll.ts";
-import { askQuote, RouterRun } from "./run.ts";
-
+import { type Limit, untilAborted } from "./retry.ts";
 import {
   checkCall,
   checkPolicy,
@@ -43,7 +40,7 @@ import {
   type StreamOptions,
   type WaitOptions,
 } from "./run-options.ts";
-
+import { askQuote, RouterRun } from "./run.ts";
 import { isHealth, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 

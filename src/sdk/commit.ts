@@ -16,7 +16,7 @@ const MAX_PAYMENTS = 2;
  * The reasons of a 503 that prove that the router kept nothing of the commit [PY5]. `overloaded` is not one of them, because the router may have lost the
  * answer of its hub. Any other 5xx may come from a proxy in front of the router.
  */
-const KEPT_NOTHING: readonly unknown[] = ["queue_full", "facilitator_unavailable"];
+const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilitator_unavailable"];
 
 /** An accepted commit. */
 export type Committed = { jobId: string; price: string };

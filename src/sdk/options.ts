@@ -14,7 +14,6 @@ import {
   optionNames,
   wrong,
 } from "./check.ts";
-
 import { InvalidOptionError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
 import { type PaymentHook, readMaxPrice } from "./payment.ts";

@@ -54,43 +54,39 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   /** The network comes back, for which a page looks at once. */
   const comeBack = (tab: Tab) => tab.page.evaluate(() => window.dispatchEvent(new Event("online")));
 
-  it(
-    "[SPEC trust, TR1, TR4, JB8] a code, scanned by a phone: both sides see the same words, and the phone does the user's PRIVATE jobs",
-    { timeout: 60_000 },
-    async () => {
-      const { tab, code } = await withCode();
-      expect(code).toMatch(/^[0-9A-F]{6}$/);
-      expect(await tab.text("#time-left")).toMatch(/^(60:00|59:\d\d)$/);
-      const userId = await tab.page.getByLabel("User id").inputValue();
-      expect(userId).toMatch(/^[0-9a-f]{32}$/);
-      expect(await tab.page.getByLabel("User id").getAttribute("type")).toBe("password");
+  it("[SPEC trust, TR1, TR4, JB8] a code, scanned by a phone: both sides see the same words, and the phone does the user's PRIVATE jobs", async () => {
+    const { tab, code } = await withCode();
+    expect(code).toMatch(/^[0-9A-F]{6}$/);
+    expect(await tab.text("#time-left")).toMatch(/^(60:00|59:\d\d)$/);
+    const userId = await tab.page.getByLabel("User id").inputValue();
+    expect(userId).toMatch(/^[0-9a-f]{32}$/);
+    expect(await tab.page.getByLabel("User id").getAttribute("type")).toBe("password");
 
-      const scanned = await scan(await tab.page.locator("#qr svg").screenshot());
-      expect(scanned).toBe(`${coordinator.url}/worker?code=${code}`);
-      expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
-      expect(await tab.text("#command")).toBe(`npx compute-router worker pair ${code} --url ${coordinator.url}`);
+    const scanned = await scan(await tab.page.locator("#qr svg").screenshot());
+    expect(scanned).toBe(`${coordinator.url}/worker?code=${code}`);
+    expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
+    expect(await tab.text("#command")).toBe(`npx compute-router worker pair ${code} --url ${coordinator.url}`);
 
-      const phone = await browser.newContext();
-      const worker = await WorkerTab.open(phone, scanned);
-      await worker.press("Start");
-      await worker.shows("Ready");
-      await worker.press("Pair");
-      await worker.says("#pair-result", "Paired.");
-      const key = await worker.key();
+    const phone = await browser.newContext();
+    const worker = await WorkerTab.open(phone, scanned);
+    await worker.press("Start");
+    await worker.shows("Ready");
+    await worker.press("Pair");
+    await worker.says("#pair-result", "Paired.");
+    const key = await worker.key();
 
-      await tab.says("#paired", "Paired");
-      const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
-      expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));
-      expect(await words(worker, "#words")).toBe(fingerprintOf(key));
-      await tab.says("#workers", key);
-      expect(await words(tab, "#workers .words")).toBe(fingerprintOf(key));
-      await tab.says("#live", `Paired with the worker ${fingerprintOf(key)}.`, true);
+    await tab.says("#paired", "Paired");
+    const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
+    expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));
+    expect(await words(worker, "#words")).toBe(fingerprintOf(key));
+    await tab.says("#workers", key);
+    expect(await words(tab, "#workers .words")).toBe(fingerprintOf(key));
+    await tab.says("#live", `Paired with the worker ${fingerprintOf(key)}.`, true);
 
-      const id = await commit(coordinator.url, "cheap", { ...task("Mine alone, and I love it.", "classify"), user_id: userId, privacy_class: "PRIVATE" });
-      expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
-      await phone.close();
-    },
-  );
+    const id = await commit(coordinator.url, "cheap", { ...task("Mine alone, and I love it.", "classify"), user_id: userId, privacy_class: "PRIVATE" });
+    expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
+    await phone.close();
+  });
 
   it("[TR1] keeps the user for the next visit, and an open code while its tab lives; another user has neither its code nor its workers", async () => {
     const { tab, code } = await withCode();

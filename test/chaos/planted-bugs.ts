@@ -8,12 +8,12 @@ type Bug = { file: string; from: string; to: string };
 export const PLANTED_BUGS: Record<string, Bug> = {
   "answers before the write": {
     file: "src/coordinator/hub/dispatcher.ts",
-    from: "      this.#journal.transaction(() => this.#write(batch));\n",
-    to: "      setTimeout(() => this.#journal.transaction(() => this.#write(batch)), 300);\n",
+    from: "      this.#journal.transaction(() => (stored = this.#write(batch)));\n",
+    to: "      setTimeout(() => this.#journal.transaction(() => (stored = this.#write(batch))), 300);\n",
   },
   "outbox forgets early": {
     file: "src/coordinator/hub/outbox.ts",
-    from: "        await writeD1(db, () => db.batch(statements));\n        this.#succeeded(batch);\n",
+    from: "        const written = await writeD1(db, () => db.batch(statements));\n        for (const { meta } of written) this.#measured(meta.size_after);\n        this.#succeeded(batch);\n",
     to: "        this.#succeeded(batch);\n        await writeD1(db, () => db.batch(statements));\n",
   },
   "outbox forgets what D1 refused": {
@@ -28,8 +28,8 @@ export const PLANTED_BUGS: Record<string, Bug> = {
   },
   "holders are forgotten": {
     file: "src/coordinator/dispatch/snapshot.ts",
-    from: "{ rev, attempts, holders, denials, network, payment,",
-    to: "{ rev, attempts, holders: [], denials, network, payment,",
+    from: "{ rev, attempts, started, holders, denials, network, payment,",
+    to: "{ rev, attempts, started, holders: [], denials, network, payment,",
   },
   "D1 takes every write": {
     file: "src/coordinator/store/record.ts",

@@ -126,6 +126,8 @@ function identityFaults(history: History, rows: ReadonlyMap<string, Row>): strin
   for (const [key, ids] of history.byKey) if (ids.size > 1) faults.push(`idempotency key ${key}: ${ids.size} ids`);
   const jobs = Map.groupBy(rows.values(), ({ marker }) => marker);
   for (const [marker, found] of jobs) {
+    // No worker started these.
+    if (marker === "") continue;
     const commit = history.commits.get(marker);
     // A refusal is stored as a job too, and is no answer to keep for the key.
     const real = found.filter(({ status, result }) => !(status === "failed" && result === '{"error":"no_trusted_worker"}'));
@@ -156,7 +158,9 @@ function pairingFaults(d1: string, history: History): string[] {
 function readRows(d1: string): Map<string, Row> {
   const rows = query<Row>(
     d1,
-    `SELECT j.id, j.status, j.result, coalesce(j.payload ->> '$.input', j.payload ->> '$.prompt', '') AS marker, r.signature, r.provider_pubkey AS key
+    // A job that no worker started has no payload any more [LM3].
+    `SELECT j.id, j.status, j.result, CASE WHEN j.payload = '' THEN '' ELSE coalesce(j.payload ->> '$.input', j.payload ->> '$.prompt', '') END AS marker,
+       r.signature, r.provider_pubkey AS key
      FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id`,
   );
   return new Map(rows.map((row) => [row.id, row]));

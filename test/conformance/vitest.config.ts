@@ -10,8 +10,8 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Waits for minutes and does nothing meanwhile: beside other work, its process and its coordinator need 1 % of a core. */
-const MINUTES = ["test/conformance/slow/minutes.test.ts"];
+/** Wait for minutes and do nothing meanwhile: beside other work, such a process and its coordinator need 1 % of a core. */
+const MINUTES = ["minutes", "pairing"].map((name) => `test/conformance/slow/${name}.test.ts`);
 
 /** Files that give one coordinator all the work that a machine can send it, and measure how it serves others meanwhile: each runs alone. */
 const FLOODS = ["attacks/floods", "instances/held-requests"].map((name) => `test/conformance/${name}.test.ts`);

@@ -42,6 +42,21 @@ describe("npm run dev", () => {
     expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
   });
 
+  it("says that connections can crash it if the system allows too few open files", async () => {
+    const program = `ulimit -n 1024 && exec "${process.execPath}" scripts/dev.ts evm --port ${await freePort()} --state "${temporaryFolder("few")}"`;
+    const child = spawn("sh", ["-c", program], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.on("data", (text) => (said += String(text)));
+    finallyDo(() => void child.kill());
+    await until(
+      "warning",
+      () => (said.includes("only 1024 open files are allowed") ? true : undefined),
+      () => said,
+    );
+    child.kill();
+    await once(child, "exit");
+  });
+
   it("run by npm, leaves no child behind when npm gets SIGTERM, of which npm tells its children nothing", async () => {
     const port = await freePort();
     const npm = spawn("npm", ["run", "dev", "--", "evm", "--port", String(port), "--state", stateDir], { cwd: ROOT, stdio: "ignore" });

@@ -2,7 +2,7 @@
 import type { Env } from "../../src/coordinator/config.ts";
 import { WorkerHub as ShippedHub } from "../../src/coordinator/main.ts";
 
-export { default } from "../../src/coordinator/main.ts";
+export { default, Settler } from "../../src/coordinator/main.ts";
 
 /** The settings are cached per `env` object. The platform has one `env` for all hubs, so each hub gets a copy. */
 export class WorkerHub extends ShippedHub {

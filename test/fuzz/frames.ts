@@ -40,7 +40,7 @@ export const anyConversation: fc.Arbitrary<readonly (string | Uint8Array<ArrayBu
 
 const Known = z.union(Object.values(COORDINATOR_FRAMES));
 /** Codes that the rules give a coordinator to close with, and those of the protocol itself. */
-const CLOSES = new Set([1000, 1005, 1009, 1012, 4001, 4003, 4008, 4400, 4401]);
+const CLOSES = new Set([1000, 1005, 1009, 1012, 4001, 4003, 4008, 4400, 4401, 4409]);
 
 /** Sends it all on one socket and waits for the end of it; null when every answer was one that the protocol has, else what was wrong. */
 export async function converse(url: string, sent: readonly (string | Uint8Array<ArrayBuffer>)[]): Promise<string | null> {

@@ -162,7 +162,7 @@ describe.each(["evm", "svm"] as const)("lost on the %s", (side) => {
     faults.add({ operation: "settle", fault: { kind: "refuse", status: 400 }, times: 1 });
     const { payment, challenge, before } = await order(side);
     expect(await till.verify(payment, challenge)).toMatchObject({ isValid: false, invalidReason: "because", payer: payment.payer });
-    expect(await till.settle(payment, challenge)).toMatchObject({ success: false, errorReason: "refused_by_the_lab" });
+    expect(await till.settle(payment, challenge)).toMatchObject({ success: false, errorReason: "insufficient_funds" });
     expect((await post("settle", { payment, challenge })).status).toBe(400);
     expect(await payee(side)).toBe(before);
   });

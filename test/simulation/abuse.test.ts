@@ -1,5 +1,6 @@
 // One abuser with any number of keys beside honest workers: the guarantees of docs/threats.md, in simulated time [JB11].
 import { describe, expect, test } from "vitest";
+import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, HONEST, type Personality, type Plan, type WorkerPlan } from "./plan.ts";
 import { Random } from "./random.ts";
@@ -33,7 +34,15 @@ function planOf(seed: number, honest: Crowd, abusers: Crowd, pause = PAUSE_MS): 
   return {
     ...freePlanOf(seed),
     ...quiet,
-    ...{ workers, jobs, pairings: {}, faults: LOAD_MS + 2_000, rules: { stake: false, receiptPolicy: "strict" }, paying: null, contexts: null },
+    ...{
+      workers,
+      jobs,
+      pairings: {},
+      faults: LOAD_MS + 2_000,
+      rules: { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, clientShares: true },
+      paying: null,
+      contexts: null,
+    },
     market: { networks, newcomers, unsigned: [] },
   };
 }

@@ -13,6 +13,7 @@ import type {
 } from "../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker, endsBy, placeOf, suits } from "./indexes.ts";
 import { mayTakeLost } from "./market.ts";
+import { checkAccepted, checkRefused, checkShares } from "./shares.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -58,7 +59,7 @@ export class Checks {
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
   #other: { jobId: string; phase: LiveJob["phase"]; conn: string; attempt: number } | null = null;
   /** Per job its latest lease: its number, when it was first seen, and when it was last seen. */
-  readonly #leased = new Map<string, { number: number; from: number; until: number }>();
+  readonly #leased = new Map<string, { lease: string; from: number; until: number }>();
   /** When the holder of a lease last gave a sign, and when its hub last lost its memory by force: a view that no crash erases. */
   readonly #touched = new Map<string, { key: string; at: number; moment: number }>();
 
@@ -103,6 +104,8 @@ export class Checks {
     if (!this.#wasKnown && (answer !== null || rows.length + sends.length + settles.length > 0))
       broken("WS7", `a late ${event.type} of a replaced socket had effects`);
     checkIndexes(state);
+    checkShares(state);
+    this.#checkQueue(state, event, answer, now);
     // A late event changes nothing, so a worker that has arrived since waits for the alarm, which may be late too.
     if (this.#wasKnown) {
       checkNoneWaitsBesideAFreeWorker(
@@ -134,6 +137,9 @@ export class Checks {
       }
     }
     for (const job of state.jobs.values()) {
+      // Each of them used an attempt, so they are few, however many workers reject the job.
+      const unstarted = job.holders.filter(({ acked }) => !acked).length;
+      if (unstarted > job.attempts) broken("WS9", `${job.id} was held by ${unstarted} workers that never started, in ${job.attempts} attempts`);
       const hold = job.phase.kind === "settling" ? job.phase.hold : null;
       const worker = hold === null ? undefined : state.workers.get(hold.key);
       if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.conn) continue;
@@ -190,6 +196,23 @@ export class Checks {
     else touch.at = Math.max(touch.at, now + extra - executionTime(job));
   }
 
+  /** LM1: who was let in, and who was not. */
+  #checkQueue(state: DispatchState, event: DispatchEvent, answer: Reduced["answer"], now: number): void {
+    if ((event.type !== "submit" && event.type !== "reserve") || answer === null || typeof answer === "string") return;
+    const { job } = event;
+    const live = state.jobs.get(job.id);
+    if (event.type === "submit" && this.#isNew && live !== undefined) checkAccepted(state, live);
+    if (!("reason" in answer) || answer.reason !== "queue_full") return;
+    const payer = event.payment === undefined ? null : (state.ledger.payments.get(event.payment.key)?.payer ?? event.payment.payer);
+    checkRefused(
+      state,
+      job,
+      payer,
+      (worker) => worker.jobId === null && !worker.resting && !this.#isSilent(worker, now) && this.#arrivesAt(worker, now) === null,
+    );
+    this.#world.stats.full++;
+  }
+
   #isSilent(worker: Worker, now: number): boolean {
     return now - this.#world.hub.lastSeen(worker.conn) > TIMING.silentUnclaimable;
   }
@@ -202,7 +225,7 @@ export class Checks {
 
   /** JB2: the hub wakes up for a worker that arrives while something waits for it. */
   #checkArrivals(state: DispatchState, now: number): void {
-    if (state.queued === 0) return;
+    if (state.queue.jobs === 0) return;
     const due = this.#world.core.nextDue(state);
     for (const worker of state.workers.values()) {
       const arrival = this.#arrivesAt(worker, now);
@@ -435,12 +458,13 @@ export class Checks {
 
   /** Notes which leases there are now. */
   #seeLeases(state: DispatchState, now: number): void {
-    for (const { id, phase, holders } of state.jobs.values()) {
+    for (const { id, phase } of state.jobs.values()) {
       if (phase.kind !== "leased" && phase.kind !== "orphaned") continue;
       const known = this.#leased.get(id);
-      if (known?.number === holders.length) known.until = now;
+      const lease = `${phase.lease.key} ${phase.lease.attempt}`;
+      if (known?.lease === lease) known.until = now;
       // Rejected and given to the next one in the same moment, it did not wait in between.
-      else this.#leased.set(id, { number: holders.length, from: known?.until === now ? known.from : now, until: now });
+      else this.#leased.set(id, { lease, from: known?.until === now ? known.from : now, until: now });
     }
   }
 

@@ -6,11 +6,12 @@ export type Verification = { kind: "valid"; payer: string } | { kind: "invalid" 
 
 /** How long the coordinator waits for an answer, ms [PY8]. */
 const PATIENCE = { verify: 5_000, settle: 20_000 } as const;
+const LOST: Settlement = { kind: "unknown", lost: true };
 
 /**
  * The facilitator, as the reference one behaves: it looks first (used, expired, poor), then sends the transfer, and of two transfers
  * under way at once the later one fails without saying why. While faults last it is slow, hangs, answers 500 before or after the money
- * moved, loses answers, or refuses for a reason of its own.
+ * moved, loses answers, gives up its wait for the chain and says so, does not take the question, or refuses for a reason of its own.
  */
 export class Facilitator {
   readonly #world: World;
@@ -38,21 +39,23 @@ export class Facilitator {
       if (isOpen) done(said);
       isOpen = false;
     };
-    agenda.after(PATIENCE.settle, () => answer({ kind: "unknown" }));
+    agenda.after(PATIENCE.settle, () => answer(LOST));
     const trouble = !calm && random.chance(plan.settleTrouble) ? random.pick(plan.settleTroubles) : "none";
-    if (trouble === "error before") return agenda.after(random.between(10, 3_000), () => answer({ kind: "unknown" }));
+    if (trouble === "error before") return agenda.after(random.between(10, 3_000), () => answer(LOST));
+    if (trouble === "busy") return agenda.after(random.between(10, 300), () => answer({ kind: "not_asked" }));
     if (trouble === "hangs dead") return;
     const obstacle = chain.obstacle(authorization, agenda.now);
-    if (obstacle !== null) return agenda.after(random.between(10, 300), () => answer({ kind: "refused", alreadyUsed: obstacle === "used" }));
-    if (trouble === "refuses") return agenda.after(random.between(10, 300), () => answer({ kind: "refused", alreadyUsed: false }));
-    const slow = trouble === "slow" || trouble === "hangs" || trouble === "late";
+    if (obstacle !== null) return agenda.after(random.between(10, 300), () => answer({ kind: obstacle === "used" ? "already_used" : "refused" }));
+    if (trouble === "refuses") return agenda.after(random.between(10, 300), () => answer({ kind: "refused" }));
+    if (trouble === "gives up") agenda.after(random.between(1_000, 3_000), () => answer({ kind: "unknown", lost: false }));
+    const slow = trouble === "slow" || trouble === "hangs" || trouble === "late" || trouble === "gives up";
     agenda.after(slow ? random.between(3_000, trouble === "slow" ? 19_000 : 40_000) : random.between(50, 2_500), () => {
       const failed = chain.move(authorization, agenda.now);
       if (failed === null) money.moved(authorization.key);
       if (trouble === "loses" || trouble === "hangs") return;
-      if (trouble === "error after") return answer({ kind: "unknown" });
+      if (trouble === "error after") return answer(LOST);
       agenda.after(random.between(5, 200), () =>
-        answer(failed === null ? { kind: "settled", transaction: `tx ${authorization.key}` } : { kind: "refused", alreadyUsed: false }),
+        answer(failed === null ? { kind: "settled", transaction: `tx ${authorization.key}` } : { kind: "unknown", lost: false }),
       );
     });
   }

@@ -105,7 +105,7 @@ function checkRest(world: World): void {
   const state = hub.memory;
   if (state === null) return;
   for (const worker of state.workers.values()) if (worker.jobId !== null) broken("I9", `${worker.key} is busy at rest`);
-  if (state.jobs.size > 0 || state.queued !== 0 || state.tickDue !== null) broken("I9", "dispatch is not at rest");
+  if (state.jobs.size > 0 || state.queue.jobs !== 0 || state.tickDue !== null) broken("I9", "dispatch is not at rest");
 }
 
 function hubIsBusy({ hub }: World): boolean {

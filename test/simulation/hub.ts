@@ -12,10 +12,11 @@ import type {
   Reservation,
   SavedJob,
   Send,
+  Settlement,
   Snapshot,
   Submission,
 } from "../../src/coordinator/dispatch/index.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/limits.ts";
 import type { Row } from "./database.ts";
 import type { UpFrame } from "./frames.ts";
 import type { Socket } from "./socket.ts";
@@ -72,7 +73,7 @@ export class Hub {
 
   // --- doors ---
 
-  submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null }): void {
+  submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null; settles?: boolean }): void {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
     if (ended !== undefined) return answer(isNoTrusted(ended.outcome) && payment !== undefined ? "no_trusted_worker" : "accepted");
@@ -100,13 +101,32 @@ export class Hub {
     const world = this.#world;
     this.calls.add(key);
     world.stats.settleCalls++;
-    if (this.calls.size > LIMITS.settlements) broken("M5", `${this.calls.size} settle calls at once`);
+    if (this.calls.size > this.#world.plan.rules.settlements) broken("M5", `${this.calls.size} settle calls at once`);
     const memory = this.#memories;
     world.facilitator.settle(world.money.authorization(key), (settlement) => {
       if (memory !== this.#memories) return;
       this.calls.delete(key);
-      this.#step({ type: "settled", key, settlement });
+      this.#step({ type: "settled", key, settlement, by: "hub", stored: this.#paymentRow(key) });
     });
+  }
+
+  /** True if the request that brought this payment is to settle it. */
+  entrusts(key: string): boolean {
+    return this.memory?.ledger.entrusted.has(key) === true;
+  }
+
+  /** A router tells how its settle call ended. It may have outlived the memory that asked for it. */
+  settled(key: string, settlement: Settlement): void {
+    this.#awake();
+    this.#step({ type: "settled", key, settlement, by: "request", stored: this.#paymentRow(key) });
+  }
+
+  /** The newest row of a payment, as the shell reads it after it has written everything. */
+  #paymentRow(key: string): Payment | null {
+    const fresh = this.#batch.rows.findLast((row) => row.type === "save_payment" && row.payment.key === key);
+    if (fresh?.type === "save_payment") return fresh.payment;
+    const text = this.storedPayments.get(key);
+    return text === undefined ? null : (JSON.parse(text) as Payment);
   }
 
   /** The answers of calls under way are lost with the memory that waits for them. */
@@ -219,6 +239,7 @@ export class Hub {
     world.trace?.(`hub <- ${show(event)}`);
     checks.before(state, event, now);
     world.contexts.before(state, event);
+    world.payloads.before(state, event);
     world.market.before(state, event, now);
     const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
     const { answer, rows, sends, settles } = reduced;
@@ -229,6 +250,7 @@ export class Hub {
     for (const send of sends) if (send.type === "close") this.closing.add(send.conn);
     checks.after(state, event, reduced, now);
     world.contexts.after(state, reduced);
+    world.payloads.after(reduced);
     world.market.after(state, event, reduced, now);
     world.money.after(state, event, reduced, now);
     if (this.#flushing) return answer;
@@ -269,6 +291,7 @@ export class Hub {
     }
     this.#commit(state, batch);
     world.contexts.committed(batch.rows);
+    world.payloads.committed(batch.rows);
     world.money.committed(batch.rows, world.agenda.now);
     this.#setAlarm(world.core.nextDue(state));
     if (this.storedRows.size > 0 && this.storedAlarm === null) broken("I14", "live jobs and no alarm");
@@ -469,8 +492,9 @@ export class Hub {
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
-    const payments = rows.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void");
-    core.restorePayments(state, payments, agenda.now);
+    const payments = rows.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null));
+    const assumed = rows.filter(({ phase }) => "assumedAt" in phase && (phase.assumedAt ?? 0) > agenda.now - TIMING.day);
+    core.restorePayments(state, [...new Set([...payments, ...assumed])], agenda.now);
     for (const { key, phase } of payments) {
       const kind = state.ledger.payments.get(key)?.phase.kind;
       if (kind !== (phase.kind === "settling" ? "unknown" : phase.kind)) broken("JB9", `${key} was ${phase.kind} and is restored as ${kind}`);
@@ -483,6 +507,7 @@ export class Hub {
     this.memory = state;
     this.bootedAt = agenda.now;
     world.contexts.booted([...state.jobs.values()]);
+    world.payloads.booted([...state.jobs.values()]);
     world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;

@@ -11,7 +11,8 @@ function serves(worker: Worker, name: PoolName): boolean {
   return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
 }
 
-function poolNameOf(state: DispatchState, job: JobFacts): PoolName {
+/** The pool of a job. */
+export function poolNameOf(state: DispatchState, job: JobFacts): PoolName {
   return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
@@ -101,13 +102,10 @@ function checkWorkers(state: DispatchState): void {
 }
 
 function checkJobs(state: DispatchState): void {
-  let waiting = 0;
   let leased = 0;
   let retrying = 0;
-  let bytes = 0;
   let own = 0;
   const pools = [0, 0, 0, 0];
-  const byUser = new Map<string, number>();
   let secret = 0;
   let firstDue: number | null = null;
   for (const job of state.jobs.values()) {
@@ -121,9 +119,6 @@ function checkJobs(state: DispatchState): void {
       if (!state.privateJobs.get(job.userId)?.has(id)) broken("index", `privateJobs misses ${id}`);
     }
     if (phase.kind === "waiting") {
-      waiting++;
-      bytes += job.payloadBytes;
-      byUser.set(job.userId, (byUser.get(job.userId) ?? 0) + 1);
       if (job.privacyClass === "PUBLIC") {
         const name = poolNameOf(state, job);
         pools[POOL_NAMES.indexOf(name)]!++;
@@ -157,9 +152,6 @@ function checkJobs(state: DispatchState): void {
   if (firstDue !== null && state.timers.first()?.order !== firstDue) broken("index", `first timer is ${state.timers.first()?.order}, should be ${firstDue}`);
   if (state.leases.size !== leased) broken("index", "leases has strangers");
   if (state.retrying.size !== retrying) broken("index", "retrying has strangers");
-  if (state.queued !== waiting || state.queuedBytes !== bytes) broken("index", `queued is ${state.queued}, should be ${waiting}`);
-  if (state.queuedByUser.size !== byUser.size) broken("index", "queuedByUser has strangers");
-  for (const [user, count] of byUser) if (state.queuedByUser.get(user) !== count) broken("index", `queuedByUser is wrong about ${user}`);
   for (const [at, name] of POOL_NAMES.entries()) {
     let size = state.waiting[name].size + state.retried[name].size;
     for (const pool of state.waitingLarger[name].values()) {
@@ -176,7 +168,7 @@ function checkJobs(state: DispatchState): void {
   if (listed !== own) broken("index", `waitingFor lists ${listed}, should be ${own}`);
   for (const jobs of state.privateJobs.values()) secret -= jobs.size;
   if (secret !== 0) broken("index", "privateJobs has strangers");
-  if ((state.queued > 0 || state.resting.size > 0) !== (state.tickDue !== null)) broken("I14", "the tick is not armed as it should be");
+  if ((state.queue.jobs > 0 || state.resting.size > 0) !== (state.tickDue !== null)) broken("I14", "the tick is not armed as it should be");
   if (state.workers.size > 0 !== (state.sweepDue !== null)) broken("I14", "the sweep is not armed as it should be");
 }
 
@@ -184,7 +176,8 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
   if (phase.kind !== "settling") return;
   const kind = state.ledger.payments.get(payment ?? "")?.phase.kind;
   if (phase.hold === null) {
-    if (kind !== "settling" && kind !== "unknown") broken("PY7", `${id} settles without a worker, and its payment is ${kind}`);
+    const isPaused = kind === "held" && state.ledger.timers.has(payment ?? "");
+    if (kind !== "settling" && kind !== "unknown" && !isPaused) broken("PY7", `${id} settles without a worker, and its payment is ${kind}`);
     return;
   }
   const worker = state.workers.get(phase.hold.key);
@@ -195,23 +188,28 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
-  const { payments, inFlight, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
+  const { payments, inFlight, entrusted, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
   const held = new Map<string, Set<string>>();
   const credits = new Map<string, Set<string>>();
   let timed = 0;
   let settling = 0;
   for (const [key, { phase, payer, jobId, expiresAt }] of payments) {
-    if (phase.kind === "spent" || phase.kind === "void") broken("ledger", `${key} is ${phase.kind} and still there`);
-    const due = phase.kind === "reserved" ? phase.until : phase.kind === "unknown" && !settleQueue.has(key) ? phase.retryDue : null;
-    if (timers.has(key) !== (due !== null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
-    if (due !== null) timed++;
-    if (due !== null && (timers.first()?.order ?? Infinity) > due) broken("ledger", `${key} is due before the first timer`);
+    const isResting = phase.kind === "unresolved" && phase.retryDue === null;
+    if (phase.kind === "spent" || phase.kind === "void" || isResting) broken("ledger", `${key} is ${phase.kind} and still there`);
+    const due = "until" in phase ? phase.until : "retryDue" in phase && !settleQueue.has(key) ? phase.retryDue : null;
+    if (timers.has(key) !== (due != null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
+    if (due != null) timed++;
+    if (due != null && (timers.first()?.order ?? Infinity) > due) broken("ledger", `${key} is due before the first timer`);
     if (phase.kind === "settling") settling++;
-    if (inFlight.has(key) !== (phase.kind === "settling")) broken("ledger", `inFlight is wrong about ${key}, which is ${phase.kind}`);
-    if (settleQueue.has(key) && phase.kind !== "held" && phase.kind !== "unknown") broken("ledger", `${key} waits to be settled and is ${phase.kind}`);
+    if (inFlight.has(key) && entrusted.has(key)) broken("ledger", `${key} is settled by the hub and by its request`);
+    if ((inFlight.has(key) || entrusted.has(key)) !== (phase.kind === "settling"))
+      broken("ledger", `nobody or somebody settles ${key}, which is ${phase.kind}`);
+    if (settleQueue.has(key) && !["held", "unknown", "unresolved"].includes(phase.kind)) broken("ledger", `${key} waits to be settled and is ${phase.kind}`);
     if (phase.kind === "held") {
       const job = state.jobs.get(jobId);
       if (job?.payment !== key) broken("ledger", `${key} is held for ${jobId}, which does not know of it`);
+      if ((phase.retryDue !== undefined) !== (job.phase.kind === "settling" && job.phase.hold === null))
+        broken("ledger", `${key} is held until ${phase.retryDue}, and ${jobId} is ${job.phase.kind}`);
       const kept = job.phase.kind === "settling" && job.phase.hold !== null;
       if (settleQueue.has(key) !== kept)
         broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
@@ -222,8 +220,8 @@ function checkLedger(state: DispatchState): void {
     if (phase.kind === "credit") credits.set(payer, (credits.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
-  if (inFlight.size !== settling) broken("ledger", "inFlight has strangers");
-  if (settleQueue.size > 0 && inFlight.size < 4) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
+  if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");
+  if (settleQueue.size > 0 && inFlight.size < state.rules.settlements) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
   for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
   checkSame(unsettledByPayer, held, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");
@@ -261,7 +259,7 @@ export function checkNoneWaitsBesideAFreeWorker(
   isSilent: (worker: Worker) => boolean,
   arrivesAt: (worker: Worker) => number | null,
 ): void {
-  if (state.queued === 0) return;
+  if (state.queue.jobs === 0) return;
   for (const worker of state.workers.values()) {
     if (!isFree(worker) || isSilent(worker)) continue;
     const arrival = arrivesAt(worker);

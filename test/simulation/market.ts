@@ -6,12 +6,14 @@ import {
   type KeyRecord,
   type LiveJob,
   NEW_KEY,
+  QUEUE_SIZE,
   type Reduced,
   type Worker,
 } from "../../src/coordinator/dispatch/index.ts";
 import { START } from "./agenda.ts";
 import { suits } from "./indexes.ts";
 import { Random } from "./random.ts";
+import { clientOf } from "./shares.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -72,7 +74,8 @@ export class Market {
 
   /** The network of a user: one of them has workers in it too. */
   networkOfUser(userId: string): string {
-    return userId === "ann" && this.#world.plan.market !== null ? "n1" : "seekers";
+    if (userId === "ann" && this.#world.plan.market !== null) return "n1";
+    return this.#world.plan.rules.queue === QUEUE_SIZE ? "seekers" : clientOf(userId);
   }
 
   before(state: DispatchState, event: DispatchEvent, now: number): void {

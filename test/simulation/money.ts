@@ -14,13 +14,14 @@ const LATE = 3_000;
  * Money, from outside: what was signed, what moved on the chain, what is stored; no crash erases it. The invariants:
  *
  * - M1 a payment has at most one live or completed job; another only after the one before has failed, by its credit
- * - M2 money that moved has a row that says so, or will ask: settled with a live job, spent with a completed one, else a credit
+ * - M2 money that moved has a row that says so, or will ask: settled with a live job, spent with a completed one, else a credit, or listed for the operator
  * - M3 no job of a paid request is leased before its payment is settled, or a credit of the same payer that covers it is spent
  * - M4 no settle call without a worker that is kept for it, unless an earlier call ended unknown; never after settled or void
- * - M5 at most 4 settle calls at once · M6 no worker is kept for longer than 10 s
+ * - M5 the hub makes at most as many settle calls at once as it may · M6 no worker is kept for longer than 20 s after its settlement has begun
  * - M7 per payer no more than 4 held payments by a submit, and never more than 32 that are not settled
  * - M8 a request that was refused has no job and no payment · M9 nothing is reserved, held or settling for longer than it may be
- * - M10 `already used` without an earlier doubt is no settlement, a refusal without doubt is final, no answer is no refusal
+ * - M10 `already used` is a settlement only after an answer was lost, and then a few times a day; a refusal without doubt is final, no answer is no
+ *   refusal, and a call that was not taken leaves no doubt
  * - M11 the same payment for the same thing gives the same job; for another thing it is refused
  */
 export class Money {
@@ -34,9 +35,14 @@ export class Money {
   /** By payment, the jobs that it was ever committed to pay for. */
   readonly #jobs = new Map<string, Set<string>>();
   readonly #payer = new Map<string, string>();
-  /** Payments that were committed as settling, and of those, the ones with a call that ended without an answer or was lost. */
+  /** Payments that were committed as settling; of those, the ones with a call of which the outcome is not known, and the ones whose answer was lost. */
   readonly #begun = new Set<string>();
   readonly #doubted = new Set<string>();
+  readonly #lost = new Set<string>();
+  /** Payments whose last call was not taken. */
+  readonly #busy = new Set<string>();
+  /** By key: after a write that failed, the same settlement is assumed again. */
+  readonly #assumed = new Map<string, { payer: string; at: number }>();
   readonly #final = new Map<string, Payment["phase"]["kind"]>();
   readonly #terms = new Map<string, { digest: string; binding: string }>();
   readonly #holds = new Map<string, { jobId: string; due: number; since: number }>();
@@ -80,7 +86,7 @@ export class Money {
     stats.settlements++;
     trace?.(`chain: ${key} is settled`);
     const kind = stored(hub.storedPayments.get(key))?.phase.kind ?? "nothing";
-    if (kind !== "settling" && kind !== "unknown") broken("M2", `${key} is settled on chain and stored as ${kind}`);
+    if (kind !== "settling" && kind !== "unknown" && kind !== "unresolved") broken("M2", `${key} is settled on chain and stored as ${kind}`);
   }
 
   answered(request: PaidRequest, said: Reservation): void {
@@ -122,6 +128,10 @@ export class Money {
   after(state: DispatchState, event: DispatchEvent, { rows, sends, settles }: Reduced, now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
     for (const key of settles) this.#checkSettle(state, event, key, now);
+    for (const row of rows)
+      if (row.type === "save_payment" && row.payment.phase.kind === "settling" && state.ledger.entrusted.has(row.payment.key))
+        this.#checkSettle(state, event, row.payment.key, now);
+    if (event.type === "time") for (const row of rows) if (row.type === "save_payment") this.#checkGivenUp(row.payment, now);
     for (const send of sends) if (send.type === "assign") this.#checkAssign(state, send.jobId);
     for (const row of rows)
       if (row.type === "ended" && row.outcome.status === "failed" && row.outcome.cause === "payment_failed") this.#checkFailed(state, event, row.jobId, now);
@@ -143,14 +153,15 @@ export class Money {
         continue;
       }
       const before = this.#holds.get(worker.key);
-      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue)
+      const hasBegun = state.ledger.payments.get(state.jobs.get(worker.jobId ?? "")?.payment ?? "")?.phase.kind === "settling";
+      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue || !hasBegun)
         this.#holds.set(worker.key, { jobId: worker.jobId ?? "", due: phase.holdDue, since: now });
       else if (now > before.since + TIMING.hold + late) broken("M6", `${worker.key} is kept for ${worker.jobId} for ${now - before.since} ms`);
     }
     for (const [key, { kind, at }] of this.#since) {
       if (kind === "reserved" && now > at + TIMING.reservation + late) broken("M9", `${key} is reserved for ${now - at} ms`);
-      if (kind === "held" && now > at + TIMING.claimWindow + TIMING.hold + late) broken("M9", `${key} is held for ${now - at} ms`);
-      if (kind === "settling" && now > at + 20_000 + late) broken("M9", `${key} is settling for ${now - at} ms`);
+      if (kind === "held" && now > at + TIMING.total + late) broken("M9", `${key} is held for ${now - at} ms`);
+      if (kind === "settling" && now > at + TIMING.settleReport + late) broken("M9", `${key} is settling for ${now - at} ms`);
     }
   }
 
@@ -195,7 +206,7 @@ export class Money {
     if (payment === undefined) return broken("M3", `${jobId} is assigned and not paid`);
     if (payment.phase.kind !== "settled") broken("M3", `${jobId} is assigned while ${key} is ${payment.phase.kind}`);
     const { chain } = this.#world;
-    const isOurs = chain.moved.has(payment.key) || (chain.cancelled.has(payment.key) && this.#doubted.has(payment.key));
+    const isOurs = chain.moved.has(payment.key) || (chain.cancelled.has(payment.key) && this.#lost.has(payment.key));
     if (!isOurs) broken("M3", `${jobId} is assigned and ${key} never moved`);
     const { payer, asset, amount } = this.authorization(payment.key);
     if (asset !== request.order.asset) broken("M3", `${jobId} is to be paid in ${request.order.asset} and is paid in ${asset}`);
@@ -203,27 +214,71 @@ export class Money {
     if (amount < request.order.amount) broken("M3", `${jobId} costs ${request.order.amount} and is paid with ${amount}`);
   }
 
-  #checkAnswer(state: DispatchState, { key, settlement }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
+  #checkAnswer(state: DispatchState, { key, settlement, by }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
     const payment = state.ledger.payments.get(key);
     const saved = rows.findLast((row) => row.type === "save_payment" && row.payment.key === key);
     const kind = saved?.type === "save_payment" ? saved.payment.phase.kind : payment?.phase.kind;
+    // The hub does not wait for this call any more. Only that money moved is news then.
+    if (saved === undefined && settlement.kind !== "settled" && (by === "request" || payment?.phase.kind !== "settling")) return;
     const doubted = this.#doubted.has(key);
-    if (settlement.kind === "unknown") {
-      this.#doubted.add(key);
-      if (kind !== "unknown") broken("M10", `the outcome of ${key} is unknown and it is ${kind}`);
-      return;
-    }
     const jobs = [...(this.#jobs.get(key) ?? [])].filter((id) => state.jobs.has(id));
-    if (settlement.kind === "settled" || (settlement.alreadyUsed && doubted)) {
-      if (kind !== "settled" && kind !== "credit") broken("M10", `${key} is settled and it is ${kind}`);
-      if (doubted) for (const id of jobs) this.#renewed.set(id, now);
-    } else if (kind !== "void" && !doubted) broken("M10", `${key} was refused and is ${kind}`);
-    else if (jobs.length > 0) broken("M10", `${key} was refused and ${jobs.join()} lives on`);
+    const isOpen = kind === "unknown" || kind === "unresolved";
+    this.#busy.delete(key);
+    switch (settlement.kind) {
+      case "unknown":
+        this.#doubted.add(key);
+        if (settlement.lost) this.#lost.add(key);
+        if (!isOpen) broken("M10", `the outcome of ${key} is unknown and it is ${kind}`);
+        return;
+      case "settled":
+        if (kind !== "settled" && kind !== "credit") broken("M10", `${key} is settled and it is ${kind}`);
+        if (doubted) for (const id of jobs) this.#renewed.set(id, now);
+        return;
+      case "already_used":
+        if (kind === "settled") {
+          this.#checkAssumed(key, now);
+          for (const id of jobs) this.#renewed.set(id, now);
+        } else if (kind !== "unresolved") broken("M10", `${key} is used and it is ${kind}`);
+        else if (jobs.length > 0) broken("M10", `${key} is used, nobody knows for what, and ${jobs.join()} lives on`);
+        return;
+      case "refused":
+        if (doubted ? !isOpen : kind !== "void") broken("M10", `${key} was refused and is ${kind}`);
+        if (jobs.length > 0) broken("M10", `${key} was refused and ${jobs.join()} lives on`);
+        return;
+      case "not_asked":
+        if (doubted) return isOpen ? undefined : broken("M10", `${key} was not asked for, after a doubt, and is ${kind}`);
+        if (kind !== "held" && !(kind === "void" && jobs.length === 0)) broken("M10", `${key} was not asked for and is ${kind}`);
+        this.#begun.delete(key);
+        this.#busy.add(key);
+        return;
+      default:
+        settlement satisfies never;
+    }
+  }
+
+  /** Nobody has reported how a settle call ended: from then on its answer counts as lost. */
+  #checkGivenUp({ key, phase, lostAnswer }: Payment, now: number): void {
+    const since = this.#since.get(key);
+    if ((phase.kind !== "unknown" && phase.kind !== "unresolved") || !lostAnswer || since?.kind !== "settling") return;
+    if (now < since.at + TIMING.settle) broken("M9", `${key} is given up ${now - since.at} ms after it began to be settled`);
+    this.#doubted.add(key);
+    this.#lost.add(key);
+  }
+
+  #checkAssumed(key: string, now: number): void {
+    if (!this.#lost.has(key)) broken("M10", `${key} is used and it is settled, though no answer was lost`);
+    const payer = this.#payer.get(key) ?? "";
+    this.#assumed.set(key, { payer, at: now });
+    const today = [...this.#assumed.values()].filter(({ at }) => at > now - TIMING.day);
+    const own = today.filter((other) => other.payer === payer).length;
+    if (own > LIMITS.assumedPerPayer || today.length > LIMITS.assumedPerHub)
+      broken("M10", `${own} settlements of ${payer} and ${today.length} in all were assumed in a day`);
   }
 
   #checkFailed(state: DispatchState, event: DispatchEvent, jobId: string, now: number): void {
-    if (event.type === "settled" && event.settlement.kind === "refused") return;
+    if (event.type === "settled" && (event.settlement.kind === "refused" || event.settlement.kind === "already_used")) return;
     const key = [...this.#jobs].find(([, ids]) => ids.has(jobId))?.[0] ?? "";
+    if (this.#busy.has(key)) return;
     if (now < this.authorization(key).expiresAt) broken("M10", `${jobId} fails with payment_failed before ${key} is known or has expired`);
     if (state.ledger.payments.get(key)?.phase.kind === "settled") broken("M10", `${jobId} fails with payment_failed though it is paid`);
   }
@@ -236,6 +291,7 @@ export class Money {
     for (const { key, phase } of this.#rows()) {
       if (phase.kind !== "settling") continue;
       this.#doubted.add(key);
+      this.#lost.add(key);
       this.#since.delete(key);
     }
   }
@@ -263,7 +319,7 @@ export class Money {
     const { key, phase, digest, binding } = payment;
     touched.add(key);
     if (phase.kind === "settling") this.#begun.add(key);
-    if (phase.kind !== "reserved" && phase.kind !== "held" && phase.kind !== "settling" && phase.kind !== "unknown") this.#final.set(key, phase.kind);
+    if (!["reserved", "held", "settling", "unknown", "unresolved"].includes(phase.kind)) this.#final.set(key, phase.kind);
     if (phase.kind === "settling" || this.#since.get(key)?.kind !== phase.kind) this.#since.set(key, { kind: phase.kind, at: now });
     if (phase.kind === "settled" && this.#jobs.has(key) && !this.#jobs.get(key)?.has(payment.jobId)) this.#world.stats.creditsSpent++;
     const terms = this.#terms.get(key);
@@ -340,8 +396,12 @@ export class Money {
       const { kind } = row.phase;
       if (kind === "credit") stats.credits++;
       if (kind === "void" || kind === "spent" || kind === "credit") continue;
-      const isAsked = (kind === "unknown" || kind === "settling") && row.expiresAt < agenda.now && this.#doubted.has(row.key);
-      if (!isAsked || this.#world.chain.moved.has(row.key)) broken("M9", `${row.key} is ${kind} at rest`);
+      if (row.phase.kind === "unresolved" && row.phase.retryDue === null) {
+        stats.unresolved++;
+        continue;
+      }
+      const isAsked = (kind === "unresolved" || kind === "settling") && row.expiresAt < agenda.now && this.#doubted.has(row.key);
+      if (!isAsked) broken("M9", `${row.key} is ${kind} at rest`);
       open++;
     }
     return open;

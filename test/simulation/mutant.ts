@@ -2,9 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, type Plan, planOf } from "./plan.ts";
 import { PLANTED_MARKET_BUGS } from "./planted-market-bugs.ts";
+import { PLANTED_QUEUE_BUGS } from "./planted-queue-bugs.ts";
 import { PLANTED_BUGS, PLANTED_CONTEXT_BUGS, PLANTED_MONEY_BUGS, type PlantedBug } from "./planted-bugs.ts";
 import type { Core } from "./world.ts";
 
@@ -56,9 +58,15 @@ function javaScript(source: string): string {
 export const SEARCHES: readonly { bug: PlantedBug; planOf: (seed: number) => Plan | null }[] = [
   ...PLANTED_BUGS.map((bug) => ({ bug, planOf: freePlanOf })),
   ...PLANTED_MARKET_BUGS.map((bug) => ({ bug, planOf: planWith("market") })),
+  ...PLANTED_QUEUE_BUGS.map((bug) => ({ bug, planOf: planWithSmallQueue })),
   ...PLANTED_CONTEXT_BUGS.map((bug) => ({ bug, planOf: planWith("contexts") })),
   ...PLANTED_MONEY_BUGS.map((bug) => ({ bug, planOf: planWith("paying") })),
 ];
+
+function planWithSmallQueue(seed: number): Plan | null {
+  const plan = planOf(seed);
+  return plan.rules.queue === QUEUE_SIZE ? null : plan;
+}
 
 function planWith(part: "contexts" | "market" | "paying"): (seed: number) => Plan | null {
   return (seed) => {

@@ -23,8 +23,8 @@ export type Order = {
 /** What a request differs in from the first: nothing, its body, or the signature over the same authorization. */
 export type Variant = "same" | "other body" | "other signature";
 
-type Trouble = "slow" | "late" | "hangs" | "hangs dead" | "error before" | "error after" | "loses" | "refuses";
-const TROUBLES: readonly Trouble[] = ["slow", "late", "hangs", "hangs dead", "error before", "error after", "loses", "refuses"];
+const TROUBLES = ["slow", "late", "hangs", "hangs dead", "error before", "error after", "loses", "refuses", "gives up", "busy"] as const;
+type Trouble = (typeof TROUBLES)[number];
 
 /** What of a history has to do with money. Chances are per request or call. */
 export type PayingPlan = {
@@ -34,6 +34,8 @@ export type PayingPlan = {
   settleTrouble: number;
   settleTroubles: readonly Trouble[];
   routerDies: number;
+  /** Whether routers settle what they bring, as now, or leave it to the hub, as earlier ones did. */
+  routersSettle: boolean;
   /** How often a router sleeps for a minute before it goes on. */
   routerStalls: number;
   /** Whether the router can read the payer off a payload (EVM), or only the facilitator says it (SVM). */
@@ -51,6 +53,7 @@ export const UNPAID: PayingPlan = {
   settleTrouble: 0,
   settleTroubles: [],
   routerDies: 0,
+  routersSettle: true,
   routerStalls: 0,
   readsPayer: true,
   repeats: 0,
@@ -100,6 +103,7 @@ export function payingPlanOf(random: Random, faults: number, stalled: boolean): 
     settleTrouble: stalled ? 1 : random.chance(0.1) ? 0.95 : some(0.75, 1),
     settleTroubles: stalled ? ["hangs dead", "hangs"] : subset.length > 0 ? subset : TROUBLES,
     routerDies: some(0.4, 0.4),
+    routersSettle: random.chance(0.7),
     routerStalls: some(0.3, 0.9),
     readsPayer,
     repeats: some(0.7, 1),

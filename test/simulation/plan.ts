@@ -1,10 +1,11 @@
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
-import type { Rules } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE, type Rules } from "../../src/coordinator/dispatch/index.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { type ContextPlan, contextPlanOf } from "./contexts.ts";
 import { type MarketPlan, marketPlanOf } from "./market.ts";
 import { Random } from "./random.ts";
+import { queueRulesOf } from "./shares.ts";
 
 /** What kind of worker this is: chances per job unless said otherwise. */
 export type Personality = {
@@ -156,9 +157,14 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
-  const plan = fullPlanOf(seed);
+  const plan = crowded(seed, fullPlanOf(seed));
   // Of its own stream too.
   return new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
+}
+
+/** The same plan, for some seeds with a queue that is full now and then. */
+function crowded(seed: number, plan: Plan): Plan {
+  return { ...plan, rules: { ...plan.rules, ...queueRulesOf(seed) } };
 }
 
 /** A plan with newcomers, in which some jobs go to them first. */
@@ -226,7 +232,7 @@ export function freePlanOf(seed: number): Plan {
   const pairings: Record<string, string[]> = {};
   for (const user of USERS) pairings[user] = workers.filter(() => random.chance(paired)).map(({ key }) => key);
   return {
-    rules: { stake: random.chance(0.5), receiptPolicy: random.chance(0.7) ? "strict" : "record" },
+    rules: { stake: random.chance(0.5), receiptPolicy: random.chance(0.7) ? "strict" : "record", queue: QUEUE_SIZE, settlements: 4, clientShares: true },
     workers,
     jobs,
     pairings,

@@ -18,7 +18,7 @@ function* seedsFor({ rule, name }: PlantedBug): Generator<number> {
 afterAll(removeMutants);
 
 // A change of the histories makes the noted seeds worthless; then each bug costs a search.
-describe("the simulation can fail: it finds a bug that is planted", { timeout: 60_000 }, () => {
+describe("the simulation finds every planted bug, so it can fail", { timeout: 60_000 }, () => {
   for (const { bug, planOf } of SEARCHES) {
     test(`${bug.rule} ${bug.name}`, async () => {
       expect(firstFound(await mutantOf(bug), planOf, seedsFor(bug)), `a seed up to ${SEEDS} that finds it`).not.toBeNull();

@@ -47,7 +47,7 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
     '(job.phase.kind !== "leased" && job.phase.kind !== "orphaned")',
     'job.phase.kind !== "leased" || !state.workers.has(job.phase.lease.key)',
   ),
-  one("JB11", "a reject is not blamed on the network", "lifecycle.ts", "if (network !== undefined && blames) standBack", "if (false) standBack"),
+  one("JB11", "a reject is not blamed on the network", "lifecycle.ts", "if (lease.network !== undefined && blames) standBack", "if (false) standBack"),
   one("JB11", "a success heals nothing", "reputation.ts", '  if (!worker.proven && job.privacyClass === "PUBLIC") heal(state, worker.network);\n', ""),
   one("JB11", "two failures in a row cost nothing", "standing.ts", "if (failed < LIMITS.provenFailures) return", "if (failed < 99) return"),
   one("JB11", "a key that does not sign can be proven", "standing.ts", "return authenticated && record.completed", "return record.completed"),

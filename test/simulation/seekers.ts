@@ -122,12 +122,26 @@ export class Seekers {
     hub.submit(
       this.#job(request),
       (said) => {
-        if (said === "accepted") this.#world.accepted.add(request.id);
-        else if (said === "refused" || said === "no_trusted_worker") money.refused(request);
+        if (said === "accepted") {
+          this.#world.accepted.add(request.id);
+          if (hub.entrusts(request.facts.key)) this.#settle(request.order);
+        } else if (said === "refused" || said === "no_trusted_worker") money.refused(request);
         else if (said !== "lost") money.same(request, said.otherId);
         else if (tries > 1) agenda.after(money.random.between(50, 2_000), () => this.#submit(request, payer, tries - 1));
       },
-      { key: request.facts.key, payer },
+      // A router of an earlier version leaves it to the hub.
+      { key: request.facts.key, payer, settles: money.plan.routersSettle },
     );
+  }
+
+  /** A router settles what it has brought, and tells the hub; some die before, some after [PY7]. */
+  #settle({ key }: Order): void {
+    const { hub, money, facilitator, stats } = this.#world;
+    const dies = () => !this.#world.calm && money.random.chance(money.plan.routerDies);
+    if (dies()) return;
+    stats.entrusted++;
+    facilitator.settle(money.authorization(key), (settlement) => {
+      if (!dies()) hub.settled(key, settlement);
+    });
   }
 }

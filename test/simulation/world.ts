@@ -11,9 +11,11 @@ import { Hub } from "./hub.ts";
 import { Market } from "./market.ts";
 import { Money } from "./money.ts";
 import { UNPAID } from "./paying-plan.ts";
+import { Payloads } from "./payloads.ts";
 import type { Plan } from "./plan.ts";
 import { Random } from "./random.ts";
 import { Seekers } from "./seekers.ts";
+import { payloadBytesOf } from "./shares.ts";
 import { Socket } from "./socket.ts";
 import { SimulatedWorker } from "./simulated-worker.ts";
 
@@ -41,9 +43,12 @@ export class Stats {
   evictedSettling = 0;
   queuedSettlements = 0;
   creditsSpent = 0;
+  unresolved = 0;
+  entrusted = 0;
   unknownOutcomes = 0;
   longUnknown = 0;
   tooLong = 0;
+  full = 0;
   readonly causes = new Map<string, number>();
   /** Assignments, by the first letters of the worker's key. */
   readonly claims = new Map<string, number>();
@@ -94,9 +99,12 @@ const COUNTS = [
   "evictedSettling",
   "queuedSettlements",
   "creditsSpent",
+  "unresolved",
+  "entrusted",
   "unknownOutcomes",
   "longUnknown",
   "tooLong",
+  "full",
 ] as const satisfies readonly (keyof Stats)[];
 
 /** One simulated instance: a hub, its database, its workers and the network between them. */
@@ -113,6 +121,7 @@ export class World {
   readonly chain: Chain;
   readonly money: Money;
   readonly contexts: Contexts;
+  readonly payloads: Payloads;
   readonly market: Market;
   readonly facilitator: Facilitator;
   readonly seekers: Seekers;
@@ -140,6 +149,7 @@ export class World {
     this.chain = new Chain(paying.balances);
     this.money = new Money(this, paying, seed);
     this.contexts = new Contexts(this);
+    this.payloads = new Payloads(this);
     this.market = new Market(this);
     this.facilitator = new Facilitator(this);
     this.seekers = new Seekers(this);
@@ -250,7 +260,13 @@ export class World {
   submitted(job: Pick<JobFacts, "id" | "jobType" | "policy" | "privacyClass" | "userId">): JobFacts {
     const { userId } = job;
     const trustedKeys = job.privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
-    const facts: JobFacts = { ...job, trustedKeys, payloadBytes: 100, createdAt: this.agenda.now, network: this.market.networkOfUser(userId) };
+    const facts: JobFacts = {
+      ...job,
+      trustedKeys,
+      payloadBytes: payloadBytesOf(job.id, this.plan.rules),
+      createdAt: this.agenda.now,
+      network: this.market.networkOfUser(userId),
+    };
     if (!this.#facts.has(facts.id)) this.known.push(facts.id);
     this.#facts.set(facts.id, facts);
     return facts;

@@ -5,7 +5,7 @@ import { get } from "./rest.ts";
 import { until } from "./until.ts";
 
 /** Kills the runtime that runs our code; wrangler starts another one on the same state. Resolves when that answers. */
-export async function killRuntime(coordinator: Coordinator): Promise<void> {
+export async function killRuntime(coordinator: Pick<Coordinator, "pid" | "url">): Promise<void> {
   const runtimes = descendants(coordinator.pid).filter(({ command }) => command.includes("workerd serve"));
   const ours = runtimes.filter(({ command }) => !command.includes(`entry=127.0.0.1:${new URL(coordinator.url).port} `));
   const [runtime] = ours;

@@ -1,17 +1,17 @@
 // `compute-router pair create|claim|list` and `compute-router user`: pair users with workers for PRIVATE jobs.
+import { defineCommand } from "citty";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
 import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
-import { coordinatorName } from "../../worker/node/desktop-worker.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT } from "../command.ts";
-import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile } from "../seeker.ts";
 import { countdown } from "../../sdk/trust.ts";
+import { coordinatorName } from "../../worker/node/desktop-worker.ts";
+import { readKeyFile } from "../../worker/node/key-file.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { configFolder } from "../../worker/node/worker-config.ts";
+import { CliError, command, EXIT } from "../command.ts";
 import { offerLines } from "../pair-screen.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { configFolder } from "../../worker/node/worker-config.ts";
-import { defineCommand } from "citty";
-import { readKeyFile } from "../../worker/node/key-file.ts";
+import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile } from "../seeker.ts";
 import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */

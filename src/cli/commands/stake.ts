@@ -1,12 +1,12 @@
 // `compute-router stake set|list|show`: the operator's table of stakes, which decides the tiers with STAKE_SOURCE=table. It runs wrangler.
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
-import * as z from "zod";
-import { CliError, command, EXIT } from "../command.ts";
 import { defineCommand } from "citty";
+import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
+import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson } from "../print.ts";
 
 /** The options that select the database. */

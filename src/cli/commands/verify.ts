@@ -5,7 +5,6 @@ import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
-
 import { readJsonFile } from "../input.ts";
 import { print, printJson } from "../print.ts";
 

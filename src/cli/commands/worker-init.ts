@@ -1,19 +1,19 @@
 // `compute-router worker init`: creates key and configuration of a worker, with questions on a terminal or from options.
+import { hostname } from "node:os";
 import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
+import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { type KeyFileResult, readOrMakeKeyFile } from "../../worker/node/key-file.ts";
+import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { type WorkerConfig, writeConfig } from "../../worker/node/worker-config.ts";
-import { claimPairing } from "./pair.ts";
 import { CliError, command, EXIT } from "../command.ts";
-import { print, printJson } from "../print.ts";
-import { isInteractive, type Prompt, withPrompt } from "../input.ts";
-import { configOfWish, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
-import { hostname } from "node:os";
-import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
-import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
 import { checkCoordinator, checkLines } from "../doctor.ts";
+import { isInteractive, type Prompt, withPrompt } from "../input.ts";
+import { print, printJson } from "../print.ts";
 import { coordinatorUrls } from "../seeker.ts";
 import { needsNewerNode } from "../version.ts";
+import { configOfWish, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
+import { claimPairing } from "./pair.ts";
 
 /** `compute-router worker init`. */
 export const workerInit = command({
@@ -149,6 +149,6 @@ async function askModel(models: readonly string[], usual: string, prompt: Prompt
   for (;;) {
     const chosen = await prompt.ask("Model", usual);
     if (models.includes(chosen)) return chosen;
-    print("  there is no such model; choose one of the list above");
+    print("  there is no such model; choose one from the list above");
   }
 }

@@ -4,18 +4,14 @@ import { join } from "node:path";
 import { defineCommand } from "citty";
 import { toHex } from "../../receipt/bytes.ts";
 import { fingerprintOf, type KeyPair } from "../../receipt/ed25519.ts";
-
 import { placeOnce, readKeyFile, rotateKeyFile } from "../../worker/node/key-file.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
-
 import { runningWorkers } from "../../worker/node/status-file.ts";
-
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { workerId } from "../../worker/node/worker-lock.ts";
 import { CliError, command, EXIT } from "../command.ts";
-
-import { KEY_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
-import { print, printJson, printUntrusted } from "../print.ts";
 import { isInteractive, withPrompt } from "../input.ts";
+import { print, printJson, printUntrusted } from "../print.ts";
+import { KEY_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
 
 const JSON_ARG = { type: "boolean", description: "Print JSON" } as const;
 

@@ -1,16 +1,14 @@
 // `compute-router worker status`: what the running workers of a configuration folder report in their status files.
 import { fingerprintOf } from "../../receipt/ed25519.ts";
 import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
-import { configFolder } from "../../worker/node/worker-config.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
+import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
-
 import { CliError, command, EXIT } from "../command.ts";
-
-import { KEY_ARGS } from "../worker-plan.ts";
 import { print, printJson } from "../print.ts";
 import { needsNewerNode } from "../version.ts";
+import { KEY_ARGS } from "../worker-plan.ts";
 
 /** An older report means that the worker does not respond. It writes one at least every 10 s. */
 const STALE_MS = 30_000;

@@ -1,14 +1,14 @@
 // `compute-router worker start|pair|doctor` and the group of all `worker` commands.
-import { CliError, command, EXIT } from "../command.ts";
-import { WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
+import { defineCommand } from "citty";
 import { fingerprintOf } from "../../receipt/ed25519.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { runningWorkers } from "../../worker/node/status-file.ts";
-import { claimPairing, pairedText } from "./pair.ts";
-import { print, printJson } from "../print.ts";
+import { CliError, command, EXIT } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
-import { defineCommand } from "citty";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { print, printJson } from "../print.ts";
+import { WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
+import { claimPairing, pairedText } from "./pair.ts";
 import { workerKey } from "./worker-key.ts";
 
 /** `compute-router worker start`. */

@@ -7,7 +7,7 @@ import { withSignal } from "../deadline.ts";
 /** The RPC gave no usable answer. `reason` is a code: the message must not contain the URL, which may have an API key, nor the text of the server. */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
-  /** `timeout`, `unreachable`, `redirected`, `too_large`, `nonsense` (not the expected form), `http_` and the status, or `rpc_error_` and the code. */
+  /** `timeout`, `unreachable`, `redirected`, `too_large`, `invalid_response` (not in the expected form), `http_` and the status, or `rpc_error_` and the code. */
   readonly reason: string;
 
   constructor(reason: string, options?: ErrorOptions) {
@@ -50,15 +50,15 @@ export async function askRpc({ url, deadline = TIMING.stakeAnswer }: RpcOptions,
     const answer = Answer.safeParse(entry);
     if (!answer.success) continue;
     // If one request has two answers, neither is reliable.
-    if (answers.has(answer.data.id)) answers.set(answer.data.id, { ok: false, reason: "nonsense" });
+    if (answers.has(answer.data.id)) answers.set(answer.data.id, { ok: false, reason: "invalid_response" });
     else answers.set(answer.data.id, read(answer.data));
   }
   if (answers.size === 0) {
     // An error without an id is about the whole batch.
     const refusal = Refusal.safeParse(json);
-    throw new RpcFailure(refusal.success ? `rpc_error_${refusal.data.error.code}` : "nonsense");
+    throw new RpcFailure(refusal.success ? `rpc_error_${refusal.data.error.code}` : "invalid_response");
   }
-  return calls.map((_, id) => answers.get(id) ?? { ok: false, reason: "nonsense" });
+  return calls.map((_, id) => answers.get(id) ?? { ok: false, reason: "invalid_response" });
 }
 
 function read(answer: z.infer<typeof Answer>): RpcResult {
@@ -75,7 +75,7 @@ async function post(url: string, deadline: number, body: unknown): Promise<unkno
       const text = await boundedText(response, LIMITS.rpcAnswerBytes);
       if (text === null) throw new RpcFailure("too_large");
       const json = readJson(text);
-      if (!json.ok) throw new RpcFailure("nonsense");
+      if (!json.ok) throw new RpcFailure("invalid_response");
       return json.value;
     } catch (error) {
       if (error instanceof RpcFailure) throw error;

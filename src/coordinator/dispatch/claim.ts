@@ -6,7 +6,21 @@ import { lease } from "./lease.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
 import { firstOnProbation, isForProbation } from "./probation.ts";
 import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
-import { dequeue, hasUntriedWorker, indexWorker, isEligible, isFree, isIdle, isSilent, needsProven, ownPool, poolOf, poolsOf, type Wanted } from "./workers.ts";
+import {
+  dequeue,
+  hasUntriedWorker,
+  indexWorker,
+  isEligible,
+  isFree,
+  isIdle,
+  isSilent,
+  needsProven,
+  ownersOf,
+  ownPool,
+  poolOf,
+  poolsOf,
+  type Wanted,
+} from "./workers.ts";
 
 /** After a check of the silent workers, claims do not check them again for this many milliseconds. */
 const SILENT_RECHECKED = 1_000;
@@ -123,7 +137,13 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
 
 /** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
-  return findWorker(state, job, ctx, () => true) !== undefined;
+  const find = () => findWorker(state, job, ctx, () => true);
+  return find() !== undefined || (isSilenceChecked(state, ctx) && find() !== undefined);
+}
+
+/** True if a new job has a place: an idle worker that may take it, or room in the queue [LM1]. */
+export function hasPlace(state: DispatchState, job: JobFacts, payer: string | null, ctx: ReduceContext): boolean {
+  return state.queue.hasRoom(ownersOf(state, job, payer), job.payloadBytes) || hasIdleWorker(state, job, ctx);
 }
 
 function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
@@ -135,11 +155,16 @@ function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accep
 }
 
 function findAfterSilence(state: DispatchState, job: LiveJob, ctx: ReduceContext): Worker | undefined {
-  // At most once a second, so that many jobs stay cheap while many workers are silent.
-  if (state.silent.size === 0 || ctx.now - state.silentCheckedAt < SILENT_RECHECKED) return undefined;
-  recheckSilent(state, ctx);
+  if (!isSilenceChecked(state, ctx)) return undefined;
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, ctx, (key) => !job.tried.has(key));
+}
+
+/** Checks the workers that were found silent; false if there are none. At most once a second, so that many jobs stay cheap while many workers are silent. */
+function isSilenceChecked(state: DispatchState, ctx: ReduceContext): boolean {
+  if (state.silent.size === 0 || ctx.now - state.silentCheckedAt < SILENT_RECHECKED) return false;
+  recheckSilent(state, ctx);
+  return true;
 }
 
 /** Finds a worker that has only just registered, for a job that cannot wait until the worker has arrived [JB2]. */

@@ -12,10 +12,15 @@ export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker
 /** Everything that can happen to dispatch. `conn` is the id of a socket; an event of a replaced socket changes nothing. */
 export type DispatchEvent =
   /** A commit. `payment` is the key of a reserved payment that the facilitator verified as `payer`'s; left out for a free job. */
-  | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null } }
+  /** `settles`: if a worker is claimed at once, the request itself asks the facilitator, and reports the outcome as a `settled` event [PY7]. */
+  | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null; settles?: boolean } }
   | { type: "reserve"; payment: PaymentFacts; job: JobFacts; stored: Payment | null }
   | { type: "release"; key: string; jobId: string }
-  | { type: "settled"; key: string; settlement: Settlement }
+  /**
+   * A settle call has ended. `by` says who made it. `stored` is the ledger's row of the payment, in case the core does not know it any more; null if there is
+   * none.
+   */
+  | { type: "settled"; key: string; settlement: Settlement; by: "hub" | "request"; stored: Payment | null }
   | {
       type: "register";
       conn: string;
@@ -70,6 +75,8 @@ export type Outcome = { status: "completed"; key: string; verified: boolean } | 
 export type JobEnd = {
   jobId: string;
   outcome: Outcome;
+  /** True if a worker started the job. If none did, its payload is erased [LM3]. */
+  started: boolean;
   /** Reference of the settlement that paid for a completed job, for its receipt [PY10]; null where there is none. */
   paymentRef: string | null;
   rev: number;
@@ -82,8 +89,8 @@ export type JobEnd = {
 
 /** A change of a stored row. The changes of one event are written together or not at all. */
 export type RowChange =
-  /** Write a new job. `isRefused`: it ended at its commit and no worker will run it, so its payload is not kept [JB8]. */
-  | { type: "insert"; job: JobFacts; isRefused: boolean }
+  /** Write a new job. */
+  | { type: "insert"; job: JobFacts }
   /** Write this live job, which has changed. */
   | { type: "save"; jobId: string }
   | ({ type: "ended" } & JobEnd)
@@ -130,4 +137,5 @@ export type Reduced<A extends Answer = Answer> = Changes & { answer: A };
 export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
 
 /** The input of one event and the changes that it has made so far. */
-export type ReduceContext = ReduceInput & Changes;
+export type ReduceContext = ReduceInput &
+  Changes & { /** The payment that the request of this event settles itself; null for none. */ readonly entrusts: string | null };

@@ -1,11 +1,11 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { save, setTimer } from "./lease.ts";
 import { dropPayment, indexPayment, type Payment, type PaymentPhase } from "./ledger.ts";
 import { beginWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { isAnswerable } from "./workers.ts";
+import { isAnswerable, isEligible } from "./workers.ts";
 
 /** Moves a payment to its next phase and saves it. */
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext): void {
@@ -26,17 +26,34 @@ export function owedPayment(state: DispatchState, job: LiveJob): Payment | undef
   return payment?.phase.kind === "held" ? payment : undefined;
 }
 
-/** Starts to settle a payment, now or as soon as fewer settlements are under way [PY7]. */
+/** Starts to settle a payment: by the request that brought it, or by the hub, which does so as soon as fewer of its settlements are under way [PY7]. */
 export function startSettling(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
-  const { inFlight, settleQueue, timers } = state.ledger;
-  if (inFlight.size >= LIMITS.settlements) {
-    settleQueue.add(payment.key);
-    timers.remove(payment.key);
+  const { inFlight, entrusted, settleQueue, timers } = state.ledger;
+  const { key } = payment;
+  if (ctx.entrusts === key) entrusted.add(key);
+  else if (inFlight.size >= state.rules.settlements) {
+    settleQueue.add(key);
+    timers.remove(key);
     return;
+  } else {
+    inFlight.add(key);
+    ctx.settles.push(key);
   }
-  inFlight.add(payment.key);
-  movePayment(state, payment, { kind: "settling" }, ctx);
-  ctx.settles.push(payment.key);
+  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport }, ctx);
+  const job = state.jobs.get(payment.jobId);
+  if (job?.phase.kind !== "settling" || job.phase.hold === null) return;
+  job.phase.holdDue = ctx.now + TIMING.hold;
+  setTimer(state, job);
+}
+
+/** True if a worker that may take this job is kept for another one whose settlement has not begun: it may be free soon [PY7]. */
+export function awaitsTurn(state: DispatchState, job: LiveJob): boolean {
+  for (const key of state.ledger.settleQueue) {
+    const other = state.jobs.get(state.ledger.payments.get(key)?.jobId ?? "");
+    const worker = other?.phase.kind === "settling" ? state.workers.get(other.phase.hold?.key ?? "") : undefined;
+    if (worker !== undefined && isEligible(state, job, worker)) return true;
+  }
+  return false;
 }
 
 /**
@@ -58,8 +75,14 @@ export function closeOrphaned(state: DispatchState, ctx: ReduceContext): void {
 function close(state: DispatchState, payment: Payment, completed: boolean, ctx: ReduceContext): void {
   const { phase } = payment;
   if (phase.kind === "held") movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
-  else if (phase.kind === "settled") movePayment(state, payment, { kind: completed ? "spent" : "credit", transaction: phase.transaction }, ctx);
+  else if (phase.kind === "settled") movePayment(state, payment, ended(phase, completed), ctx);
   // A payment that is settling or unknown becomes a credit or void when its outcome is known.
+}
+
+/** The phase of a settled payment whose job has ended. What was only assumed becomes a credit by the operator alone [PY8]. */
+function ended({ transaction, assumedAt }: Extract<PaymentPhase, { kind: "settled" }>, completed: boolean): PaymentPhase {
+  if (completed) return { kind: "spent", transaction, ...(assumedAt !== undefined && { assumedAt }) };
+  return assumedAt === undefined ? { kind: "credit", transaction } : { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt };
 }
 
 /** Keeps a worker for a job while its payment is settled. */
@@ -67,7 +90,7 @@ export function hold(state: DispatchState, job: LiveJob, worker: Worker, payment
   const { key, conn, network } = worker;
   const isAnswered = isAnswerable(job, worker);
   if (isAnswered) beginWork(state, network, key, ctx.now);
-  job.phase = { kind: "settling", hold: { key, conn, ...(isAnswered && { network }) }, holdDue: ctx.now + TIMING.hold };
+  job.phase = { kind: "settling", hold: { key, conn, ...(isAnswered && { network }) }, holdDue: job.totalDue };
   setTimer(state, job);
   save(job, ctx);
   startSettling(state, payment, ctx);

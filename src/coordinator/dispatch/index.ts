@@ -6,3 +6,4 @@ export type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts
 export { restorePayments } from "./reservation.ts";
 export { nextDue } from "./lease.ts";
 export { type KeyRecord, NEW_KEY } from "./standing.ts";
+export { QUEUE_SIZE } from "./queue.ts";

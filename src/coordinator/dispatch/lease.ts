@@ -26,6 +26,7 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: R
     beginWork(state, worker.network, worker.key, ctx.now);
   }
   job.holders.push(held);
+  if (!worker.acks) job.started = true;
   const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
   job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };
   state.leases.set(worker.key, job.id);
@@ -57,7 +58,7 @@ export function setTimer(state: DispatchState, job: LiveJob): void {
 
 /** Sets the next 2 s tick while jobs wait or workers rest, and the next sweep while workers are connected. */
 export function armTicks(state: DispatchState, now: number): void {
-  if (state.queued === 0 && state.resting.size === 0) state.tickDue = null;
+  if (state.queue.jobs === 0 && state.resting.size === 0) state.tickDue = null;
   else state.tickDue ??= now + TIMING.retryTick;
   if (state.workers.size === 0) state.sweepDue = null;
   else state.sweepDue ??= now + TIMING.sweep;
@@ -66,7 +67,7 @@ export function armTicks(state: DispatchState, now: number): void {
 /** When the next `time` event is due, ms since the epoch; null if nothing waits for a time. */
 export function nextDue(state: DispatchState): number | null {
   // If no job waits, the hub need not wake up for a worker that has arrived.
-  const arrival = state.queued > 0 ? state.arriving.first()?.order : undefined;
+  const arrival = state.queue.jobs > 0 ? state.arriving.first()?.order : undefined;
   const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, arrival, state.tickDue, state.sweepDue].filter(
     (due) => typeof due === "number",
   );

@@ -1,4 +1,5 @@
 // The payments that are not done yet, with their indexes. On a job's way: pay, and until the end of the job.
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
 
 /** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
@@ -19,18 +20,30 @@ export type PaymentFacts = {
 
 /**
  * The phase of a payment. Money moves between `settling` and `settled` and nowhere else.
- * `reserved → held → settling → settled → spent`, with three other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved)
- * and `credit` (money moved, but the job failed: the payment pays for another job).
+ * `reserved → held → settling → settled → spent`, with four other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
+ * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: the payment pays for another
+ * job). Times in ms since the epoch.
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
-  | { kind: "held" }
-  | { kind: "settling" }
+  /** `retryDue`: the facilitator did not take the question, so the job is not offered before then. */
+  | { kind: "held"; retryDue?: number }
+  /** `until`: if nobody has reported the outcome of the settle call by then, it counts as lost. */
+  | { kind: "settling"; until: number }
   | { kind: "unknown"; retryDue: number }
-  | { kind: "settled"; transaction: string }
+  /** `retryDue`: when the facilitator is asked again; null when it is not asked any more. */
+  | { kind: "unresolved"; reason: Unresolved; retryDue: number | null; assumedAt?: number }
+  /** `assumedAt`: only "already used" after a lost answer says that the money moved, and since when we believe it [PY8]. */
+  | { kind: "settled"; transaction: string; assumedAt?: number }
   | { kind: "credit"; transaction: string }
-  | { kind: "spent"; transaction: string }
+  | { kind: "spent"; transaction: string; assumedAt?: number }
   | { kind: "void"; reason: "unused" | "refused" | "paid_by_credit" };
+
+/**
+ * Why only the operator can decide about a payment: its authorization has expired and the outcome is unknown; the facilitator says that it has been used,
+ * and no call of ours can have done it; or its job failed after a settlement that was only assumed.
+ */
+export type Unresolved = "expired" | "already_used" | "assumed";
 
 /** A row of the ledger: a payment and its phase. */
 export type Payment = PaymentFacts & {
@@ -38,8 +51,10 @@ export type Payment = PaymentFacts & {
   jobId: string;
   /** The job that the request with this payment started last, if another payment has spent it as a credit since; otherwise left out [PY6, PY9]. */
   ownJobId?: string;
-  /** Number of settle calls without a clear outcome. After the first, "already used" means that one of our calls used the payment [PY8]. */
+  /** Number of settle calls after which the money may have moved and may not have [PY8]. */
   doubts: number;
+  /** True if one of them had no answer at all: a time-out, a 5xx, a connection that was cut. Only then "already used" may mean one of our calls [PY8]. */
+  lostAnswer: boolean;
   phase: PaymentPhase;
 };
 
@@ -55,28 +70,37 @@ export type Reservation =
 /** The payments that are not done, with their indexes. */
 export type Ledger = {
   readonly payments: Map<string, Payment>;
-  /** Keys of the payments whose settle calls are under way. */
+  /** Keys of the payments that the hub settles now. */
   readonly inFlight: Set<string>;
-  /** Payments whose settle call waits until one of those ends, in the order of their arrival. */
+  /** Keys of the payments that the request settles that brought them [PY7]. */
+  readonly entrusted: Set<string>;
+  /** Payments that wait until the hub may settle them, in the order of their arrival. */
   readonly settleQueue: Set<string>;
   /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
   readonly creditsByPayer: Map<string, Set<string>>;
-  /** When a reservation ends, or the facilitator is asked again about an unknown outcome. */
+  /** When a reservation ends, or the facilitator is asked again. */
   readonly timers: OrderedPool;
+  /** The settlements of the last day that were assumed, by key. */
+  readonly assumed: Map<string, { payer: string | null; at: number }>;
 };
 
 /** The outcome of a settle call [PY8]. */
-export type Settlement = { kind: "settled"; transaction: string } | { kind: "refused"; alreadyUsed: boolean } | { kind: "unknown" };
+export type Settlement =
+  | { kind: "settled"; transaction: string }
+  | { kind: "refused" }
+  | { kind: "already_used" }
+  | { kind: "not_asked" }
+  | { kind: "unknown"; lost: boolean };
 
-/** True if a payment cannot change any more. */
+/** True if nothing happens to a payment by itself any more. */
 function isDone(phase: PaymentPhase): boolean {
-  return phase.kind === "spent" || phase.kind === "void";
+  return phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
 /** True if a payment may still be settled before its authorization expires. */
 function isUnsettled({ phase, expiresAt }: Payment): boolean {
-  // After the authorization has expired, the outcome is asked for during a whole day. Such a payment must not count against its payer.
+  // Such a payment is asked for during a whole day. Meanwhile it must not count against its payer.
   if (phase.kind === "unknown") return phase.retryDue <= expiresAt;
   return phase.kind === "held" || phase.kind === "settling";
 }
@@ -95,10 +119,12 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
     put(ledger.unsettledByPayer, payer, key, isUnsettled(payment));
     put(ledger.creditsByPayer, payer, key, phase.kind === "credit");
   }
-  if (phase.kind === "reserved") ledger.timers.add(key, phase.until, 0);
-  else if (phase.kind === "unknown") ledger.timers.add(key, phase.retryDue, 0);
+  const due = "until" in phase ? phase.until : "retryDue" in phase ? phase.retryDue : null;
+  if (typeof due === "number") ledger.timers.add(key, due, 0);
   else ledger.timers.remove(key);
-  if (phase.kind !== "held" && phase.kind !== "unknown") ledger.settleQueue.delete(key);
+  if ("assumedAt" in phase && phase.assumedAt !== undefined) ledger.assumed.set(key, { payer, at: phase.assumedAt });
+  else ledger.assumed.delete(key);
+  if (phase.kind !== "held" && phase.kind !== "unknown" && phase.kind !== "unresolved") ledger.settleQueue.delete(key);
 }
 
 /** Removes a payment from the ledger as if it had never come. */
@@ -131,6 +157,16 @@ export function heldOf(ledger: Ledger, payer: string): number {
     if (!isOnItsWay) held++;
   }
   return held;
+}
+
+/** True if one more settlement may be assumed for this payer today [PY8]. */
+export function mayAssume(ledger: Ledger, payer: string | null, now: number): boolean {
+  let own = 0;
+  for (const [key, { payer: other, at }] of ledger.assumed) {
+    if (at <= now - TIMING.day) ledger.assumed.delete(key);
+    else if (other === payer) own++;
+  }
+  return own < LIMITS.assumedPerPayer && ledger.assumed.size < LIMITS.assumedPerHub;
 }
 
 function put(index: Map<string, Set<string>>, payer: string, key: string, belongs: boolean): void {

@@ -94,10 +94,11 @@ export function requeue(
 export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext, blames = true): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   // A reject is no failure of the key, but each key of a network could reject each job.
-  const { network } = job.phase.lease;
-  if (network !== undefined && blames) standBack(state, network, ctx.now);
+  const { lease } = job.phase;
+  if (lease.network !== undefined && blames) standBack(state, lease.network, ctx.now);
   const worker = release(state, job, null, ctx);
-  // The lease stays in the history: if a result comes from this worker after all, it counts [WS12, JB6].
+  // Who never started did not hold the job: no result of this worker may end a later attempt, and any number of workers may reject [WS9, WS12].
+  if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);
   job.attempts--;
   // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
   wait(state, job, Math.max(job.windowDue, ctx.now), ctx);
@@ -177,21 +178,24 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceCo
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
   const paymentRef = closeAccount(state, job, outcome.status === "completed", ctx);
-  ctx.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef, rev: job.rev + 1, attempts: job.attempts, holders, endedAt: ctx.now });
+  const { rev, attempts } = job;
+  const started = job.started || outcome.status === "completed";
+  ctx.rows.push({ type: "ended", jobId: job.id, outcome, started, paymentRef, rev: rev + 1, attempts, holders, endedAt: ctx.now });
 }
 
 /** Ends a PRIVATE job at its commit, because no worker of its user is connected [JB8]. The job is stored, so that its user can poll it. */
 export function refuse(job: JobFacts, ctx: ReduceContext): void {
   const outcome = failure("no_trusted_worker");
-  ctx.rows.push({ type: "insert", job, isRefused: true });
-  ctx.rows.push({ type: "ended", jobId: job.id, outcome, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: ctx.now });
+  ctx.rows.push({ type: "insert", job });
+  ctx.rows.push({ type: "ended", jobId: job.id, outcome, started: false, paymentRef: null, rev: 1, attempts: 0, holders: [], endedAt: ctx.now });
 }
 
 /** Ends jobs whose rows could not be read. Only their ids are known, so their end gets a revision above every one that D1 may have. */
 export function endDamaged(jobIds: readonly string[], ctx: ReduceContext): void {
   const outcome = failure("worker_lost");
   const rev = Number.MAX_SAFE_INTEGER;
-  for (const jobId of jobIds) ctx.rows.push({ type: "ended", jobId, outcome, paymentRef: null, rev, attempts: 0, holders: [], endedAt: ctx.now });
+  for (const jobId of jobIds)
+    ctx.rows.push({ type: "ended", jobId, outcome, started: false, paymentRef: null, rev, attempts: 0, holders: [], endedAt: ctx.now });
 }
 
 /** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been offered a job yet. */

@@ -1,10 +1,10 @@
 // The state machine of dispatch: takes every event and passes it to the file that handles it. On a job's way: from the commit to the end.
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { admitArrived, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
+import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
-import { closeOrphaned } from "./holds.ts";
+import { awaitsTurn, closeOrphaned } from "./holds.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import type { Reservation } from "./ledger.ts";
 import {
@@ -27,7 +27,7 @@ import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { lateCause, passPaymentTime, settled } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
-import { dequeue, enqueue, hasTrustedWorker, indexWorker, isFull, orderOf, removeWorker } from "./workers.ts";
+import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
@@ -44,7 +44,8 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
   if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return { answer: null, rows, sends, settles };
-  const ctx: ReduceContext = { ...input, rows, sends, settles };
+  const entrusts = event.type === "submit" && event.payment?.settles === true ? event.payment.key : null;
+  const ctx: ReduceContext = { ...input, rows, sends, settles, entrusts };
   // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
   const answer = take(state, event, ctx);
@@ -79,7 +80,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "release":
       return release(state, event.key, event.jobId, ctx);
     case "settled":
-      return settled(state, event.key, event.settlement, ctx);
+      return settled(state, event, ctx);
     case "restored":
       closeOrphaned(state, ctx);
       failUnpayable(state, ctx);
@@ -160,11 +161,13 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     seq: state.nextSeq++,
     rev: 0,
     attempts: 0,
+    started: false,
     holders: [],
     tried: new Set(),
     struck: new Set(),
     denials: [],
     payment: null,
+    payer: null,
     cause: null,
     message: null,
     outgrown: null,
@@ -178,7 +181,8 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     refuse(facts, ctx);
     return { ok: false, reason: "no_trusted_worker" };
   }
-  if (isFull(state, job)) {
+  const payer = paying === undefined ? null : (state.ledger.payments.get(paying.key)?.payer ?? paying.payer);
+  if (!hasPlace(state, job, payer, ctx)) {
     if (paying !== undefined) release(state, paying.key, job.id, ctx);
     return { ok: false, reason: "queue_full" };
   }
@@ -187,9 +191,10 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     if (!bought.ok) return bought;
     if (bought.value.kind === "known") return { ok: true, value: bought.value };
     job.payment = bought.value.payment;
+    job.payer = state.ledger.payments.get(job.payment)?.payer ?? null;
   }
   addJob(state, job);
-  ctx.rows.push({ type: "insert", job: facts, isRefused: false });
+  ctx.rows.push({ type: "insert", job: facts });
   wait(state, job, facts.createdAt + TIMING.claimWindow, ctx);
   return ACCEPTED;
 }
@@ -248,6 +253,7 @@ function started(state: DispatchState, worker: Worker, jobId: string, attempt: n
     ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
     return;
   }
+  job.started = true;
   job.phase.ackDue = null;
   job.phase.executeDue = ctx.now + executionTime(job);
   setTimer(state, job);
@@ -285,6 +291,10 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":
+      if (awaitsTurn(state, job)) {
+        job.phase = { kind: "waiting", claimDue: ctx.now + TIMING.retryTick };
+        return setTimer(state, job);
+      }
       return finish(state, job, failure(job.cause ?? "no_eligible_worker", job.message), null, ctx);
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);

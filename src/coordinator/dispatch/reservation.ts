@@ -1,13 +1,13 @@
 // Reserves a payment in the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
-import { hasIdleWorker } from "./claim.ts";
+import { hasIdleWorker, hasPlace } from "./claim.ts";
 import type { ReduceContext, SubmitRefusal } from "./events.ts";
 import { forgetPayment, movePayment } from "./holds.ts";
 import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
-import { hasTrustedWorker, isFull } from "./workers.ts";
+import { hasTrustedWorker } from "./workers.ts";
 
 /** Reserves a payment for a job. `stored` is the ledger's row of a payment that is done; null if there is none. */
 export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts, stored: Payment | null, ctx: ReduceContext): Reservation {
@@ -16,6 +16,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
     if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
+    if (known.phase.kind === "unresolved" && known.phase.reason === "already_used") return { state: "refused", reason: "payment_already_used" };
     // A settled payment of this very job: the answer to its submit was lost.
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
@@ -23,10 +24,11 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     refuse(job, ctx);
     return { state: "refused", reason: "no_trusted_worker" };
   }
-  if (isFull(state, job)) return { state: "refused", reason: "queue_full" };
+  const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements;
+  if (isQueueFull || !hasPlace(state, job, facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
-  const payment: Payment = { ...facts, jobId: job.id, doubts: 0, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };
+  const payment: Payment = { ...facts, jobId: job.id, doubts: 0, lostAnswer: false, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };
   movePayment(state, payment, payment.phase, ctx);
   return { state: "reserved" };
 }
@@ -97,9 +99,13 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
     if (payment.phase.kind === "settling") {
       payment.phase = { kind: "unknown", retryDue: now };
       payment.doubts++;
-    } else if (payment.phase.kind === "unknown") {
+      payment.lostAnswer = true;
+    } else if (payment.phase.kind === "held") {
+      // Its job waits like any other again.
+      payment.phase = { kind: "held" };
+    } else if ("retryDue" in payment.phase && typeof payment.phase.retryDue === "number") {
       // If the clock was set back since, the next try could be hours away.
-      payment.phase = { kind: "unknown", retryDue: Math.min(payment.phase.retryDue, now + TIMING.settleRetryMax) };
+      payment.phase = { ...payment.phase, retryDue: Math.min(payment.phase.retryDue, now + TIMING.settleRetryMax) };
     }
     indexPayment(state.ledger, payment);
   }

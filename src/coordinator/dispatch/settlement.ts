@@ -1,58 +1,104 @@
 // Handles the outcome of a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import type { ReduceContext } from "./events.ts";
+import { TIMING } from "../../protocol/limits.ts";
+import type { EventOf, ReduceContext } from "./events.ts";
 import { forgetPayment, movePayment, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
-import type { Payment, Settlement } from "./ledger.ts";
+import { mayAssume, type Payment, type PaymentPhase, type Settlement } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
 import { endWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { isEligible, isSilent } from "./workers.ts";
 
 /** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */
-export function settled(state: DispatchState, key: string, settlement: Settlement, ctx: ReduceContext): void {
-  state.ledger.inFlight.delete(key);
-  const payment = state.ledger.payments.get(key);
-  // The hub may have lost its memory since the call. That money moved is true even so.
-  const isNews = payment?.phase.kind === "settling" || (payment?.phase.kind === "unknown" && settlement.kind === "settled");
-  if (payment !== undefined && isNews) conclude(state, payment, settlement, ctx);
+export function settled(state: DispatchState, { key, settlement, by, stored }: Omit<EventOf<"settled">, "type">, ctx: ReduceContext): void {
+  const { inFlight, entrusted, payments } = state.ledger;
+  const isAwaited = (by === "hub" ? inFlight : entrusted).delete(key);
+  const payment = payments.get(key) ?? stored;
+  if (payment !== null && (isAwaited || isNews(payment, settlement))) {
+    // The call of a request may still run while the hub makes one of its own.
+    inFlight.delete(key);
+    conclude(state, payment, settlement, ctx);
+  }
   for (const next of state.ledger.settleQueue) {
-    if (state.ledger.inFlight.size >= LIMITS.settlements) return;
+    if (state.ledger.inFlight.size >= state.rules.settlements) return;
     state.ledger.settleQueue.delete(next);
     const waiting = state.ledger.payments.get(next);
     if (waiting !== undefined) startSettling(state, waiting, ctx);
   }
 }
 
+/** Nobody waits for this answer any more: the hub has lost its memory since, or has given up. That money moved is true even so. */
+function isNews({ phase }: Payment, settlement: Settlement): boolean {
+  return settlement.kind === "settled" && (["settling", "unknown", "unresolved"].includes(phase.kind) || isAssumed(phase));
+}
+
+/** True if a settlement is only assumed, so that its transaction is still news. */
+function isAssumed(phase: PaymentPhase): phase is Extract<PaymentPhase, { kind: "settled" | "spent" }> {
+  return (phase.kind === "settled" || phase.kind === "spent") && phase.assumedAt !== undefined;
+}
+
 function conclude(state: DispatchState, payment: Payment, settlement: Settlement, ctx: ReduceContext): void {
   const job = state.jobs.get(payment.jobId);
   switch (settlement.kind) {
     case "settled":
-      return paid(state, payment, job, settlement.transaction, ctx);
+      if (isAssumed(payment.phase)) return movePayment(state, payment, { kind: payment.phase.kind, transaction: settlement.transaction }, ctx);
+      return paid(state, payment, job, { kind: "settled", transaction: settlement.transaction }, ctx);
+    case "already_used":
+      // An earlier call of ours, whose answer was lost, has probably used the payment. A payer can use or cancel it too, so this is believed a few times a day.
+      if (payment.lostAnswer && job !== undefined && mayAssume(state.ledger, payment.payer, ctx.now)) {
+        return paid(state, payment, job, { kind: "settled", transaction: "", assumedAt: ctx.now }, ctx);
+      }
+      movePayment(state, payment, { kind: "unresolved", reason: "already_used", retryDue: null }, ctx);
+      if (job !== undefined) fail(state, job, ctx);
+      return;
     case "refused":
-      // An earlier call of ours, whose answer was lost, has used the payment.
-      if (settlement.alreadyUsed && payment.doubts > 0) return paid(state, payment, job, "", ctx);
-      // If two calls run at once, one fails and does not say why. So after a doubt the job ends, but the money may have moved.
+      // This call moved nothing, but an earlier one may have. So after a doubt the job ends, and the question stays open.
       if (payment.doubts > 0) doubt(state, payment, ctx);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);
       if (job !== undefined) fail(state, job, ctx);
       return;
+    case "not_asked":
+      if (payment.doubts > 0) break;
+      if (job === undefined) return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
+      return holdBack(state, payment, job, ctx);
     case "unknown":
-      doubt(state, payment, ctx);
-      if (job === undefined) return;
-      if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
-      unhold(state, job, ctx);
-      keepUntilKnown(state, job, payment);
-      return;
+      payment.lostAnswer ||= settlement.lost;
+      break;
     default:
-      settlement satisfies never;
+      return settlement satisfies never;
   }
+  doubt(state, payment, ctx);
+  if (job === undefined) return;
+  if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
+  unhold(state, job, ctx);
+  keepUntilKnown(state, job, payment);
 }
 
 function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   payment.doubts++;
-  movePayment(state, payment, { kind: "unknown", retryDue: nextTry(payment, ctx.now) }, ctx);
+  const retryDue = nextTry(payment, ctx.now);
+  // A payment that may have moved is never void by time alone [PY8].
+  if (payment.expiresAt > ctx.now) return movePayment(state, payment, { kind: "unknown", retryDue }, ctx);
+  const isAsked = retryDue < payment.expiresAt + TIMING.unknownSettlement;
+  movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx);
+}
+
+/** The facilitator did not take the question, so nothing has happened: the worker goes, and the job is offered again after a pause. */
+function holdBack(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
+  const retryDue = Math.max(ctx.now, Math.min(ctx.now + TIMING.settleRetry, job.windowDue));
+  movePayment(state, payment, { kind: "held", retryDue }, ctx);
+  unhold(state, job, ctx);
+}
+
+/** The pause after a question that was not taken is over. */
+function offerHeld(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
+  movePayment(state, payment, { kind: "held" }, ctx);
+  const job = state.jobs.get(payment.jobId);
+  if (job?.phase.kind !== "settling") return;
+  // It never came to a settlement, though there were workers.
+  if (job.windowDue <= ctx.now) return fail(state, job, ctx);
+  wait(state, job, job.windowDue, ctx);
 }
 
 function fail(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
@@ -71,9 +117,9 @@ export function lateCause(state: DispatchState, job: LiveJob, now: number): Fail
   return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
 }
 
-function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, transaction: string, ctx: ReduceContext): void {
-  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction }, ctx);
-  movePayment(state, payment, { kind: "settled", transaction }, ctx);
+function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, phase: Extract<PaymentPhase, { kind: "settled" }>, ctx: ReduceContext): void {
+  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction: phase.transaction }, ctx);
+  movePayment(state, payment, phase, ctx);
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);
   // The worker may have changed, lost its tier or become silent meanwhile.
@@ -101,17 +147,21 @@ export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void 
     const payment = payments.get(first.id);
     if (payment === undefined) timers.remove(first.id);
     else if (payment.phase.kind === "reserved") forgetPayment(state, payment, ctx);
+    else if (payment.phase.kind === "held") offerHeld(state, payment, ctx);
+    else if (payment.phase.kind === "settling") giveUp(state, payment, ctx);
     else askAgain(state, payment, ctx);
   }
 }
 
+/** Nobody has reported how a settle call ended: its router or its connection is gone. */
+function giveUp(state: DispatchState, { key }: Payment, ctx: ReduceContext): void {
+  const by = state.ledger.entrusted.has(key) ? "request" : "hub";
+  settled(state, { key, settlement: { kind: "unknown", lost: true }, by, stored: null }, ctx);
+}
+
 function askAgain(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   const job = state.jobs.get(payment.jobId);
-  if (payment.expiresAt <= ctx.now) {
-    if (job !== undefined) fail(state, job, ctx);
-    // For this long it may still turn out that the payment was settled. Then it counts as not settled.
-    if (payment.expiresAt + TIMING.unknownSettlement <= ctx.now) return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
-  }
+  if (payment.expiresAt <= ctx.now && job !== undefined) fail(state, job, ctx);
   startSettling(state, payment, ctx);
 }
 

@@ -16,6 +16,8 @@ const SavedDenial = z.object({ key: z.string(), network: z.string(), proven: z.b
 /** The part of a live job that every save writes; its facts are written once. */
 export const Snapshot = z.object({
   attempts: z.int().min(0),
+  // An earlier hub did not save it.
+  started: z.boolean().exactOptional(),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
   struck: z.array(z.string()),
@@ -43,9 +45,10 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, holders, tried, struck, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, started, holders, tried, struck, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
+    started,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
     struck: [...struck],
@@ -90,12 +93,13 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
-    const { attempts, holders, denials, network, payment, cause, message, outgrown, trustedKeys } = snapshot;
+    const { attempts, started = snapshot.holders.length > 0, holders, denials, network, payment, cause, message, outgrown, trustedKeys } = snapshot;
     // The end of a job with a payment may be later: while the outcome is unknown it is the end of the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
-      ...{ rev, attempts, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
+      ...{ rev, attempts, started, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
+      payer: state.ledger.payments.get(payment ?? "")?.payer ?? null,
       tried: new Set(snapshot.tried),
       struck: new Set(snapshot.struck),
       seq: state.nextSeq++,

@@ -20,13 +20,15 @@ export type KeyRecord = {
   completed: number;
   /** Short hashes of the users of these completions, because each user counts once; empty for a proven key. */
   users: readonly number[];
+  /** True if it has ever completed a job with a valid receipt. */
+  hasCompleted: boolean;
   /** Failures, time-outs and strikes since the last verified completion, and when the last of them was; 0 for never. */
   failed: number;
   failedAt: number;
 };
 
 /** The record of a key that nobody has seen. */
-export const NEW_KEY: KeyRecord = { strikes: 0, parks: 0, parkedUntil: 0, completed: 0, users: [], failed: 0, failedAt: 0 };
+export const NEW_KEY: KeyRecord = { strikes: 0, parks: 0, parkedUntil: 0, completed: 0, users: [], hasCompleted: false, failed: 0, failedAt: 0 };
 
 /** Beyond this number of failures in a row nothing changes any more. */
 const FAILURES_COUNTED = 10;
@@ -49,9 +51,9 @@ export function afterCompletion(record: KeyRecord, job: CountedJob, network: str
   const user = shortHash(job.userId);
   const counts =
     record.completed < LIMITS.provenCompletions && job.privacyClass === "PUBLIC" && isCommittedElsewhere(job, network) && !record.users.includes(user);
-  if (!counts) return record.failed === 0 ? record : { ...record, failed: 0 };
+  if (!counts) return record.failed === 0 && record.hasCompleted ? record : { ...record, hasCompleted: true, failed: 0 };
   const completed = record.completed + 1;
-  return { ...record, failed: 0, completed, users: completed < LIMITS.provenCompletions ? [...record.users, user] : [] };
+  return { ...record, hasCompleted: true, failed: 0, completed, users: completed < LIMITS.provenCompletions ? [...record.users, user] : [] };
 }
 
 /** The record after a failure, a time-out or a strike. The second one in a row takes the standing away. */
@@ -72,6 +74,11 @@ const LOOPBACK = /^127\.|^0:0:0::\/48$/;
 
 function isCommittedElsewhere({ network }: CountedJob, own: string): boolean {
   return UNKNOWN_NETWORKS.includes(own) || LOOPBACK.test(own) || (network !== "" && network !== own);
+}
+
+/** True if this is the network of a client whose address is known. */
+export function isKnownNetwork(network: string): boolean {
+  return !UNKNOWN_NETWORKS.includes(network);
 }
 
 /** True if two keys are known to be in different networks, or if the networks are not known. */

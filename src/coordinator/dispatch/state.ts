@@ -3,6 +3,7 @@ import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, Ta
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { Ledger } from "./ledger.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { Queue, type QueueSize } from "./queue.ts";
 import type { KeyRecord } from "./standing.ts";
 
 /** The settings of the operator that change dispatch. */
@@ -11,6 +12,12 @@ export type Rules = {
   stake: boolean;
   /** What happens to a result without a valid receipt: `strict` rejects it, `record` stores it as not verified [RC4]. */
   receiptPolicy: "strict" | "record";
+  /** The size of the queue [LM1]. */
+  queue: QueueSize;
+  /** True if one client has at most its share of the queue: only where rates are limited [LM1, LM2]. */
+  clientShares: boolean;
+  /** Settlements that the hub itself has in progress at the same time [PY7]. */
+  settlements: number;
 };
 
 /** The facts of a job, which its commit sets. Times in ms since the epoch. */
@@ -56,6 +63,8 @@ export type LiveJob = JobFacts & {
   rev: number;
   /** Attempts used so far. */
   attempts: number;
+  /** True once a worker started it, in any attempt: it acknowledged the job or sent progress, or it was assigned the job and does not announce `ack` [LM3]. */
+  started: boolean;
   /** All leases so far. Only the result of a worker that held one counts [WS12]. */
   holders: Lease[];
   /** Workers that lost, failed or rejected the job [JB4]. */
@@ -66,6 +75,8 @@ export type LiveJob = JobFacts & {
   denials: Denial[];
   /** Key of the payment that pays for the job; null for a free one. */
   payment: string | null;
+  /** Who paid; null for a free job, and if the payer is not known. */
+  payer: string | null;
   /** Why the last attempt ended, and what its worker said about it; null before an attempt has ended. */
   cause: FailureCause | null;
   message: string | null;
@@ -175,12 +186,11 @@ export type DispatchState = {
   readonly silent: Set<string>;
   /** The next deadline of each live job. */
   readonly timers: OrderedPool;
-  readonly queuedByUser: Map<string, number>;
   /** Live PRIVATE jobs, by user. */
   readonly privateJobs: Map<string, Set<string>>;
   readonly ledger: Ledger;
-  queued: number;
-  queuedBytes: number;
+  /** What the waiting jobs hold of the queue [LM1]. */
+  readonly queue: Queue;
   tickDue: number | null;
   sweepDue: number | null;
   silentCheckedAt: number;
@@ -212,18 +222,21 @@ export function createState(rules: Rules): DispatchState {
     resting: new Set(),
     silent: new Set(),
     timers: new OrderedPool(),
-    queuedByUser: new Map(),
     privateJobs: new Map(),
     ledger: {
       payments: new Map(),
       inFlight: new Set(),
+      entrusted: new Set(),
       settleQueue: new Set(),
       unsettledByPayer: new Map(),
       creditsByPayer: new Map(),
       timers: new OrderedPool(),
+      assumed: new Map(),
     },
-    queued: 0,
-    queuedBytes: 0,
+    queue: new Queue(
+      rules.queue,
+      POOL_NAMES.filter((name) => rules.stake || !name.endsWith("+")),
+    ),
     tickDue: null,
     sweepDue: null,
     silentCheckedAt: 0,

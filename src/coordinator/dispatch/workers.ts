@@ -1,9 +1,11 @@
 // Which worker may take which job, and the indexes over workers and waiting jobs. On a job's way: the claim uses it.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { OrderedPool } from "./ordered-pool.ts";
 import { indexProbation } from "./probation.ts";
+import type { JobOwners } from "./queue.ts";
+import { isKnownNetwork } from "./standing.ts";
 import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
@@ -156,13 +158,10 @@ export function orderOf(job: LiveJob): number {
   return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
 }
 
-/** True if the queue has no room for this job [LM1]. */
-export function isFull(state: DispatchState, job: JobFacts): boolean {
-  return (
-    state.queued >= LIMITS.queuedJobs ||
-    (state.queuedByUser.get(job.userId) ?? 0) >= LIMITS.queuedJobsPerUser ||
-    state.queuedBytes + job.payloadBytes > LIMITS.queuedPayloadBytes
-  );
+/** Whose shares of the queue a job uses while it waits [LM1]. */
+export function ownersOf({ rules }: DispatchState, job: JobFacts, payer: string | null): JobOwners {
+  const client = rules.clientShares && isKnownNetwork(job.network) ? job.network : null;
+  return { pool: poolOf(job, rules), user: job.userId, client, payer };
 }
 
 /** Adds a waiting PUBLIC job to its pool, or removes it: the pool of first attempts, that of lost ones, or the one for workers with a larger context. */
@@ -183,9 +182,7 @@ export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, true);
   else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.rules))).add(job.id, orderOf(job), job.seq);
   if (job.tried.size > 0) state.retrying.add(job.id);
-  state.queued++;
-  state.queuedBytes += job.payloadBytes;
-  state.queuedByUser.set(job.userId, (state.queuedByUser.get(job.userId) ?? 0) + 1);
+  state.queue.add(ownersOf(state, job, job.payer), job.payloadBytes);
 }
 
 /** Removes a job that waited from the indexes. */
@@ -200,11 +197,7 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
     }
   }
   state.retrying.delete(job.id);
-  state.queued--;
-  state.queuedBytes -= job.payloadBytes;
-  const left = (state.queuedByUser.get(job.userId) ?? 1) - 1;
-  if (left === 0) state.queuedByUser.delete(job.userId);
-  else state.queuedByUser.set(job.userId, left);
+  state.queue.remove(ownersOf(state, job, job.payer), job.payloadBytes);
 }
 
 /** The name of the pool of PRIVATE jobs that wait for this key and match this pool. */

@@ -3,6 +3,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { settingsOf, warnOfPlaceholder } from "../config.ts";
 import type { AppEnv } from "./context.ts";
 import { answerError, refuseWith } from "./errors.ts";
+import { refusedLocally } from "./local-door.ts";
 
 const ALLOW_HEADERS = "content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, last-event-id";
 const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, retry-after, x-request-id";
@@ -29,8 +30,10 @@ export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
       const settings = settingsOf(c.env);
       c.set("settings", settings);
       warnOfPlaceholder(settings);
-      if (isValidHost(c.req.raw)) await next();
-      else c.res = refuseWith(c, 400, `Host: expected a host name of at most ${LIMITS.hostChars} characters`);
+      const foreign = refusedLocally(c.req.raw, settings);
+      if (!isValidHost(c.req.raw)) c.res = refuseWith(c, 400, `Host: expected a host name of at most ${LIMITS.hostChars} characters`);
+      else if (foreign !== null) c.res = refuseWith(c, 403, foreign);
+      else await next();
     } catch (thrown) {
       // Hono's own error handler only catches instances of Error.
       c.res = answerError(thrown, c);

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { networkOf, SlidingWindow } from "../rates.ts";
+import { networkOf, SlidingWindow, UNKNOWN_CLIENT } from "../rates.ts";
 import type { AppContext, AppEnv } from "./context.ts";
 import { refuse } from "./errors.ts";
 
@@ -70,9 +70,6 @@ function isRateLimit(binding: unknown): binding is RateLimit {
 
 /** True in deployed code, false in a local emulation. wrangler sets the value at build time, so no request can influence it. */
 const DEPLOYED = process.env.NODE_ENV === "production";
-
-/** Clients whose address is unknown. All of them share one count. */
-const UNKNOWN_CLIENT = "local";
 
 /** True if the request came through Cloudflare's edge. Deployed code is not enough: if someone runs it in a bare workerd, its requests have no `cf`. */
 function isAtCloudflare(request: Request, deployed: boolean = DEPLOYED): boolean {

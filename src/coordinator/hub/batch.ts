@@ -3,10 +3,11 @@ import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, Payment, RowChange, Send } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import { explained, type ExplainedRefusal } from "./job-answers.ts";
-import type { PaymentCargo } from "./ledger-store.ts";
+import type { PaymentTexts } from "./ledger-store.ts";
+import type { Origin } from "./storage-room.ts";
 
 /** The data of an event that never enters the core. */
-export type SideData = { payload?: string; completion?: CheckedCompletion; payment?: PaymentCargo & { key: string } };
+export type SideData = { payload?: string; origin?: Origin; completion?: CheckedCompletion; payment?: PaymentTexts & { key: string } };
 /** A message for a socket, or its close. */
 export type OutgoingMessage =
   | Exclude<Send, { type: "completion_ack" }>
@@ -17,14 +18,14 @@ export type Idempotent = { userId: string; key: string; fingerprint: string; job
 
 /** The changes of one turn of the event loop, each row in its newest state. */
 export class Batch {
-  readonly fresh = new Map<string, { facts: JobFacts; payload: string }>();
+  readonly fresh = new Map<string, { facts: JobFacts; payload: string; origin: Origin }>();
   readonly saves = new Set<string>();
   /** Ends of jobs, for a completed one with its worker's result and receipt. */
   readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
   readonly records = new Map<string, KeyRecord>();
   readonly idempotent = new Map<string, Idempotent>();
   /** Newest rows of the ledger with their texts; null for a row to delete. */
-  readonly payments = new Map<string, { payment: Payment; cargo: PaymentCargo } | null>();
+  readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
   /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
   readonly outgoing: OutgoingMessage[] = [];
@@ -47,10 +48,10 @@ export class Batch {
     this.settles.push(...settles);
   }
 
-  #addRow(row: RowChange, { payload = "{}", completion, payment: carried }: SideData): void {
+  #addRow(row: RowChange, { payload = "", origin = NO_ORIGIN, completion, payment: carried }: SideData): void {
     switch (row.type) {
       case "insert":
-        this.fresh.set(row.job.id, { facts: row.job, payload: row.isRefused ? "{}" : payload });
+        this.fresh.set(row.job.id, { facts: row.job, payload, origin });
         return;
       case "save":
         this.saves.add(row.jobId);
@@ -65,8 +66,8 @@ export class Batch {
       case "save_payment": {
         const { payment } = row;
         // One event can change several payments; the side data belongs to one of them.
-        const cargo = carried?.key === payment.key ? carried : {};
-        this.payments.set(payment.key, { payment, cargo: { ...this.payments.get(payment.key)?.cargo, ...cargo } });
+        const texts = carried?.key === payment.key ? carried : {};
+        this.payments.set(payment.key, { payment, texts: { ...this.payments.get(payment.key)?.texts, ...texts } });
         return;
       }
       case "drop_payment":
@@ -77,6 +78,8 @@ export class Batch {
     }
   }
 }
+
+const NO_ORIGIN: Origin = { client: "", payer: "" };
 
 function messageOf(send: Send, completion: CheckedCompletion | undefined): OutgoingMessage {
   if (send.type !== "completion_ack") return send;

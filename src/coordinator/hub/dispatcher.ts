@@ -29,11 +29,13 @@ import { parkedFrame } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
+import type { StorageRoom, StoredJob } from "./storage-room.ts";
+import type { WorkerKeys } from "./worker-keys.ts";
 
 /** What the dispatcher reports to the hub. */
 export type DispatcherEvents = {
-  /** The rows of these jobs are durable and newer than in D1; `ended` are the ends among them. `paid`: true if rows of the ledger changed too. */
-  committed(written: { changed: ReadonlySet<string>; ended: readonly JobEnd[]; paid: boolean }): void;
+  /** The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result; `ended` are the ends among them. `paid`: true if rows of the ledger changed too. */
+  committed(written: { changed: ReadonlyMap<string, number>; ended: readonly JobEnd[]; paid: boolean }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** The journal cannot be read: only a new object can go on. */
@@ -47,7 +49,9 @@ export type DispatcherEvents = {
  */
 export class Dispatcher {
   readonly #journal: Journal;
+  readonly #keys: WorkerKeys;
   readonly #ledger: LedgerStore;
+  readonly #room: StorageRoom;
   readonly #sockets: Sockets;
   readonly #rules: Rules;
   readonly #events: DispatcherEvents;
@@ -57,9 +61,20 @@ export class Dispatcher {
   /** How long a batch collects changes, ms. */
   #pause = 0;
 
-  constructor(parts: { journal: Journal; ledger: LedgerStore; sockets: Sockets; rules: Rules; events: DispatcherEvents; clock: () => number }) {
+  constructor(parts: {
+    journal: Journal;
+    keys: WorkerKeys;
+    ledger: LedgerStore;
+    room: StorageRoom;
+    sockets: Sockets;
+    rules: Rules;
+    events: DispatcherEvents;
+    clock: () => number;
+  }) {
     this.#journal = parts.journal;
+    this.#keys = parts.keys;
     this.#ledger = parts.ledger;
+    this.#room = parts.room;
     this.#sockets = parts.sockets;
     this.#rules = parts.rules;
     this.#events = parts.events;
@@ -82,7 +97,7 @@ export class Dispatcher {
     const now = this.#clock();
     this.#batch = null;
     this.#state = createState(this.#rules);
-    restorePayments(this.#state, this.#payments(), now);
+    restorePayments(this.#state, this.#payments(now), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
@@ -151,7 +166,7 @@ export class Dispatcher {
 
   /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
-    const record = this.#batch?.records.get(key) ?? this.#journal.key(key)?.record ?? NEW_KEY;
+    const record = this.#batch?.records.get(key) ?? this.#keys.find(key)?.record ?? NEW_KEY;
     // If the clock was set back since, the park must not last longer than the longest one, and no failure lies in the future.
     const now = this.#clock();
     return { ...record, parkedUntil: Math.min(record.parkedUntil, now + TIMING.parkMax), failedAt: Math.min(record.failedAt, now) };
@@ -172,8 +187,9 @@ export class Dispatcher {
     const batch = this.#batch;
     if (batch === null) return;
     this.#batch = null;
+    let stored: ReadonlyMap<string, StoredJob> = new Map();
     try {
-      this.#journal.transaction(() => this.#write(batch));
+      this.#journal.transaction(() => (stored = this.#write(batch)));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
       this.#pause = TUNING.journalPause;
@@ -187,7 +203,8 @@ export class Dispatcher {
     this.#pause = 0;
     const lost = batch.outgoing.filter((message) => !this.#isDelivered(message, batch)).map((message) => message.conn);
     try {
-      const changed = new Set([...batch.fresh.keys(), ...batch.saves, ...batch.ends.keys()]);
+      const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
+      for (const [id, { bytes }] of stored) changed.set(id, bytes);
       const ended = [...batch.ends.values()].map(({ end }) => end);
       this.#events.committed({ changed, ended, paid: batch.payments.size > 0 });
     } catch (error) {
@@ -205,8 +222,8 @@ export class Dispatcher {
   }
 
   /** The open rows of the ledger, without reservations: their requests have failed, and the same payments can come again at once. */
-  #payments(): Payment[] {
-    const { payments, damaged } = this.#ledger.open();
+  #payments(now: number): Payment[] {
+    const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
     for (const { key, phase } of payments) if (phase.kind === "reserved") this.#ledger.drop(key);
     return payments.filter(({ phase }) => phase.kind !== "reserved");
@@ -234,25 +251,29 @@ export class Dispatcher {
     return this.#batch;
   }
 
-  #write(batch: Batch): void {
+  /** Writes the rows of a batch and returns what its ended jobs take up. */
+  #write(batch: Batch): Map<string, StoredJob> {
     const now = this.#clock();
-    for (const [id, { facts, payload }] of batch.fresh) {
+    const stored = new Map<string, StoredJob>();
+    for (const [id, { facts, payload, origin }] of batch.fresh) {
       const job = this.#state.jobs.get(id);
       const ended = batch.ends.get(id);
-      if (job !== undefined) this.#journal.insert(job, payload);
-      else if (ended !== undefined) this.#journal.insertEnded(facts, payload, ended.end, ended.completion);
+      if (job !== undefined) this.#journal.insert(job, payload, origin);
+      else if (ended !== undefined) stored.set(id, this.#journal.insertEnded(facts, payload, origin, ended.end, ended.completion));
     }
     for (const id of batch.saves) {
       const job = this.#state.jobs.get(id);
       if (job !== undefined && !batch.fresh.has(id)) this.#journal.save(job);
     }
-    for (const [id, { end, completion }] of batch.ends) if (!batch.fresh.has(id)) this.#journal.end(end, completion);
-    for (const [key, record] of batch.records) this.#journal.keepRecord(key, record, now);
+    for (const [id, { end, completion }] of batch.ends) if (!batch.fresh.has(id)) stored.set(id, this.#journal.end(end, completion));
+    for (const job of stored.values()) this.#room.count(job, now);
+    for (const [key, record] of batch.records) this.#keys.keep(key, record, now);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);
-      else this.#ledger.save(row.payment, row.cargo, now);
+      else this.#ledger.save(row.payment, row.texts, now);
     }
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
+    return stored;
   }
 
   /**
@@ -273,22 +294,17 @@ export class Dispatcher {
   #deliver(message: OutgoingMessage, batch: Batch): boolean {
     switch (message.type) {
       case "frame":
-        this.#sockets.send(message.conn, message.frame);
-        return true;
+        return this.#sockets.send(message.conn, message.frame);
       case "assign":
         return this.#assign(message, batch.fresh.get(message.jobId)?.payload);
       case "cancel_attempt":
-        this.#sockets.send(message.conn, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
-        return true;
+        return this.#sockets.send(message.conn, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
       case "completion_ack":
-        this.#sockets.send(message.conn, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
-        return true;
+        return this.#sockets.send(message.conn, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
       case "drained":
-        this.#sockets.send(message.conn, { type: "drained" });
-        return true;
+        return this.#sockets.send(message.conn, { type: "drained" });
       case "parked":
-        this.#sockets.send(message.conn, parkedFrame(message.ms));
-        return true;
+        return this.#sockets.send(message.conn, parkedFrame(message.ms));
       case "close":
         this.#sockets.close(message.conn, message.code, message.reason);
         return true;

@@ -6,7 +6,8 @@ import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
-import type { CommitAnswer, CommitInput } from "./rpc.ts";
+import type { CommitAnswer, CommitInput, StorageRefusal } from "./rpc.ts";
+import type { Origin } from "./storage-room.ts";
 
 type Parts = {
   journal: Journal;
@@ -15,9 +16,9 @@ type Parts = {
   clock: () => number;
   db: () => D1Database;
   idempotencySince: () => number;
-  /** True if D1 is so far behind that the hub accepts no more jobs. */
-  isBehind: () => boolean;
-  job: (id: string, wait: number) => Promise<string | null>;
+  /** Why a new commit of this origin is refused before it is looked at; null if it is not. */
+  refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
+  job: (id: string, wait: number, client?: string) => Promise<string | null>;
 };
 
 /** What is known of a commit that came before: the id of its job, or why it is refused. */
@@ -32,9 +33,11 @@ export class FreeCommits {
   }
 
   async commit(input: CommitInput): Promise<CommitAnswer> {
-    const { dispatcher, isBehind } = this.#parts;
+    const { dispatcher, refusal } = this.#parts;
+    const origin = originOf(input);
     let known = this.#known(input);
-    if (known === null && isBehind()) return { ok: false, reason: "queue_full" };
+    const unstored = known === null ? refusal(origin) : null;
+    if (unstored !== null) return { ok: false, ...unstored };
     if (known === null && input.again === true) {
       try {
         known = await this.#recorded(input.id);
@@ -45,17 +48,17 @@ export class FreeCommits {
       // The first delivery may have arrived while D1 was asked.
       known ??= this.#known(input);
     }
-    if (known?.ok) return this.#accepted(known.value, input.wait);
+    if (known?.ok) return this.#accepted(known.value, input);
     if (known !== null) return refused(known.reason, input.id);
     const { id, userId, idempotency } = input;
-    const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload });
+    const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload, origin });
     if (!submitted.ok) {
       if (submitted.reason !== "no_trusted_worker") return { ok: false, reason: "queue_full" };
-      const stored = await this.#accepted(id, 0);
+      const stored = await this.#accepted(id, { wait: 0 });
       return stored.ok ? refused("no_trusted_worker", id) : stored;
     }
     if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
-    return this.#accepted(id, input.wait);
+    return this.#accepted(id, input);
   }
 
   /** True if this same commit was refused before, because no trusted worker was connected [JB8]. @throws {StoreUnavailable} */
@@ -86,14 +89,14 @@ export class FreeCommits {
     return knownJob(id, wasRefused(row));
   }
 
-  async #accepted(jobId: string, wait: number): Promise<CommitAnswer> {
+  async #accepted(jobId: string, { wait, client }: Pick<CommitInput, "wait" | "client">): Promise<CommitAnswer> {
     try {
       await this.#parts.dispatcher.committed();
     } catch {
       // The changes could not be written. They were undone, and this was logged.
       return { ok: false, reason: "overloaded" };
     }
-    return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait) : null };
+    return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait, client) : null };
   }
 }
 
@@ -103,6 +106,11 @@ function knownJob(id: string, isRefused: boolean): Known {
 
 function refused(reason: "no_trusted_worker" | "idempotency_key_reused", jobId: string): CommitAnswer {
   return reason === "no_trusted_worker" ? { ok: false, reason, jobId } : { ok: false, reason };
+}
+
+/** Who a commit comes from. `payer` is left out while it is free or not verified. */
+export function originOf({ client = "" }: CommitInput, payer = ""): Origin {
+  return { client, payer };
 }
 
 /** The facts of a commit that dispatch needs. */

@@ -2,6 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { FairShare } from "../dispatch/fair-share.ts";
 import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
 import { type JournalRow, storedReceipt } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
@@ -116,15 +117,13 @@ export class RecentJobs {
  */
 export class LateResults {
   readonly #waiting: { conn: string; run: () => Promise<void> }[] = [];
-  /** Number of lookups per socket that wait or run. */
-  readonly #perConn = new Map<string, number>();
+  /** The lookups that wait or run, by socket. */
+  readonly #share = new FairShare({ most: LIMITS.lookupsWaiting + LIMITS.lookups, each: LIMITS.lookupsPerSocket });
   #running = 0;
 
   /** Adds a lookup, which runs when it is its turn; `run` must not reject. False if there are too many already. */
   add(conn: string, run: () => Promise<void>): boolean {
-    const own = this.#perConn.get(conn) ?? 0;
-    if (own >= LIMITS.lookupsPerSocket || this.#waiting.length >= LIMITS.lookupsWaiting) return false;
-    this.#perConn.set(conn, own + 1);
+    if (!this.#share.take(conn)) return false;
     this.#waiting.push({ conn, run });
     this.#next();
     return true;
@@ -137,9 +136,7 @@ export class LateResults {
     this.#running++;
     void first.run().finally(() => {
       this.#running--;
-      const left = (this.#perConn.get(first.conn) ?? 1) - 1;
-      if (left === 0) this.#perConn.delete(first.conn);
-      else this.#perConn.set(first.conn, left);
+      this.#share.give(first.conn);
       this.#next();
     });
   }

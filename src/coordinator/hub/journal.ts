@@ -1,15 +1,13 @@
-// The jobs in the hub's own SQLite, until D1 has their end; idempotency keys and worker keys too. On a job's way: store, and every change until D1 has it.
+// The jobs in the hub's own SQLite, until D1 has their end, and idempotency keys. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import { type JobEnd, type JobFacts, type KeyRecord, type LiveJob, NEW_KEY, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+import { utf8Length } from "../../protocol/text.ts";
+import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-
-/** What is known of a worker key: its record, and when it last authenticated (null for never) [WS5]. Times in ms since the epoch. */
-export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
+import type { Origin, StoredJob } from "./storage-room.ts";
 
 /** The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. */
 const STEPS = [
@@ -56,6 +54,25 @@ ALTER TABLE keys ADD COLUMN users TEXT NOT NULL DEFAULT '';
 ALTER TABLE keys ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE keys ADD COLUMN failed_at INTEGER NOT NULL DEFAULT 0;
 `,
+  `
+ALTER TABLE code_claims ADD COLUMN block TEXT NOT NULL DEFAULT '';
+ALTER TABLE code_claims ADD COLUMN signed_by TEXT;
+ALTER TABLE code_claims ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;
+`,
+  "ALTER TABLE payments ADD COLUMN lost_answer INTEGER NOT NULL DEFAULT 0",
+  `
+ALTER TABLE jobs ADD COLUMN client TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN payer TEXT NOT NULL DEFAULT '';
+CREATE TABLE IF NOT EXISTS stored_bytes (name TEXT PRIMARY KEY, counts BLOB NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS stored_bytes_updated ON stored_bytes (updated_at);
+`,
+  // The keys of an earlier hub are kept for as long as it promised.
+  `
+ALTER TABLE keys ADD COLUMN has_completed INTEGER NOT NULL DEFAULT 0;
+UPDATE keys SET has_completed = 1;
+CREATE INDEX IF NOT EXISTS keys_new ON keys (last_seen) WHERE has_completed = 0;
+CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
+`,
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
@@ -71,8 +88,6 @@ const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass:
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  /** When keys that never signed and have no strikes last got a job. In memory and bounded, because anyone can create any number of keys. */
-  readonly #unproven = new Map<string, number>();
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -85,14 +100,14 @@ export class Journal {
     this.#storage.transactionSync(write);
   }
 
-  insert(job: LiveJob, payload: string): void {
-    this.#insertRow(job, payload, statusOf(job), JSON.stringify(snapshotOf(job)));
+  insert(job: LiveJob, payload: string, origin: Origin): void {
+    this.#insertRow(job, payload, origin, statusOf(job), JSON.stringify(snapshotOf(job)));
   }
 
   /** Writes a job that ended before its first write, for example because it was refused at commit [JB8]. */
-  insertEnded(facts: JobFacts, payload: string, end: JobEnd, completion: CheckedCompletion | undefined): void {
-    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, payload, end.outcome.status, null);
-    this.end(end, completion);
+  insertEnded(facts: JobFacts, payload: string, origin: Origin, end: JobEnd, completion: CheckedCompletion | undefined): StoredJob {
+    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, end.started ? payload : "", origin, end.outcome.status, null);
+    return this.end(end, completion);
   }
 
   save(job: LiveJob): void {
@@ -108,25 +123,22 @@ export class Journal {
     );
   }
 
-  /** Writes the end of a job, for a completed one with its worker's result and receipt. */
-  end({ jobId, outcome, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): void {
+  /** Writes the end of a job, for a completed one with its worker's result and receipt. The payload of a job that no worker started is erased [LM3]. */
+  end({ jobId, outcome, started, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): StoredJob {
     const isCompleted = outcome.status === "completed";
+    const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
-    this.#sql.exec(
-      `UPDATE jobs SET rev = ?, status = ?, attempt = ?, provider_pubkey = coalesce(?, provider_pubkey), holders = ?, snapshot = NULL,
-         result = ?, receipt = ?, completed_at = ?, ended_at = ?, created_at = iif(typeof(created_at) = 'integer', created_at, ?) WHERE id = ?`,
-      rev,
-      outcome.status,
-      attempts,
-      isCompleted ? outcome.key : null,
-      JSON.stringify(holders),
-      isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message }),
-      receipt === null ? null : JSON.stringify(receipt),
-      isCompleted ? endedAt : null,
-      endedAt,
-      endedAt,
-      jobId,
-    );
+    const row = this.#sql
+      .exec<{ payload_bytes: SqlStorageValue; client: string; payer: string }>(
+        `UPDATE jobs SET rev = ?2, status = ?3, attempt = ?4, provider_pubkey = coalesce(?5, provider_pubkey), holders = ?6, snapshot = NULL,
+           payload = iif(?7, payload, ''), payload_bytes = iif(?7, payload_bytes, 0), result = ?8, receipt = ?9, completed_at = ?10, ended_at = ?11,
+           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING payload_bytes, client, payer`,
+        ...[jobId, rev, outcome.status, attempts, isCompleted ? outcome.key : null, JSON.stringify(holders), started ? 1 : 0],
+        ...[result, receipt === null ? null : JSON.stringify(receipt), isCompleted ? endedAt : null, endedAt],
+      )
+      .toArray()[0];
+    const { client = "", payer = "", payload_bytes: kept = 0 } = row ?? {};
+    return { client, payer, bytes: (typeof kept === "number" ? kept : 0) + utf8Length(result) };
   }
 
   row(id: string): JournalRow | null {
@@ -157,12 +169,14 @@ export class Journal {
     return { saved, damaged };
   }
 
-  /** Ids of the jobs whose newest revision D1 does not have. */
-  unsynced(): string[] {
+  /** The jobs whose newest revision D1 does not have, with the bytes of their payloads and results, and when they ended; the first that ended comes first. */
+  unsynced(): { id: string; bytes: number; endedAt: number | null }[] {
     return this.#sql
-      .exec<{ id: string }>("SELECT id FROM jobs WHERE synced_rev < rev")
-      .toArray()
-      .map((row) => row.id);
+      .exec<{ id: string; bytes: number; endedAt: number | null }>(
+        `SELECT id, payload_bytes + coalesce(octet_length(result), 0) AS bytes, ended_at AS endedAt FROM jobs WHERE synced_rev < rev
+         ORDER BY ended_at IS NULL, ended_at`,
+      )
+      .toArray();
   }
 
   /** Notes that D1 has this revision. A job that has ended is deleted, unless it changed meanwhile. */
@@ -199,66 +213,13 @@ export class Journal {
     this.#sql.exec("DELETE FROM idempotency WHERE user_id = ? AND key = ? AND job_id = ?", userId, key, jobId);
   }
 
-  key(key: string): KnownKey | null {
-    const row = this.#sql.exec("SELECT * FROM keys WHERE key = ?", key).toArray()[0];
-    if (row === undefined) {
-      const lastUsedAt = this.#unproven.get(key);
-      return lastUsedAt === undefined ? null : { record: NEW_KEY, authenticatedAt: null, lastUsedAt };
-    }
-    const { strikes, parks, completed, users, failed, ...times } = KeyRow.parse(row);
-    const record = { strikes, parks, parkedUntil: times.parked_until, completed, users, failed, failedAt: times.failed_at };
-    return { record, authenticatedAt: times.authenticated_at, lastUsedAt: times.last_used };
-  }
-
-  /** Notes that a worker with this key connected or left. A key is stored only if it has signed or has a record. */
-  keySeen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
-    if (authenticated) {
-      this.#sql.exec(
-        `INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?1, ?2, ?2, ?3)
-         ON CONFLICT (key) DO UPDATE SET authenticated_at = ?2, last_seen = ?2, last_used = ?3`,
-        key,
-        now,
-        lastUsedAt,
-      );
-      this.#unproven.delete(key);
-      return;
-    }
-    if (this.#sql.exec("UPDATE keys SET last_seen = ?2, last_used = ?3 WHERE key = ?1", key, now, lastUsedAt).rowsWritten > 0) return;
-    this.#unproven.delete(key);
-    if (lastUsedAt > 0) this.#unproven.set(key, lastUsedAt);
-    const [oldest] = this.#unproven.keys();
-    if (this.#unproven.size > LIMITS.unprovenKeys && oldest !== undefined) this.#unproven.delete(oldest);
-  }
-
-  keepRecord(key: string, record: KeyRecord, now: number): void {
-    this.#sql.exec(
-      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, failed, failed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-       ON CONFLICT (key) DO UPDATE SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5, completed = ?6, users = ?7, failed = ?8, failed_at = ?9`,
-      key,
-      now,
-      record.strikes,
-      record.parks,
-      record.parkedUntil,
-      record.completed,
-      record.users.join(),
-      record.failed,
-      record.failedAt,
-    );
-  }
-
-  /** Deletes idempotency keys and worker keys older than these times, except keys that are connected; a bounded number at a time [API5, WS5, LM3]. */
-  purge(idempotencyBefore: number, keysBefore: number, isConnected: (key: string) => boolean): void {
+  /** Deletes idempotency keys that are older than this time, a bounded number at a time [API5, LM3]. */
+  purge(idempotencyBefore: number): void {
     this.#sql.exec(
       "DELETE FROM idempotency WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
       idempotencyBefore,
       TUNING.purgedRows,
     );
-    const old = this.#sql
-      .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", keysBefore, TUNING.purgedRows)
-      .toArray();
-    for (const { key } of old) {
-      if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
-    }
   }
 
   #migrate(): void {
@@ -282,10 +243,10 @@ export class Journal {
     }
   }
 
-  #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, status: JobStatus, snapshot: string | null): void {
+  #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, origin: Origin, status: JobStatus, snapshot: string | null): void {
     this.#sql.exec(
-      `INSERT INTO jobs (id, job_type, task_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO jobs (id, job_type, task_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot, client, payer)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       job.id,
       job.jobType,
       job.taskType ?? null,
@@ -301,6 +262,8 @@ export class Journal {
       job.holders.at(-1)?.key ?? null,
       JSON.stringify(job.holders.map((held) => held.key)),
       snapshot,
+      origin.client,
+      origin.payer,
     );
   }
 }
@@ -310,18 +273,6 @@ function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string
   if (completion === undefined || completion.receipt === null) return null;
   return { ...completion.receipt, payment_ref: paymentRef ?? completion.receipt.payment_ref };
 }
-
-const count = z.number().catch(0);
-
-/** The row of a worker key. A damaged number counts as 0; a key whose authentication is damaged must authenticate [WS5]. */
-const KeyRow = z.object({
-  ...{ strikes: count, parks: count, parked_until: count, completed: count, failed: count, failed_at: count, last_used: count },
-  users: z
-    .string()
-    .transform((text) => (text.match(/\d+/g) ?? []).map(Number))
-    .catch([]),
-  authenticated_at: z.number().nullable().catch(0),
-});
 
 function readSaved(row: JournalRow): SavedJob | null {
   try {

@@ -1,19 +1,28 @@
 // The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
+import { TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 
 /** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
-export type PaymentCargo = { payload?: string; requirements?: string; response?: string };
+export type PaymentTexts = { payload?: string; requirements?: string; response?: string };
 
 const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
-  z.object({ kind: z.literal("held") }),
-  z.object({ kind: z.literal("settling") }),
+  z.object({ kind: z.literal("held"), retryDue: z.number().exactOptional() }),
+  // An earlier hub did not save until when.
+  z.object({ kind: z.literal("settling"), until: z.number().default(0) }),
   z.object({ kind: z.literal("unknown"), retryDue: z.number() }),
-  z.object({ kind: z.enum(["settled", "credit", "spent"]), transaction: z.string() }),
+  z.object({
+    kind: z.literal("unresolved"),
+    reason: z.enum(["expired", "already_used", "assumed"]),
+    retryDue: z.number().nullable(),
+    assumedAt: z.number().exactOptional(),
+  }),
+  z.object({ kind: z.enum(["settled", "spent"]), transaction: z.string(), assumedAt: z.number().exactOptional() }),
+  z.object({ kind: z.literal("credit"), transaction: z.string() }),
   z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused", "paid_by_credit"]) }),
 ]);
 
@@ -30,13 +39,19 @@ type Row = {
   job_id: string;
   own_job_id: string | null;
   doubts: number;
+  lost_answer: number;
   phase: string;
   rev: number;
   updated_at: number;
 };
 
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
-const NEEDED = ["reserved", "held", "settling", "unknown"];
+const NEEDED = ["reserved", "held", "settling", "unknown", "unresolved"];
+
+/** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
+const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
+const OPEN = `SELECT * FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved') OR (kind = 'unresolved' AND ${member("retryDue")} IS NOT NULL)
+  OR (updated_at > ?1 AND ${member("assumedAt")} > ?1)`;
 
 /** The ledger in the hub's SQLite: one row per real payment, written in one transaction with its job [PY6]. */
 export class LedgerStore {
@@ -48,18 +63,19 @@ export class LedgerStore {
     this.#network = network;
   }
 
-  save(payment: Payment, cargo: PaymentCargo, now: number): void {
-    const { key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId = null, doubts, phase } = payment;
+  save(payment: Payment, texts: PaymentTexts, now: number): void {
+    const { key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId = null, doubts, lostAnswer, phase } = payment;
     const needed = NEEDED.includes(phase.kind);
-    const { payload = null, requirements = null } = needed ? cargo : {};
+    const { payload = null, requirements = null } = needed ? texts : {};
     this.#sql.exec(
-      `INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+      `INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response,
+         lost_answer)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18)
        ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?8, own_job_id = ?9, doubts = ?10, phase = ?11, kind = ?12, updated_at = ?13, rev = rev + 1,
-         payload = CASE WHEN ?17 THEN coalesce(?14, payload) END, requirements = CASE WHEN ?17 THEN coalesce(?15, requirements) END,
+         lost_answer = ?18, payload = CASE WHEN ?17 THEN coalesce(?14, payload) END, requirements = CASE WHEN ?17 THEN coalesce(?15, requirements) END,
          response = coalesce(?16, response)`,
       ...[key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId, doubts, JSON.stringify(phase), phase.kind, now],
-      ...[payload, requirements, cargo.response ?? null, needed ? 1 : 0],
+      ...[payload, requirements, texts.response ?? null, needed ? 1 : 0, lostAnswer ? 1 : 0],
     );
   }
 
@@ -75,11 +91,14 @@ export class LedgerStore {
     return read(row) ?? { ...UNREADABLE, key, jobId: row.job_id };
   }
 
-  /** The payments that are not done, and the job ids of the rows that cannot be read. These rows stay as they are, for the operator. */
-  open(): { payments: Payment[]; damaged: string[] } {
+  /**
+   * The payments to which something may happen by itself, those whose settlement was assumed within the last day, and the job ids of the rows that cannot be
+   * read. These rows stay as they are, for the operator.
+   */
+  open(now: number): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
     const damaged: string[] = [];
-    for (const row of this.#sql.exec<Row>("SELECT * FROM payments WHERE kind NOT IN ('spent', 'void')")) {
+    for (const row of this.#sql.exec<Row>(OPEN, now - TIMING.day)) {
       const payment = read(row);
       if (payment === null) damaged.push(row.job_id);
       else payments.push(payment);
@@ -108,7 +127,8 @@ export class LedgerStore {
 
   /** JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. */
   refusalOf(key: string, jobId: string): string | null {
-    const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND kind = 'void' AND phase ->> '$.reason' = 'refused'";
+    const query =
+      "SELECT response FROM payments WHERE key = ? AND job_id = ? AND kind IN ('void', 'unresolved') AND phase ->> '$.reason' IN ('refused', 'already_used')";
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 
@@ -138,7 +158,7 @@ export class LedgerStore {
 }
 
 const UNREADABLE = {
-  ...{ digest: "", binding: "", payer: null, asset: "", amount: "0", expiresAt: 0, doubts: 0 },
+  ...{ digest: "", binding: "", payer: null, asset: "", amount: "0", expiresAt: 0, doubts: 0, lostAnswer: false },
   phase: { kind: "void", reason: "refused" },
 } as const;
 
@@ -148,5 +168,6 @@ function read(row: Row): Payment | null {
   const phase = json.ok ? Phase.safeParse(json.value).data : undefined;
   const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, job_id: jobId, own_job_id: own, doubts } = row;
   if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
-  return { key, digest, binding, payer, asset, amount, expiresAt, jobId, ...(own !== null && { ownJobId: own }), doubts, phase };
+  const lostAnswer = row.lost_answer === 1;
+  return { key, digest, binding, payer, asset, amount, expiresAt, jobId, ...(own !== null && { ownJobId: own }), doubts, lostAnswer, phase };
 }

@@ -1,10 +1,14 @@
 // Copies changed jobs and payments from the hub to D1, in the background. On a job's way: D1, after the result is stored in the hub.
-import { errorFacts, logError } from "../log.ts";
-import { writeD1 } from "../store/database.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { errorFacts, logError, type LogFacts } from "../log.ts";
+import { readD1, writeD1 } from "../store/database.ts";
 import { copyStatement, type JournalRow, RecordBatch, recordStatements } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
+
+/** A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). */
+type Waiting = { failures: number; bytes: number; since: number };
 
 /**
  * Copies changed jobs and payments to D1, later than the hub's own write: each row in its newest state, many rows per statement.
@@ -14,10 +18,13 @@ export class Outbox {
   readonly #journal: Journal;
   readonly #ledger: LedgerStore;
   readonly #db: () => D1Database;
-  /** True if D1 may not have the newest row of some payment. */
-  #paymentsBehind: boolean;
-  /** The ids of the jobs whose newest row D1 does not have, and how often each has failed alone. */
-  readonly #behind = new Map<string, number>();
+  /** Since when D1 may not have the newest row of some payment, ms since the epoch; null if it has all. */
+  #paymentsSince: number | null;
+  /** The jobs whose newest row D1 does not have, those that have waited for longest first. */
+  readonly #behind = new Map<string, Waiting>();
+  #bytes = 0;
+  readonly #measured: (d1Bytes: number) => void;
+  readonly #reportedAt = { jobs: 0, payments: 0 };
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
@@ -25,26 +32,43 @@ export class Outbox {
   readonly #jobs = new Backoff();
   readonly #payments = new Backoff();
 
-  constructor(journal: Journal, ledger: LedgerStore, db: () => D1Database) {
+  /** `measured` is told the size of D1 whenever D1 says it. */
+  constructor(journal: Journal, ledger: LedgerStore, db: () => D1Database, measured: (d1Bytes: number) => void) {
     this.#journal = journal;
     this.#ledger = ledger;
     this.#db = db;
-    this.#paymentsBehind = ledger.uncopied(1).length > 0;
-    for (const id of journal.unsynced()) this.#behind.set(id, 0);
+    this.#measured = measured;
+    this.#paymentsSince = ledger.uncopied(1)[0]?.updatedAt ?? null;
+    for (const { id, bytes, endedAt } of journal.unsynced()) this.#wait(id, bytes, endedAt ?? Date.now());
   }
 
-  get size(): number {
-    return this.#behind.size;
+  /** True if D1 is so far behind that the hub accepts no more jobs. */
+  get isFull(): boolean {
+    return this.#behind.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
   }
 
-  /** Notes that the row of a job has changed. */
-  add(id: string): void {
-    if (!this.#behind.has(id)) this.#behind.set(id, 0);
+  /** Notes that the row of a job has changed. `bytes` are those of its payload and result. */
+  add(id: string, bytes: number): void {
+    const waiting = this.#behind.get(id);
+    if (waiting === undefined) return this.#wait(id, bytes, Date.now());
+    this.#bytes += bytes - waiting.bytes;
+    waiting.bytes = bytes;
   }
 
   /** Notes that a row of the ledger has changed. */
   addPayments(): void {
-    this.#paymentsBehind = true;
+    this.#paymentsSince ??= Date.now();
+  }
+
+  /** Asks D1 for its size: while nothing is written, nothing else tells that retention has made room. Never rejects. */
+  async measure(): Promise<void> {
+    const db = this.#db();
+    try {
+      const { meta } = await readD1(db, () => db.prepare("SELECT 1").run());
+      this.#measured(meta.size_after);
+    } catch {
+      // The last known size counts.
+    }
   }
 
   /** When the alarm must drain, in case the timer was lost with the object, ms since the epoch; null if D1 has everything. */
@@ -75,12 +99,12 @@ export class Outbox {
   }
 
   #isDone(): boolean {
-    return this.#behind.size === 0 && !this.#paymentsBehind;
+    return this.#behind.size === 0 && this.#paymentsSince === null;
   }
 
   /** When the next write to D1 may start. */
   #restsUntil(now: number): number {
-    return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsBehind ? this.#payments.until(now) : Infinity);
+    return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#payments.until(now));
   }
 
   async #run(): Promise<void> {
@@ -89,19 +113,21 @@ export class Outbox {
   }
 
   async #copyPayments(): Promise<void> {
-    while (this.#paymentsBehind && Date.now() >= this.#payments.until(Date.now())) {
+    while (this.#paymentsSince !== null && Date.now() >= this.#payments.until(Date.now())) {
+      const since = this.#paymentsSince;
       try {
-        this.#paymentsBehind = false;
+        this.#paymentsSince = null;
         const rows = this.#ledger.uncopied(TUNING.copiedPayments);
         if (rows.length === 0) return;
         const db = this.#db();
         await writeD1(db, () => copyStatement(db, rows).run());
         this.#ledger.copied(rows);
         this.#payments.succeeded();
-        if (rows.length === TUNING.copiedPayments) this.#paymentsBehind = true;
+        if (rows.length === TUNING.copiedPayments) this.#paymentsSince = since;
       } catch (error) {
-        this.#paymentsBehind = true;
-        this.#report("payments", this.#payments.failed(Date.now()), error);
+        this.#paymentsSince = since;
+        this.#payments.failed(Date.now());
+        this.#report("payments", since, errorFacts(error));
       }
     }
   }
@@ -116,8 +142,10 @@ export class Outbox {
         left -= batch.length;
         const db = this.#db();
         const statements = recordStatements(db, batch);
-        await writeD1(db, () => db.batch(statements));
+        const written = await writeD1(db, () => db.batch(statements));
+        for (const { meta } of written) this.#measured(meta.size_after);
         this.#succeeded(batch);
+        this.#reportJobs({});
       } catch (error) {
         this.#failed(batch, error);
       }
@@ -126,13 +154,13 @@ export class Outbox {
 
   #nextBatch(): JournalRow[] {
     // Rows that failed alone come last, so that one bad row cannot delay the others.
-    const ids = [...this.#behind].toSorted(([, a], [, b]) => a - b);
+    const ids = [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures);
     const batch = new RecordBatch(this.#most);
-    for (const [id, failures] of ids) {
+    for (const [id, { failures }] of ids) {
       // A row that failed before goes alone, when no other is left.
       if (failures > 0 && !batch.isEmpty) break;
       const row = this.#journal.row(id);
-      if (row === null || row.synced_rev >= row.rev) this.#behind.delete(id);
+      if (row === null || row.synced_rev >= row.rev) this.#leave(id);
       else if (!batch.add(row) || failures > 0) break;
     }
     return batch.rows;
@@ -147,19 +175,42 @@ export class Outbox {
     // A row that changed during the write must be copied again.
     for (const row of batch) {
       const now = this.#journal.row(row.id);
-      if (now === null || now.rev <= row.rev) this.#behind.delete(row.id);
+      const { bytes = 0 } = this.#behind.get(row.id) ?? {};
+      this.#leave(row.id);
+      if (now !== null && now.rev > row.rev) this.#wait(row.id, bytes, Date.now());
     }
   }
 
   #failed(batch: readonly JournalRow[], error: unknown): void {
     const [only] = batch;
-    if (batch.length === 1 && only !== undefined) this.#behind.set(only.id, (this.#behind.get(only.id) ?? 0) + 1);
+    const alone = batch.length === 1 && only !== undefined ? this.#behind.get(only.id) : undefined;
+    if (alone !== undefined) alone.failures++;
     else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
-    this.#report("jobs", this.#jobs.failed(Date.now()), error);
+    this.#jobs.failed(Date.now());
+    this.#reportJobs(errorFacts(error));
   }
 
-  #report(of: "jobs" | "payments", failures: number, error: unknown): void {
-    if (failures >= TUNING.outboxReport) logError("outbox_behind", { of, rows: this.#behind.size, failures, ...errorFacts(error) });
+  #wait(id: string, bytes: number, since: number): void {
+    this.#behind.set(id, { failures: 0, bytes, since });
+    this.#bytes += bytes;
+  }
+
+  #leave(id: string): void {
+    this.#bytes -= this.#behind.get(id)?.bytes ?? 0;
+    this.#behind.delete(id);
+  }
+
+  #reportJobs(error: LogFacts): void {
+    const [oldest] = this.#behind.values();
+    if (oldest !== undefined) this.#report("jobs", oldest.since, { rows: this.#behind.size, bytes: this.#bytes, ...error });
+  }
+
+  /** Logs that D1 has lacked a row since then, if that is long ago. */
+  #report(of: "jobs" | "payments", since: number, facts: LogFacts): void {
+    const now = Date.now();
+    if (now - since < TUNING.outboxReport || Math.abs(now - this.#reportedAt[of]) < TUNING.outboxReport) return;
+    this.#reportedAt[of] = now;
+    logError("outbox_behind", { of, seconds: Math.floor((now - since) / 1_000), ...facts });
   }
 }
 
@@ -177,10 +228,9 @@ class Backoff {
     this.#failures = 0;
   }
 
-  /** Notes a refusal. Returns how many there were in a row. */
-  failed(now: number): number {
+  /** Notes a refusal. */
+  failed(now: number): void {
     this.#failures++;
     this.#notBefore = now + Math.min(TUNING.outboxBackoffMax, TUNING.outboxBackoff * 2 ** Math.min(this.#failures - 1, 10));
-    return this.#failures;
   }
 }

@@ -1,17 +1,19 @@
 // Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
-import { TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
-import { within } from "../deadline.ts";
+import { FairShare } from "../dispatch/fair-share.ts";
 import type { Settlement } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { factsOf } from "./free-commits.ts";
+import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { CommitInput, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SubmitAnswer, StorageRefusal } from "./rpc.ts";
+import type { Origin } from "./storage-room.ts";
+import type { Deadlines } from "./timers.ts";
 
 type Parts = {
   journal: Journal;
@@ -19,14 +21,19 @@ type Parts = {
   dispatcher: Dispatcher;
   clock: () => number;
   idempotencySince: () => number;
-  job: (id: string, wait: number) => Promise<string | null>;
+  job: (id: string, wait: number, client?: string) => Promise<string | null>;
+  /** Why a new commit of this origin is refused before money is looked at; null if it is not. */
+  refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
+  deadlines: Deadlines;
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
 
-/** Handles paid commits: `reserve`, then `submit` after the router had the payment verified, then `settle` when a worker is claimed [PY5–PY9]. */
+/** Handles paid commits: `reserve`, then `submit` after the router had the payment verified, then `settled` when a worker was claimed [PY5–PY9]. */
 export class PaidCommits {
   readonly #parts: Parts;
   readonly #mutex = new KeyedMutex();
+  /** The requests that wait for a lock, by its name. */
+  readonly #waiters = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
   /** Settle calls under way, with the requests that wait for them. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
 
@@ -41,24 +48,33 @@ export class PaidCommits {
     const { key, fingerprint } = input.idempotency;
     const known = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
     if (known === null) return null;
-    return known.fingerprint === fingerprint ? this.#known(known.jobId, input.wait) : { state: "refused", reason: "idempotency_key_reused" };
+    return known.fingerprint === fingerprint ? this.#known(known.jobId, input) : { state: "refused", reason: "idempotency_key_reused" };
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    const { dispatcher, ledger, clock } = this.#parts;
+    const { dispatcher, ledger, deadlines, clock, refusal } = this.#parts;
     for (;;) {
       const idempotent = await this.#enter(input, payment.key);
       if (idempotent !== null) return idempotent;
       // Done payments are read from the ledger's table, so everything must be written first.
       dispatcher.flush();
+      const stored = ledger.find(payment.key);
+      const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
+      // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
+      const isKnown = stored !== null && (stored.phase.kind !== "credit" || stored.jobId === input.id);
+      const unstored = isKnown ? null : refusal(originOf(input, payer ?? ""));
+      if (unstored !== null) {
+        this.#mutex.release(input.id);
+        return { state: "refused", ...unstored };
+      }
       const { payload, requirements, ...facts } = payment;
       const event = {
         type: "reserve",
-        payment: { ...facts, payer: facts.payer && normalizeAddress(facts.payer) },
+        payment: { ...facts, payer },
         job: factsOf(input, clock()),
-        stored: ledger.find(payment.key),
+        stored,
       } as const;
-      const reservation = dispatcher.apply(event, { payment: { key: payment.key, payload, requirements } });
+      const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
       if (!(await this.#isWritten())) {
         this.#mutex.release(input.id);
         return { state: "refused", reason: "queue_full" };
@@ -69,16 +85,15 @@ export class PaidCommits {
           return { state: reservation.state };
         case "known":
           this.#mutex.release(input.id);
-          return this.#known(reservation.jobId, input.wait);
+          return this.#known(reservation.jobId, input);
         case "refused":
           this.#mutex.release(input.id);
           return reservation.reason === "no_trusted_worker"
             ? { state: "refused", reason: reservation.reason, jobId: input.id }
             : { state: "refused", reason: reservation.reason };
         case "busy":
-          // The reservation of another request, which may have died. It ends by itself.
-          this.#mutex.release(input.id);
-          await scheduler.wait(TUNING.busyPause);
+          // The reservation of another request, which may have died. It ends by itself. The payment stays locked, so that only a few requests wait for that.
+          await deadlines.until(clock() + TUNING.busyPause);
           continue;
         default:
           return reservation satisfies never;
@@ -94,6 +109,15 @@ export class PaidCommits {
     }
   }
 
+  /** Records the outcome of a settle call that the router made. */
+  async settled(input: CommitInput, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
+    this.#conclude(key, outcome, "request");
+    this.#settling.get(key)?.resolve();
+    this.#settling.delete(key);
+    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    return this.#outcome(input, key);
+  }
+
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
     this.#mutex.release(jobId);
@@ -105,35 +129,43 @@ export class PaidCommits {
     const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    const outcome = await this.#outcomeOf(key);
-    if (outcome.kind !== "settled") {
-      // Each of these concerns a payment of a user, so the operator should see them.
-      const job = dispatcher.state.ledger.payments.get(key)?.jobId.slice(0, 8) ?? null;
-      logWarning(outcome.kind === "unknown" ? "settlement_unknown" : "settlement_refused", { job, reason: safeReason(outcome.reason) });
-    }
-    dispatcher.apply(
-      { type: "settled", key, settlement: settlementOf(outcome) },
-      outcome.kind === "unknown" ? {} : { payment: { key, response: outcome.response } },
-    );
+    this.#conclude(key, await this.#outcomeOf(key), "hub");
     await dispatcher.committed().catch(() => {});
     this.#settling.delete(key);
     waiting.resolve();
+  }
+
+  #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): void {
+    const { dispatcher, ledger } = this.#parts;
+    // Payments to which nothing happens any more are read from the ledger's table, so everything must be written first.
+    dispatcher.flush();
+    const payment = dispatcher.state.ledger.payments.get(key);
+    const job = payment?.jobId.slice(0, 8) ?? null;
+    const wasSettling = payment?.phase.kind === "settling";
+    dispatcher.apply(
+      { type: "settled", key, settlement: settlementOf(outcome), by, stored: payment === undefined ? ledger.find(key) : null },
+      "response" in outcome ? { payment: { key, response: outcome.response } } : {},
+    );
+    if (outcome.kind === "settled") return;
+    // Each of these concerns a payment of a user, so the operator should see them.
+    const isAssumed = wasSettling && outcome.kind === "already_used" && payment?.phase.kind === "settled";
+    logWarning(isAssumed ? SETTLEMENT_EVENTS.assumed : SETTLEMENT_EVENTS[outcome.kind], { job, reason: safeReason(outcome.reason) });
   }
 
   async #outcomeOf(key: string): Promise<SettleOutcome> {
     const { ledger, settle } = this.#parts;
     try {
       const held = ledger.held(key);
-      return held === null ? { kind: "unknown", reason: "payload_erased" } : await settle(held.payload, held.requirements);
+      return held === null ? { kind: "unknown", reason: "payload_erased", lost: false } : await settle(held.payload, held.requirements);
     } catch (error) {
       // Without an outcome the call would use one of the few places for settlements for ever.
       logError("settlement_failed", errorFacts(error));
-      return { kind: "unknown", reason: "failed" };
+      return { kind: "unknown", reason: "failed", lost: false };
     }
   }
 
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
-    const { dispatcher, clock, ledger, journal } = this.#parts;
+    const { dispatcher, clock, ledger, journal, refusal } = this.#parts;
     // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit.
     const row = ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
@@ -141,7 +173,15 @@ export class PaidCommits {
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    const submitted = dispatcher.apply({ type: "submit", job, payment: { key, payer: normalizeAddress(payer) } }, { payload: input.payload });
+    const verified = { key, payer: normalizeAddress(payer), settles: input.settles === true };
+    const origin = originOf(input, verified.payer);
+    // On SVM the payer is known only now. No money has moved.
+    const unstored = refusal(origin);
+    if (unstored !== null) {
+      await this.release(key, input.id);
+      return { ok: false, ...unstored };
+    }
+    const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin });
     if (!submitted.ok) {
       const { reason } = submitted;
       if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
@@ -155,10 +195,18 @@ export class PaidCommits {
 
   /** The answer to an accepted submit, after its settle call has ended or the wait for it is over. */
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
-    const { dispatcher, ledger } = this.#parts;
+    const { dispatcher } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
     if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    // A second delivery comes from the same router, which has not heard the first answer.
+    if (input.settles === true && dispatcher.state.ledger.entrusted.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
     await this.#whileSettling(paidBy);
+    return this.#outcome(input, paidBy);
+  }
+
+  /** The answer to a submit that has been settled, refused, or is not known. */
+  async #outcome(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
+    const { ledger } = this.#parts;
     const refusal = ledger.refusalOf(paidBy, input.id);
     if (refusal !== null) {
       // Only an answer of 201 is stored.
@@ -168,12 +216,12 @@ export class PaidCommits {
     return this.#bought(input, input.id);
   }
 
-  async #bought(input: CommitInput, jobId: string): Promise<SubmitAnswer> {
+  async #bought(input: CommitInput, jobId: string): Promise<PaidAnswer> {
     const { ledger, job } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#isWritten();
-    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait) : null, settlement: ledger.settlementOf(jobId) };
+    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait, input.client) : null, settlement: ledger.settlementOf(jobId) };
   }
 
   #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {
@@ -188,9 +236,9 @@ export class PaidCommits {
     );
   }
 
-  async #known(jobId: string, wait: number): Promise<Extract<ReserveAnswer, { state: "known" }>> {
+  async #known(jobId: string, { wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
     const { ledger, job } = this.#parts;
-    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait) : null, settlement: ledger.settlementOf(jobId) };
+    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait, client) : null, settlement: ledger.settlementOf(jobId) };
   }
 
   /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */
@@ -198,26 +246,45 @@ export class PaidCommits {
     if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    await within(TIMING.settleWait, waiting.promise);
+    await this.#parts.deadlines.until(this.#parts.clock() + TIMING.settleWait, waiting.promise);
   }
 
   /** Locks the idempotency key and the payment for a request. Gives the stored answer of the idempotency key instead, if it has one. */
   async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
-    const { clock } = this.#parts;
     for (const name of names(input, key)) {
-      for (
-        let other = this.#mutex.acquire(name, input.id, clock(), TIMING.reservation);
-        other !== null;
-        other = this.#mutex.acquire(name, input.id, clock(), TIMING.reservation)
-      ) {
-        await within(TIMING.reservation, other);
-      }
+      if (await this.#lock(name, input.id)) continue;
+      this.#mutex.release(input.id);
+      return { state: "refused", reason: "overloaded" };
     }
     const stored = await this.stored(input);
     if (stored !== null) this.#mutex.release(input.id);
     return stored;
   }
+
+  /** Waits until `holder` has locked this name; false if too many requests wait for it already, because each keeps its body in memory [LM1]. */
+  async #lock(name: string, holder: string): Promise<boolean> {
+    const { clock, deadlines } = this.#parts;
+    const acquire = () => this.#mutex.acquire(name, holder, clock(), TIMING.reservation);
+    let other = acquire();
+    if (other === null) return true;
+    if (!this.#waiters.take(name)) return false;
+    try {
+      for (; other !== null; other = acquire()) await deadlines.until(clock() + TIMING.reservation, other);
+      return true;
+    } finally {
+      this.#waiters.give(name);
+    }
+  }
 }
+
+/** What is logged of a settlement that the facilitator did not confirm. */
+const SETTLEMENT_EVENTS = {
+  assumed: "settlement_assumed",
+  refused: "settlement_refused",
+  already_used: "settlement_already_used",
+  not_asked: "settlement_not_asked",
+  unknown: "settlement_unknown",
+} as const;
 
 /** The names that a request locks, always in this order, so that no two requests wait for each other. */
 function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
@@ -229,9 +296,11 @@ function settlementOf(outcome: SettleOutcome): Settlement {
     case "settled":
       return { kind: "settled", transaction: outcome.transaction };
     case "refused":
-      return { kind: "refused", alreadyUsed: outcome.alreadyUsed };
+    case "already_used":
+    case "not_asked":
+      return { kind: outcome.kind };
     case "unknown":
-      return { kind: "unknown" };
+      return { kind: "unknown", lost: outcome.lost };
     default:
       return outcome satisfies never;
   }

@@ -1,30 +1,59 @@
-import { TIMING } from "../../protocol/limits.ts";
+// Counts the claims of pairing codes and decides which may go on. Beside a job's way: a pairing comes before a PRIVATE job.
+import { LIMITS, MINUTE, TIMING } from "../../protocol/limits.ts";
+import type { Settings } from "../config.ts";
+import { blockOf } from "../rates.ts";
+
+/** A claim of a pairing code. `signedBy` is the key whose signature it carries; null if it carries none [TR4]. */
+export type CodeClaim = { id: string; client: string; signedBy: string | null };
+
+/** The counts that decide about a claim; those without "hour" are of the last minute. */
+type Counts = { known: number; ofClient: number; failedInBlock: number; failed: number; failedOfKeyInHour: number; sparedInHour: number };
 
 /**
- * The claims of pairing codes in the last minute. They are in the hub's SQLite, so that a hub that slept still counts them [TR3].
- * A claim counts as failed until it is known that it has won, so that neither a burst nor a lost answer can exceed the limit.
+ * The claims of pairing codes in the last hour. They are in the hub's SQLite, so that a hub that slept still counts them [TR3].
+ * A claim counts as failed until it is known that it has won, so that neither a burst nor a lost answer can exceed a budget.
  */
 export class PairingClaims {
   readonly #sql: SqlStorage;
+  readonly #rates: Settings["rates"];
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, rates: Settings["rates"]) {
     this.#sql = sql;
+    this.#rates = rates;
   }
 
-  /** Begins the claim `id`; false if its client, or all failed claims together, have reached their limit. A repeated `id` is the same claim. */
-  begin(id: string, client: string, most: { perClient: number; failed: number }, now: number): boolean {
-    // A claim in the future was written before the clock was set back.
-    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ? OR began_at > ?", now - TIMING.minute, now);
-    const { known, own, failed } = this.#sql
-      .exec<{ known: number; own: number; failed: number }>(
-        "SELECT count(*) FILTER (WHERE id = ?1) AS known, count(*) FILTER (WHERE client = ?2) AS own, count(*) FILTER (WHERE failed = 1) AS failed FROM code_claims",
-        id,
-        client,
+  /**
+   * Begins a claim; false if a budget is spent. Strangers can spend the common budget. Then a claim still passes if a worker signed it that was there before:
+   * `connectedSince` gives since when the worker of a key has been connected (ms since the epoch), or null. A repeated claim is the same claim.
+   */
+  begin({ id, client, signedBy }: CodeClaim, connectedSince: (key: string) => number | null, now: number): boolean {
+    this.purge(now);
+    const block = blockOf(client);
+    const counts = this.#sql
+      .exec<Counts>(
+        `SELECT count(*) FILTER (WHERE id = ?1) AS known,
+           count(*) FILTER (WHERE began_at > ?5 AND client = ?2) AS ofClient,
+           count(*) FILTER (WHERE began_at > ?5 AND failed = 1 AND block = ?3) AS failedInBlock,
+           count(*) FILTER (WHERE began_at > ?5 AND failed = 1 AND spared = 0) AS failed,
+           count(*) FILTER (WHERE failed = 1 AND signed_by = ?4) AS failedOfKeyInHour,
+           count(*) FILTER (WHERE failed = 1 AND spared = 1) AS sparedInHour
+         FROM code_claims`,
+        ...[id, client, block, signedBy, now - TIMING.minute],
       )
       .one();
-    if (known > 0) return true;
-    if (own >= most.perClient || failed >= most.failed) return false;
-    this.#sql.exec("INSERT INTO code_claims (id, client, began_at, failed) VALUES (?, ?, ?, 1)", id, client, now);
+    if (counts.known > 0) return true;
+    const { pairingClaimsPerMinute, failedPairingClaimsPerBlock, failedPairingClaimsPerMinute, pairingConnectedMinutes } = this.#rates;
+    if (counts.ofClient >= pairingClaimsPerMinute || counts.failedInBlock >= failedPairingClaimsPerBlock) return false;
+    const isSpared = counts.failed >= failedPairingClaimsPerMinute;
+    if (isSpared) {
+      if (counts.failedOfKeyInHour >= LIMITS.failedClaimsPerKey || counts.sparedInHour >= LIMITS.failedSparedClaims) return false;
+      const since = signedBy === null ? null : connectedSince(signedBy);
+      if (since === null || now - since < pairingConnectedMinutes * MINUTE) return false;
+    }
+    this.#sql.exec(
+      "INSERT INTO code_claims (id, client, block, signed_by, began_at, failed, spared) VALUES (?, ?, ?, ?, ?, 1, ?)",
+      ...[id, client, block, signedBy, now, isSpared ? 1 : 0],
+    );
     return true;
   }
 
@@ -33,8 +62,12 @@ export class PairingClaims {
     this.#sql.exec("UPDATE code_claims SET failed = 0 WHERE id = ?", id);
   }
 
-  /** Deletes the claims that do not count any more. */
+  /** Deletes the claims that do not count any more: those of an hour ago, and of a minute ago unless a key signed them. */
   purge(now: number): void {
-    this.#sql.exec("DELETE FROM code_claims WHERE began_at <= ?", now - TIMING.minute);
+    // A claim in the future was written before the clock was set back.
+    this.#sql.exec(
+      "DELETE FROM code_claims WHERE began_at > ?1 OR began_at <= ?2 OR (began_at <= ?3 AND (signed_by IS NULL OR failed = 0))",
+      ...[now, now - TIMING.hour, now - TIMING.minute],
+    );
   }
 }

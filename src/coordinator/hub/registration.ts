@@ -9,23 +9,23 @@ import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
 import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Journal } from "./journal.ts";
 import { verifySync } from "./receipt-check.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
+import type { WorkerKeys } from "./worker-keys.ts";
 
 /** Registers workers: checks key, signature and parking, reads the tier, and then tells the core [WS2–WS5, WS7]. */
 export class Registration {
   readonly #settings: Settings;
-  readonly #journal: Journal;
+  readonly #keys: WorkerKeys;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
   readonly #tiers: Tiers;
   readonly #clock: () => number;
 
-  constructor(parts: { settings: Settings; journal: Journal; sockets: Sockets; dispatcher: Dispatcher; tiers: Tiers; clock: () => number }) {
+  constructor(parts: { settings: Settings; keys: WorkerKeys; sockets: Sockets; dispatcher: Dispatcher; tiers: Tiers; clock: () => number }) {
     this.#settings = parts.settings;
-    this.#journal = parts.journal;
+    this.#keys = parts.keys;
     this.#sockets = parts.sockets;
     this.#dispatcher = parts.dispatcher;
     this.#tiers = parts.tiers;
@@ -66,11 +66,11 @@ export class Registration {
       registeredAt: this.#clock(),
       context: contextOf(frame),
       // Stored by key. Otherwise a worker that reconnects often would always be the least recently used.
-      lastUsedAt: this.#journal.key(key)?.lastUsedAt ?? 0,
+      lastUsedAt: this.#keys.find(key)?.lastUsedAt ?? 0,
       draining: false,
       models: modelsOf(frame),
     };
-    this.#journal.keySeen(key, authenticated, registered.lastUsedAt, this.#clock());
+    this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
     this.#sockets.identify(conn, registered);
     this.#acknowledge(conn, registered);
     this.#dispatcher.apply({
@@ -99,14 +99,24 @@ export class Registration {
 
   /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
-    const proven = typeof this.#journal.key(key)?.authenticatedAt === "number";
+    const proven = typeof this.#keys.find(key)?.authenticatedAt === "number";
     if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
       this.refuse(conn, "auth_required");
+      return false;
+    }
+    if (!authenticated && this.#isAlive(key)) {
+      this.refuse(conn, "already_connected", TIMING.alive / 1_000);
       return false;
     }
     const left = this.#dispatcher.recordOf(key).parkedUntil - this.#clock();
     if (left > 0) this.refuse(conn, "parked", Math.ceil(left / 1_000));
     return left <= 0;
+  }
+
+  /** True if a socket of this key has sent something recently, heartbeats that the platform answered included. */
+  #isAlive(key: string): boolean {
+    const older = this.#dispatcher.state.workers.get(key);
+    return older !== undefined && this.#clock() - this.#sockets.lastSeen(older.conn) <= TIMING.alive;
   }
 
   #update(conn: Conn, worker: Registered, frame: Register): void {
@@ -141,6 +151,7 @@ const CLOSE_OF = {
   invalid_register: CLOSE.badMessage,
   invalid_signature: CLOSE.unauthorized,
   auth_required: CLOSE.unauthorized,
+  already_connected: CLOSE.alreadyConnected,
   parked: CLOSE.parked,
 } as const satisfies Record<RegisterRefusal, number>;
 

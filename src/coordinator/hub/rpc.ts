@@ -22,15 +22,22 @@ export type CommitInput = {
   idempotency: { key: string; fingerprint: string } | null;
   /** Seconds to wait for the job's end before the answer; 0 for none [API6]. */
   wait: number;
+  /** True if the router settles the payment itself when the answer to `submit` says so; an earlier router leaves it out, and the hub settles [PY7]. */
+  settles?: boolean;
   /** True for a second delivery, after the first or its answer was lost. The job may have ended since, and only D1 may have it. */
   again?: boolean;
 };
+
+/** Why nothing may be stored for a commit now [LM3]. `retryAfter` is in seconds. */
+export type StorageRefusal = { reason: "storage_full" } | { reason: "rate_limited"; retryAfter: number };
+type StorageRefused = { ok: false } & StorageRefusal;
 
 /** The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. */
 export type CommitAnswer =
   | { ok: true; jobId: string; job: string | null }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
-  | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" };
+  | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" }
+  | StorageRefused;
 
 /** A payment as the router read it from the request. The router has checked its terms; the facilitator has not been asked yet [PY3]. */
 export type PaymentInput = {
@@ -62,16 +69,28 @@ export type ReserveAnswer =
   | { state: "credit" }
   /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
   | { state: "known"; jobId: string; job: string | null; settlement: string | null }
-  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
+  | ({ state: "refused" } & StorageRefusal)
+  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
 /** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
-export type SubmitAnswer =
+export type PaidAnswer =
   | { ok: true; jobId: string; job: string | null; settlement: string | null }
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
+  | StorageRefused
   | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
+
+/** How a settle call ended, as the router reports it. `response` is JSON text of the facilitator's SettleResponse [PY8]. */
+export type SettleReport =
+  | { kind: "settled"; transaction: string; response: string }
+  | { kind: "refused" | "already_used"; reason: string; response: string }
+  | { kind: "not_asked"; reason: string }
+  | { kind: "unknown"; reason: string; lost: boolean };
+
+/** The hub's answer to a submit. With `settle` a worker is kept: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. */
+export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string };
 
 /**
  * The methods that the router calls by Durable Object RPC. They are only added to, never changed: during a deploy an old router talks to a new hub.
@@ -85,20 +104,25 @@ export interface HubRpc {
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
   /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. */
   submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
+  /** Records how the settle call ended that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
+  settled(job: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer>;
   /** Drops a reservation, because the facilitator refused the payment or could not be asked. The same payment can come again. */
   release(paymentKey: string, jobId: string): Promise<void>;
   /** JSON text of the SettleResponse of a job's payment; null if it is not settled, or there is none [PY7]. */
   settlement(jobId: string): Promise<string | null>;
-  /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job (D1 may have it). */
-  job(id: string, wait: number): Promise<string | null>;
+  /**
+   * JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job (D1 may have it). `client` is as {@link CLIENT_HEADER}
+   * names it; an earlier router leaves it out.
+   */
+  job(id: string, wait: number, client?: string): Promise<string | null>;
   /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */
   models(): Promise<ModelList>;
   /** Tells the hub that a user has paired with a worker; waiting PRIVATE jobs may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts a claim of a pairing code as failed until it has won. False if this client, or all failed claims together, are over their rate [TR3]. */
-  mayClaimCode(client: string, id: string): Promise<boolean>;
+  /** Counts a claim of a pairing code as failed until it has won; false if a budget is spent. An earlier router does not say which key signed it [TR3]. */
+  mayClaimCode(client: string, id: string, signedBy?: string | null): Promise<boolean>;
   /** Notes that the claim `id` has won, so it does not count as failed [TR3]. */
   codeClaimed(id: string): Promise<void>;
   /** Wakes the hub, in case an alarm was lost, and deletes old rows; called by cron. */
@@ -108,5 +132,5 @@ export interface HubRpc {
 /** The hub as the router sees it: its methods, and `fetch` for sockets and event streams. */
 export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
 
-/** The header with which the router names the client of a socket. A client's own header with this name is replaced. */
+/** The header with which the router names the client of a socket or an event stream. A client's own header with this name is replaced. */
 export const CLIENT_HEADER = "x-router-client";

@@ -3,7 +3,7 @@ import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
-import { SlidingWindow, TokenBucket } from "../rates.ts";
+import { shareOwner, SlidingWindow, TokenBucket, wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { CLIENT_HEADER } from "./rpc.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -17,6 +17,7 @@ export class SocketGate {
   readonly #sockets: Sockets;
   readonly #dispatcher: GateDispatcher;
   readonly #clock: () => number;
+  readonly #clientBytes = new Map<string, TokenBucket>();
   readonly #dials = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
 
   constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: GateDispatcher; clock: () => number }) {
@@ -30,7 +31,7 @@ export class SocketGate {
   accept(request: Request): Response {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
-    const { rateLimits, rates, network } = this.#settings;
+    const { rateLimits, rates, network, local, publicHost } = this.#settings;
     if (rateLimits) {
       const dial = this.#dials.take(client, rates.connectsPerMinute, now);
       if (!dial.ok || this.#sockets.countOf(client) >= rates.socketsPerIp) {
@@ -38,10 +39,11 @@ export class SocketGate {
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }
     }
-    if (this.#sockets.size >= LIMITS.sockets || !this.#makeRoom(client, now)) return new Response(null, { status: 503 });
+    if (!this.#sockets.hasRoom || !this.#makeRoom(client, now)) return new Response(null, { status: 503 });
     const { 0: far, 1: near } = new WebSocketPair();
     const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
-    const host = this.#settings.publicHost ?? new URL(request.url).host;
+    // A local coordinator answers to several names of its machine, and the worker signs the one that it dialled.
+    const host = local || publicHost === null ? new URL(request.url).host : publicHost;
     const conn = this.#sockets.accept(near, { conn: crypto.randomUUID(), nonce, host, client, openedAt: now, seenAt: now, worker: null });
     this.#sockets.send(conn.attachment.conn, { type: "challenge", nonce, network, host });
     return new Response(null, { status: 101, webSocket: far });
@@ -53,20 +55,31 @@ export class SocketGate {
    */
   mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
     if (!this.#settings.rateLimits) return true;
-    const { messagesPerSecond, messageBurst, bytesPerSecond, byteBurst } = this.#settings.rates;
+    const { messagesPerSecond, messageBurst, bytesPerSecond, byteBurst, clientBytesPerSecond } = this.#settings.rates;
     const now = this.#clock();
-    conn.buckets ??= { frames: new TokenBucket(messagesPerSecond, messageBurst, now), bytes: new TokenBucket(bytesPerSecond, byteBurst, now) };
+    conn.buckets ??= {
+      frames: new TokenBucket(messagesPerSecond, messageBurst, now),
+      bytes: new TokenBucket(bytesPerSecond, byteBurst, now),
+      clientBytes: this.#bytesOfClient(conn.attachment.client, now),
+    };
     let awaited: boolean | null = null;
     const isSpared = () => (awaited ??= isAwaited());
-    const counted = conn.buckets.frames.take(now, 1, isSpared);
-    const taken = counted.kind === "pass" ? conn.buckets.bytes.take(now, bytes, isSpared) : counted;
+    let rate = `${messagesPerSecond} messages`;
+    let taken = conn.buckets.frames.take(now, 1, isSpared);
+    if (taken.kind === "pass") {
+      rate = `${bytesPerSecond} bytes`;
+      taken = conn.buckets.bytes.take(now, bytes, isSpared);
+    }
+    if (taken.kind === "pass" && conn.buckets.clientBytes !== null) {
+      rate = `${clientBytesPerSecond} bytes from one address`;
+      taken = conn.buckets.clientBytes.take(now, bytes, isSpared);
+    }
     switch (taken.kind) {
       case "pass":
         return true;
       case "excess":
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         if (taken.nth <= messageBurst && !isProgress(data)) {
-          const rate = counted.kind === "pass" ? `${bytesPerSecond} bytes` : `${messagesPerSecond} messages`;
           const message = `more than ${rate} a second; this one was not read`;
           this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
         }
@@ -78,6 +91,20 @@ export class SocketGate {
       default:
         return taken satisfies never;
     }
+  }
+
+  /** The bucket that all sockets of a client share; null if its address is not known. A client whose sockets are all gone is forgotten. */
+  #bytesOfClient(client: string, now: number): TokenBucket | null {
+    const { clientBytesPerSecond, clientByteBurst } = this.#settings.rates;
+    if (shareOwner(client, true) === null) return null;
+    const known = this.#clientBytes.get(client);
+    if (known !== undefined) return known;
+    if (this.#clientBytes.size >= LIMITS.sockets) {
+      for (const other of this.#clientBytes.keys()) if (this.#sockets.countOf(other) === 0) this.#clientBytes.delete(other);
+    }
+    const bucket = new TokenBucket(clientBytesPerSecond, clientByteBurst, now);
+    this.#clientBytes.set(client, bucket);
+    return bucket;
   }
 
   /** Closes the sockets that have not registered in time [WS2]. */
@@ -96,20 +123,20 @@ export class SocketGate {
   }
 
   /**
-   * Whether there is room for one more unregistered socket of this client. If there is none, the oldest socket of the client with the most is closed, so
-   * that a client that only opens sockets cannot keep honest workers out. If both have as many, it is closed only if it had time to register.
+   * True if there is room for one more unregistered socket of this client, or if one was closed to make room. A client that has its share makes room with its own
+   * oldest socket. If all places are taken, the oldest socket of the client with the most is closed, but only if it has more than this one: an honest client
+   * with one socket never loses it to another client. A client's own socket is closed only if it had time to register.
    */
   #makeRoom(client: string, now: number): boolean {
-    if (this.#sockets.unregisteredCount < LIMITS.unregisteredSockets) return true;
-    const byClient = Map.groupBy(
-      [...this.#sockets.unregistered()].filter((conn) => !conn.registering),
-      (conn) => conn.attachment.client,
-    );
-    const [greediest] = [...byClient.values()].toSorted((a, b) => b.length - a.length);
-    const oldest = greediest?.[0];
-    if (greediest === undefined || oldest === undefined) return false;
-    const hasMore = greediest.length > (byClient.get(client)?.length ?? 0) + 1;
-    if (!hasMore && now - oldest.attachment.openedAt < TIMING.strangerSafe) return false;
+    const room = this.#sockets.roomFor(client);
+    if (room.all && room.own) return true;
+    const candidates = [...this.#sockets.unregistered()].filter((conn) => !conn.registering);
+    const byNetwork = Map.groupBy(candidates, (conn) => wideNetworkOf(conn.attachment.client));
+    const own = byNetwork.get(wideNetworkOf(client)) ?? [];
+    const [greediest = []] = room.own ? [...byNetwork.values()].toSorted((a, b) => b.length - a.length) : [];
+    const hasMore = greediest.length > own.length + 1;
+    const oldest = (hasMore ? greediest : own)[0];
+    if (oldest === undefined || (!hasMore && now - oldest.attachment.openedAt < TIMING.unregisteredSafe)) return false;
     this.#sockets.close(oldest.attachment.conn, CLOSE.silent, "made room for another");
     return true;
   }

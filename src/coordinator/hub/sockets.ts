@@ -1,9 +1,10 @@
 // The worker sockets of the hub and their attachments, which survive the loss of memory. On a job's way: assign and complete go through them.
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
-import { type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { FairShare } from "../dispatch/fair-share.ts";
 import type { TokenBucket } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -47,8 +48,13 @@ export type Conn = {
   attachment: Attachment;
   seenAt: number;
   badFrames: number;
-  /** Limit its frames and their bytes; null before its first frame. */
-  buckets: { frames: TokenBucket; bytes: TokenBucket } | null;
+  /**
+   * Bytes sent since the worker last showed that it reads: it named the job that it got, in a frame that says that it works on it. The platform does not tell
+   * how much it still has to send, and keeps all of it in memory.
+   */
+  unreadBytes: number;
+  /** Limit its frames, their bytes, and the bytes of all sockets of its client; null before its first frame. */
+  buckets: { frames: TokenBucket; bytes: TokenBucket; clientBytes: TokenBucket | null } | null;
   /** The attempt whose result was last read although the socket was over its rate; null if there was none. */
   spared: string | null;
   /** Results since the last one of a job that its key has held. */
@@ -57,6 +63,9 @@ export type Conn = {
   /** True if it is about to be closed: frames that still arrive change nothing. */
   leaving: boolean;
 };
+
+/** How many unregistered sockets there may be, in all and of one client. */
+const UNREGISTERED = { most: LIMITS.unregisteredSockets, each: LIMITS.unregisteredSocketsPerClient };
 
 /** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
@@ -84,12 +93,16 @@ export class Sockets {
   readonly #conns = new Map<string, Conn>();
   /** Unregistered sockets, oldest first. */
   readonly #unregistered = new Map<string, Conn>();
-  /** The number of sockets of each client. */
-  readonly #perClient = new Map<string, number>();
+  /** The sockets of each client, and the unregistered ones by the owner of the client's shares [LM1, LM2]. */
+  #open = new FairShare({ most: LIMITS.sockets });
+  #unregisteredShare = new FairShare(UNREGISTERED);
+  readonly #ownerOf: (client: string) => string | null;
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
-  constructor(ctx: Platform) {
+  /** `ownerOf` names the owner of a client's shares; null if the client is not known or not limited. */
+  constructor(ctx: Platform, ownerOf: (client: string) => string | null) {
     this.#ctx = ctx;
+    this.#ownerOf = ownerOf;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(HEARTBEAT, HEARTBEAT_ACK));
   }
 
@@ -97,13 +110,20 @@ export class Sockets {
     return this.#conns.size;
   }
 
-  get unregisteredCount(): number {
-    return this.#unregistered.size;
-  }
-
   /** The number of sockets of this client. */
   countOf(client: string): number {
-    return this.#perClient.get(client) ?? 0;
+    return this.#open.of(client);
+  }
+
+  /** True if there is room for one more socket. */
+  get hasRoom(): boolean {
+    return this.#open.hasRoom(null);
+  }
+
+  /** True if there is room for one more unregistered socket, `all`; and true if this client's share has room for it, `own`. */
+  roomFor(client: string): { all: boolean; own: boolean } {
+    const owner = this.#ownerOf(client);
+    return { all: this.#unregisteredShare.hasRoom(null), own: owner === null || this.#unregisteredShare.of(owner) < UNREGISTERED.each };
   }
 
   /** Accepts a new socket. */
@@ -117,7 +137,8 @@ export class Sockets {
   reload(now: number): Conn[] {
     this.#conns.clear();
     this.#unregistered.clear();
-    this.#perClient.clear();
+    this.#open = new FairShare({ most: LIMITS.sockets });
+    this.#unregisteredShare = new FairShare(UNREGISTERED);
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
@@ -170,7 +191,7 @@ export class Sockets {
   identify(conn: Conn, worker: Registered): void {
     conn.attachment = { ...conn.attachment, worker };
     conn.ws.serializeAttachment(conn.attachment);
-    this.#unregistered.delete(conn.attachment.conn);
+    this.#registered(conn);
   }
 
   /** Notes that the socket has sent something. */
@@ -207,12 +228,18 @@ export class Sockets {
     if (conn !== undefined) conn.leaving = true;
   }
 
-  /** Sends a frame; false if the socket is gone. */
+  /** Sends a frame; false if the socket is gone, or if its worker reads so little that it is closed instead [LM1]. */
   send(id: string, frame: CoordinatorFrame | string): boolean {
     const conn = this.#conns.get(id);
     if (conn === undefined) return false;
+    const text = typeof frame === "string" ? frame : JSON.stringify(frame);
+    conn.unreadBytes += Buffer.byteLength(text);
+    if (conn.unreadBytes > LIMITS.unreadBytes) {
+      this.close(id, CLOSE.silent, "reads nothing");
+      return false;
+    }
     try {
-      conn.ws.send(typeof frame === "string" ? frame : JSON.stringify(frame));
+      conn.ws.send(text);
       return true;
     } catch {
       return false;
@@ -228,8 +255,13 @@ export class Sockets {
   }
 
   forget(conn: Conn): void {
-    if (this.#conns.delete(conn.attachment.conn)) this.#count(conn.attachment.client, -1);
-    this.#unregistered.delete(conn.attachment.conn);
+    if (this.#conns.delete(conn.attachment.conn)) this.#open.give(conn.attachment.client);
+    this.#registered(conn);
+  }
+
+  /** The socket is not an unregistered one any more. */
+  #registered({ attachment }: Conn): void {
+    if (this.#unregistered.delete(attachment.conn)) this.#unregisteredShare.give(this.#ownerOf(attachment.client));
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
@@ -238,6 +270,7 @@ export class Sockets {
       attachment,
       seenAt: attachment.seenAt,
       badFrames: 0,
+      unreadBytes: 0,
       buckets: null,
       spared: null,
       foreignResults: 0,
@@ -245,16 +278,12 @@ export class Sockets {
       leaving: false,
     };
     this.#conns.set(attachment.conn, conn);
-    this.#count(attachment.client, 1);
+    this.#open.add(attachment.client);
     this.#bySocket.set(ws, conn);
-    if (attachment.worker === null) this.#unregistered.set(attachment.conn, conn);
+    if (attachment.worker !== null) return conn;
+    this.#unregistered.set(attachment.conn, conn);
+    this.#unregisteredShare.add(this.#ownerOf(attachment.client));
     return conn;
-  }
-
-  #count(client: string, change: 1 | -1): void {
-    const count = this.countOf(client) + change;
-    if (count === 0) this.#perClient.delete(client);
-    else this.#perClient.set(client, count);
   }
 
   #byAttachment(ws: WebSocket): Conn | undefined {

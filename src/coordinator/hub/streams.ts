@@ -6,10 +6,12 @@ import { errorFacts, logError } from "../log.ts";
 import type { JournalRow } from "../store/record.ts";
 import { endedEvents, EventLog, type JobView } from "../stream/event-log.ts";
 import { eventStream, Reader, readLastEventId, STREAM_HEADERS } from "../stream/reader.ts";
+import { FairShare } from "../dispatch/fair-share.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
+import { CLIENT_HEADER } from "./rpc.ts";
 import type { Deadlines } from "./timers.ts";
 
 /**
@@ -27,17 +29,20 @@ export class EventStreams {
   readonly #readers = new Map<string, Set<Reader>>();
   /** Every open reader, with the function that cancels its next comment. */
   readonly #open = new Map<Reader, () => void>();
+  readonly #share = new FairShare({ most: LIMITS.streams, each: LIMITS.streamsPerClient });
+  readonly #ownerOf: (client: string) => string | null;
   #bytes = 0;
   #probedAt = 0;
 
-  constructor(parts: { dispatcher: Dispatcher; journal: Journal; deadlines: Deadlines; clock: () => number }) {
+  constructor(parts: { dispatcher: Dispatcher; journal: Journal; deadlines: Deadlines; clock: () => number; ownerOf: (client: string) => string | null }) {
     this.#dispatcher = parts.dispatcher;
     this.#journal = parts.journal;
     this.#deadlines = parts.deadlines;
     this.#clock = parts.clock;
+    this.#ownerOf = parts.ownerOf;
   }
 
-  /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open. */
+  /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open, in all or of this client. */
   async answer(request: Request): Promise<Response> {
     const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
     // A change may be told only once it is durable.
@@ -45,7 +50,7 @@ export class EventStreams {
     const lastId = readLastEventId(request.headers.get("Last-Event-ID"));
     const job = this.#dispatcher.state.jobs.get(jobId);
     const log = job === undefined ? this.#ended.get(jobId) : this.#logOf(job);
-    if (log !== undefined) return this.#follow(jobId, log, lastId);
+    if (log !== undefined) return this.#follow(jobId, log, lastId, this.#ownerOf(request.headers.get(CLIENT_HEADER) ?? ""));
     const row = this.#journal.row(jobId);
     return row === null ? new Response(null, { status: 404 }) : eventStream(endedEvents({ ...row, json: endedJob(row) }, lastId));
   }
@@ -96,21 +101,22 @@ export class EventStreams {
     return log;
   }
 
-  #follow(jobId: string, log: EventLog, lastId: number | null): Response {
+  #follow(jobId: string, log: EventLog, lastId: number | null, owner: string | null): Response {
     const cursor = log.cursor(lastId);
     if (log.ended && log.next(cursor) === null) return eventStream([]);
-    if (this.#open.size >= LIMITS.streams) {
+    if (!this.#share.take(owner)) {
       this.#probe();
       return new Response(null, { status: 503 });
     }
-    const reader = new Reader(log, cursor, { closed: () => this.#left(jobId, reader), failed: (error) => logFault(jobId, error) });
+    const reader = new Reader(log, cursor, { closed: () => this.#left(jobId, reader, owner), failed: (error) => logFault(jobId, error) });
     const readers = this.#readers.get(jobId) ?? new Set();
     this.#readers.set(jobId, readers.add(reader));
     this.#beatLater(reader);
     return new Response(reader.stream, { headers: STREAM_HEADERS });
   }
 
-  #left(jobId: string, reader: Reader): void {
+  #left(jobId: string, reader: Reader, owner: string | null): void {
+    this.#share.give(owner);
     this.#open.get(reader)?.();
     this.#open.delete(reader);
     const readers = this.#readers.get(jobId);

@@ -48,9 +48,9 @@ export class Tiers {
     if (this.#reader === null) return { tier: "Open", tierDue: 0 };
     const now = this.#clock();
     // A registration does not wait for a source that has just failed: it would take its whole deadline. The sweep reads the tier soon.
-    if (now < this.#downUntil && this.#downUntil <= now + TIMING.sweep) return this.#standing(null, 0);
+    if (now < this.#downUntil && this.#downUntil <= now + TIMING.sweep) return this.#tierWithDue(null, 0);
     // After a deploy all workers come at once. Their next reads are spread over many sweeps; otherwise they would fall into two of them.
-    return this.#standing(await this.#read(this.#reader, key), TIMING.stakeRefresh - TIMING.sweep);
+    return this.#tierWithDue(await this.#read(this.#reader, key), TIMING.stakeRefresh - TIMING.sweep);
   }
 
   /**
@@ -84,7 +84,7 @@ export class Tiers {
         // A source that is down takes its whole deadline for each read.
         const answered = unanswered < reader.width * PATIENCE ? await this.#read(reader, worker.key) : null;
         unanswered = answered === null ? unanswered + 1 : 0;
-        this.#keep(conn, worker, this.#standing(answered, TIMING.stakeSpread));
+        this.#keep(conn, worker, this.#tierWithDue(answered, TIMING.stakeSpread));
       }
     };
     await Promise.all(Array.from({ length: Math.min(due.length, reader.width) }, go));
@@ -97,20 +97,20 @@ export class Tiers {
   }
 
   /** The tier and when to read it again. A tier that cannot be read is Open, and is read again in the next sweep [ST2]. */
-  #standing(answered: TierAnswer, spread: number): Pick<Registered, "tier" | "tierDue"> {
+  #tierWithDue(answered: TierAnswer, spread: number): Pick<Registered, "tier" | "tierDue"> {
     const now = this.#clock();
     if (answered?.ok !== true) return { tier: "Open", tierDue: now + TIMING.sweep };
     return { tier: answered.value, tierDue: now + TIMING.stakeRefresh - this.#random() * spread };
   }
 
-  #keep(conn: Conn, asked: Registered, standing: { tier: Tier; tierDue: number }): void {
+  #keep(conn: Conn, asked: Registered, read: { tier: Tier; tierDue: number }): void {
     const { worker } = conn.attachment;
     // Meanwhile the socket may be gone, or its worker may have registered on another one, with a newer answer.
     if (worker?.id !== asked.id || !this.#sockets.isHere(conn)) return;
-    this.#sockets.identify(conn, { ...worker, ...standing });
-    if (worker.tier === standing.tier) return;
-    this.#dispatcher.send(conn.attachment.conn, { type: "tier", tier: standing.tier });
-    this.#dispatcher.apply({ type: "tier", key: worker.key, tier: standing.tier });
+    this.#sockets.identify(conn, { ...worker, ...read });
+    if (worker.tier === read.tier) return;
+    this.#dispatcher.send(conn.attachment.conn, { type: "tier", tier: read.tier });
+    this.#dispatcher.apply({ type: "tier", key: worker.key, tier: read.tier });
   }
 }
 

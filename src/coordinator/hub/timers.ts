@@ -1,5 +1,6 @@
 // The clock of the hub, and one shared timer for the requests that wait. On a job's way: poll with a wait, and streams.
 import { LIMITS } from "../../protocol/limits.ts";
+import { FairShare } from "../dispatch/fair-share.ts";
 import { OrderedPool } from "../dispatch/ordered-pool.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
@@ -24,6 +25,17 @@ export class Deadlines {
       // A timer that is not needed keeps the object awake.
       if (this.#due.size === 0) this.#disarm();
     };
+  }
+
+  /** Waits for `call`, but not beyond this time; without `call`, until then. */
+  async until(at: number, call: PromiseLike<unknown> = new Promise(() => {})): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.add(at, late.resolve);
+    try {
+      await Promise.race([call, late.promise]);
+    } finally {
+      cancel();
+    }
   }
 
   /** Calls everything now: the clock was set back, and what was due soon could be hours away. */
@@ -73,22 +85,26 @@ function call(due: () => void): void {
 export class Waits {
   readonly #deadlines: Deadlines;
   readonly #byJob = new Map<string, Set<() => void>>();
-  #held = 0;
+  /** The requests of each client. */
+  readonly #share = new FairShare({ most: LIMITS.waits, each: LIMITS.waitsPerClient });
+  /** The commits among them, by job: each may hold its body in memory. */
+  readonly #commits = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
 
   constructor(deadlines: Deadlines) {
     this.#deadlines = deadlines;
   }
 
-  /** Resolves when the job has ended or `ms` have passed; at once if too many requests wait. */
-  hold(jobId: string, ms: number, now: number): Promise<void> {
-    if (this.#held >= LIMITS.waits) return Promise.resolve();
-    this.#held++;
+  /** Resolves when the job has ended or `ms` have passed; at once if too many requests wait, in all or of this owner [LM1]. */
+  hold(jobId: string, ms: number, now: number, { owner, isCommit }: { owner: string | null; isCommit: boolean }): Promise<void> {
+    if (!this.#share.hasRoom(owner) || (isCommit && !this.#commits.take(jobId))) return Promise.resolve();
+    this.#share.add(owner);
     return new Promise((resolve) => {
       const held = this.#byJob.get(jobId) ?? new Set();
       this.#byJob.set(jobId, held);
       const release = (): void => {
         cancel();
-        this.#held--;
+        this.#share.give(owner);
+        if (isCommit) this.#commits.give(jobId);
         held.delete(release);
         if (held.size === 0) this.#byJob.delete(jobId);
         resolve();

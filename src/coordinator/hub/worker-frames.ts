@@ -80,8 +80,10 @@ export class WorkerFrames {
       case "heartbeat":
         return dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
       case "job_ack":
+        this.#noteReading(conn, frame.job_id);
         return void dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });
       case "job_progress":
+        this.#noteReading(conn, frame.job_id);
         dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
         return streams.progress(id, frame);
       case "job_failed":
@@ -105,10 +107,11 @@ export class WorkerFrames {
     const { dispatcher, settings, clock } = this.#parts;
     const { job_id: jobId, attempt } = frame;
     const key = conn.attachment.worker?.key ?? "";
-    const standing = this.#standingOf(key, jobId);
-    if (standing === "foreign") return this.#refuseForeign(conn, jobId);
-    if (standing === "not_live") return this.#late(conn, jobId, () => frame);
+    const relation = this.#relationTo(key, jobId);
+    if (relation === "foreign") return this.#refuseForeign(conn, jobId);
+    if (relation === "not_live") return this.#late(conn, jobId, () => frame);
     conn.foreignResults = 0;
+    this.#noteReading(conn, jobId);
     // Under `record` every shape of output is accepted [RC6].
     const expected = settings.receiptPolicy === "strict" ? (dispatcher.state.jobs.get(jobId) ?? null) : null;
     const completion = checkCompletion(frame, key, clock(), expected);
@@ -118,7 +121,7 @@ export class WorkerFrames {
   }
 
   /** What this key has to do with a job: it holds or held a lease of it, it never did, or the job is not live and has to be looked up. */
-  #standingOf(key: string, jobId: string): "holder" | "foreign" | "not_live" {
+  #relationTo(key: string, jobId: string): "holder" | "foreign" | "not_live" {
     const job = this.#parts.dispatcher.state.jobs.get(jobId);
     if (job === undefined) return "not_live";
     return job.holders.some((held) => held.key === key) ? "holder" : "foreign";
@@ -132,9 +135,9 @@ export class WorkerFrames {
     const jobId = completedJob(data);
     const { worker } = conn.attachment;
     if (jobId === null || worker === null) return false;
-    const standing = this.#standingOf(worker.key, jobId);
-    if (standing === "holder") return false;
-    if (standing === "foreign") this.#refuseForeign(conn, jobId);
+    const relation = this.#relationTo(worker.key, jobId);
+    if (relation === "holder") return false;
+    if (relation === "foreign") this.#refuseForeign(conn, jobId);
     else
       this.#late(conn, jobId, () => {
         const parsed = parseWorkerFrame(data);
@@ -188,6 +191,11 @@ export class WorkerFrames {
     if (conn.spared === attempt) return false;
     conn.spared = attempt;
     return true;
+  }
+
+  /** Notes that a worker reads: it works on the job that it holds. One that rejects or fails its job may not have read it [LM1]. */
+  #noteReading(conn: Conn, jobId: string): void {
+    if (this.#jobOf(conn) === jobId) conn.unreadBytes = 0;
   }
 
   /** The job that the worker of a socket holds. */

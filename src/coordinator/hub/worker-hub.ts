@@ -1,12 +1,13 @@
 // The Durable Object: each door takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
 import type { JobStatus } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { settlePayment } from "../payment/facilitator.ts";
+import { QUEUE_SIZE } from "../dispatch/index.ts";
+import { shareOwner } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
@@ -17,13 +18,16 @@ import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { Registration } from "./registration.ts";
-import type { CommitAnswer, CommitInput, HubRpc, PaymentInput, ReserveAnswer, SubmitAnswer } from "./rpc.ts";
+import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer } from "./rpc.ts";
+import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { hangUp, Sockets } from "./sockets.ts";
+import { type Origin, StorageRoom } from "./storage-room.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
 import { WorkerFrames } from "./worker-frames.ts";
+import { WorkerKeys } from "./worker-keys.ts";
 
 /**
  * The one Durable Object of an instance. It holds the worker sockets, and it alone writes what happens to a job.
@@ -34,6 +38,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   db: D1Database;
   readonly #settings: Settings;
   readonly #journal: Journal;
+  readonly #keys: WorkerKeys;
   readonly #ledger: LedgerStore;
   readonly #freeCommits: FreeCommits;
   readonly #paidCommits: PaidCommits;
@@ -41,6 +46,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #dispatcher: Dispatcher;
   readonly #frames: WorkerFrames;
   readonly #outbox: Outbox;
+  readonly #room: StorageRoom;
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
@@ -49,6 +55,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #gate: SocketGate;
   readonly #tiers: Tiers;
   readonly #clock = new HubClock(() => this.#startAgain());
+  readonly #ownerOf: (client: string) => string | null;
   #booted = false;
   #alarmAt: number | null = null;
 
@@ -57,17 +64,34 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.db = env.DB;
     this.#settings = settingsOf(env);
     this.#journal = new Journal(ctx.storage);
+    this.#keys = new WorkerKeys(ctx.storage.sql, this.#settings);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
-    this.#pairingClaims = new PairingClaims(ctx.storage.sql);
-    this.#sockets = new Sockets(ctx);
-    this.#outbox = new Outbox(this.#journal, this.#ledger, () => this.db);
+    this.#pairingClaims = new PairingClaims(ctx.storage.sql, this.#settings.rates);
+    const ownerOf = (client: string) => shareOwner(client, this.#settings.rateLimits);
+    this.#ownerOf = ownerOf;
+    this.#sockets = new Sockets(ctx, ownerOf);
+    this.#room = new StorageRoom(ctx.storage.sql, this.#settings);
+    this.#outbox = new Outbox(
+      this.#journal,
+      this.#ledger,
+      () => this.db,
+      (bytes) => this.#room.measuredD1(bytes),
+    );
     const clock = () => this.#clock.now();
     const stake = stakeSource(this.#settings.stake, () => this.db);
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
+      keys: this.#keys,
       ledger: this.#ledger,
+      room: this.#room,
       sockets: this.#sockets,
-      rules: { stake: stake !== null, receiptPolicy: this.#settings.receiptPolicy },
+      rules: {
+        stake: stake !== null,
+        receiptPolicy: this.#settings.receiptPolicy,
+        settlements: LIMITS.settlements,
+        queue: QUEUE_SIZE,
+        clientShares: this.#settings.rateLimits,
+      },
       clock,
       events: {
         committed: (facts) => this.#committed(facts),
@@ -77,20 +101,24 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
     this.#gate = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
+    // The types of a Worker's own exports come from a generated file, and this Worker has none.
+    const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
-      job: (id: string, wait: number) => this.job(id, wait),
+      job: (id: string, wait: number, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
+      refusal: (origin: Origin) => (this.#outbox.isFull ? ({ reason: "queue_full" } as const) : this.#room.refusal(origin, this.#clock.now())),
     };
-    this.#freeCommits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db, isBehind: () => this.#outbox.size >= LIMITS.jobsBehind });
+    this.#freeCommits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db });
     this.#paidCommits = new PaidCommits({
       ...commits,
       ledger: this.#ledger,
-      settle: (payload, requirements) => settlePayment(this.#settings, payload, requirements),
+      deadlines: this.#deadlines,
+      settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
-    this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock });
+    this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
     const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
-    const registration = new Registration({ ...worker, tiers: this.#tiers });
+    const registration = new Registration({ ...worker, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, streams: this.#streams, db: () => this.db });
     this.#dispatcher.load();
     this.#dispatcher.flush();
@@ -115,7 +143,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    if (this.#outbox.size >= LIMITS.jobsBehind) return { state: "refused", reason: "queue_full" };
     try {
       if (await this.#freeCommits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
     } catch {
@@ -129,6 +156,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#paidCommits.submit(input, paymentKey, payer);
   }
 
+  async settled(input: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer> {
+    return this.#paidCommits.settled(input, paymentKey, outcome);
+  }
+
   async release(paymentKey: string, jobId: string): Promise<void> {
     await this.#paidCommits.release(paymentKey, jobId);
   }
@@ -137,17 +168,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#ledger.settlementOf(jobId);
   }
 
-  async job(id: string, wait: number): Promise<string | null> {
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
-    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now());
-    const live = this.#dispatcher.state.jobs.get(id);
-    if (live !== undefined) return liveJob(live);
-    const recent = this.#recent.get(id);
-    if (recent !== undefined) return recent.json;
-    // The job has just ended. Its end may be told only once it is durable.
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
-    const row = this.#journal.row(id);
-    return row === null ? null : endedJob(row);
+  async job(id: string, wait: number, client = ""): Promise<string | null> {
+    return this.#job(id, wait, { owner: this.#ownerOf(client), isCommit: false });
   }
 
   async workersOnline(): Promise<number> {
@@ -163,9 +185,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await this.#dispatcher.committed();
   }
 
-  async mayClaimCode(client: string, id: string): Promise<boolean> {
-    const { pairingClaimsPerMinute: perClient, failedPairingClaimsPerMinute: failed } = this.#settings.rates;
-    return this.#pairingClaims.begin(id, client, { perClient, failed }, this.#clock.now());
+  async mayClaimCode(client: string, id: string, signedBy: string | null = null): Promise<boolean> {
+    const connectedSince = (key: string): number | null => {
+      const conn = this.#dispatcher.state.workers.get(key)?.conn;
+      return this.#sockets.get(conn ?? "")?.attachment.worker?.registeredAt ?? null;
+    };
+    return this.#pairingClaims.begin({ id, client, signedBy }, connectedSince, this.#clock.now());
   }
 
   async codeClaimed(id: string): Promise<void> {
@@ -178,9 +203,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#streams.clear();
     try {
       this.#pairingClaims.purge(now);
+      this.#room.purge(now);
       this.#ledger.purge(now - this.#settings.retention.job);
-      this.#journal.purge(now - this.#settings.retention.idempotency, now - TIMING.authenticatedKey, (key) => this.#dispatcher.state.workers.has(key));
+      this.#journal.purge(now - this.#settings.retention.idempotency);
+      this.#keys.purge(now, (key) => this.#dispatcher.state.workers.has(key));
     } finally {
+      void this.#outbox.measure();
       await this.alarm();
     }
   }
@@ -236,12 +264,26 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
 
+  /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
+  async #job(id: string, wait: number, waiter: Parameters<Waits["hold"]>[3]): Promise<string | null> {
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now(), waiter);
+    const live = this.#dispatcher.state.jobs.get(id);
+    if (live !== undefined) return liveJob(live);
+    const recent = this.#recent.get(id);
+    if (recent !== undefined) return recent.json;
+    // The job has just ended. Its end may be told only once it is durable.
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    const row = this.#journal.row(id);
+    return row === null ? null : endedJob(row);
+  }
+
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
-    for (const id of changed) this.#outbox.add(id);
+    for (const [id, bytes] of changed) this.#outbox.add(id, bytes);
     if (paid) this.#outbox.addPayments();
     this.#outbox.drainSoon();
     this.#arm();
-    for (const id of changed) this.#streams.changed(id);
+    for (const id of changed.keys()) this.#streams.changed(id);
     for (const { jobId, outcome } of ended) {
       this.#tellEnd(jobId, outcome.status);
       this.#waits.ended(jobId);
@@ -269,7 +311,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const { worker, conn: id } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();
-    if (worker !== null) this.#journal.keySeen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
+    if (worker !== null) this.#keys.seen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }
 
   /** Sets the alarm to the earliest time at which something is due. An earlier alarm stays, because setting one is a write. */

@@ -139,13 +139,14 @@ export const SHARED = {
   ),
   Full: json(
     [
-      "`queue_full`: too many jobs are waiting. `facilitator_unavailable`: the facilitator could not verify the payment.",
-      "`too_many_held_payments`: this payer has too many payments whose jobs still wait for a worker. In these three cases no job was stored and nothing was charged.",
+      "`queue_full`: too many jobs are waiting. `storage_full`: the coordinator accepts nothing more to store at present. `facilitator_unavailable`: the facilitator could not verify the payment.",
+      "`too_many_held_payments`: this payer has too many payments whose jobs still wait for a worker. In these cases no job was stored and nothing was charged.",
       "`overloaded`: the coordinator got no answer in time, so the job may have been stored. Send the same payment or `Idempotency-Key` again to get its `job_id`.",
     ].join(" "),
     "Error",
     {
       "queue is full": { error: "queue_full", request_id },
+      "storage is full": { error: "storage_full", request_id },
       "facilitator is not reachable": { error: "facilitator_unavailable", request_id },
       "too many held payments": { error: "too_many_held_payments", request_id },
       "no answer in time": { error: "overloaded", request_id },

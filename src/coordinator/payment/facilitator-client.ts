@@ -6,24 +6,25 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 import { withSignal } from "../deadline.ts";
+import type { SettleReply } from "./settle-table.ts";
 
 /** A short text of an answer: printable characters only, and at most 200. */
 const Word = z.string().transform((text) => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 200));
-/** A message, which is never passed on: it can quote the facilitator's own node. */
-const Message = z.string().exactOptional();
-const SomeWord = Word.pipe(z.string().min(1));
 
 /** The answer to verify: valid, with the payer; or invalid, with the reason. Anything else is no answer. */
 const VerifyAnswer = z.discriminatedUnion("isValid", [
   z.object({ isValid: z.literal(true), payer: Word.exactOptional() }),
-  z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional(), invalidMessage: Message }),
+  z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional() }),
 ]);
 
-/** The answer to settle: settled, with the transaction; or refused, with the reason. Anything else is no answer. */
-const SettleAnswer = z.discriminatedUnion("success", [
-  z.object({ success: z.literal(true), payer: Word.exactOptional(), transaction: SomeWord, amount: Word.exactOptional() }),
-  z.object({ success: z.literal(false), errorReason: SomeWord, errorMessage: Message, payer: Word.exactOptional(), transaction: Word.default("") }),
-]);
+/** The answer to settle, as far as it is of any use; what it means, settle-table.ts says. */
+const SettleAnswer = z.object({
+  success: z.boolean(),
+  errorReason: Word.default(""),
+  payer: Word.exactOptional(),
+  transaction: Word.default(""),
+  amount: Word.exactOptional(),
+});
 
 /** The answer to supported: the kinds of payment, and the addresses that it signs with, by CAIP-2 id or family (`solana:*`). */
 const SupportedAnswer = z.object({
@@ -42,11 +43,13 @@ const SupportedAnswer = z.object({
 /** Thrown if the facilitator gave no usable answer: it is not known whether money moved. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
-  readonly reason: "timeout" | "unreachable" | "redirected" | "server_error" | "nonsense";
+  readonly reason: "timeout" | "unreachable" | "redirected" | "server_error" | "invalid_response";
+  readonly status: SettleReply["status"];
 
-  constructor(reason: NoAnswer["reason"], options?: ErrorOptions) {
+  constructor(reason: NoAnswer["reason"], status: NoAnswer["status"], options?: ErrorOptions) {
     super(reason, options);
     this.reason = reason;
+    this.status = status;
   }
 }
 
@@ -66,33 +69,33 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
 
   /** @throws {NoAnswer} */
   override async verify(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<VerifyResponse> {
-    const { ok, json } = await this.#ask("verify", { paymentPayload, paymentRequirements });
+    const { ok, status, json } = await this.#ask("verify", { paymentPayload, paymentRequirements });
     const answer = VerifyAnswer.safeParse(json);
-    if (!answer.success || (answer.data.isValid && !ok)) throw new NoAnswer("nonsense");
+    if (!answer.success || (answer.data.isValid && !ok)) throw new NoAnswer("invalid_response", status);
     return answer.data;
   }
 
-  /** @throws {NoAnswer} */
-  override async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse> {
-    const { ok, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
+  /** The answer with its HTTP status; what it means, settle-table.ts says. @throws {NoAnswer} */
+  override async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse & { status: number }> {
+    const { status, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
     const answer = SettleAnswer.safeParse(json);
-    if (!answer.success || (answer.data.success && !ok)) throw new NoAnswer("nonsense");
+    if (!answer.success) throw new NoAnswer("invalid_response", status);
     // The network is ours. Some facilitators answer with the short names of version 1.
-    return { ...answer.data, network: paymentRequirements.network };
+    return { ...answer.data, network: paymentRequirements.network, status };
   }
 
   /** @throws {NoAnswer} */
   override async getSupported(): Promise<SupportedResponse> {
-    const { ok, json } = await this.#ask("supported", null);
+    const { ok, status, json } = await this.#ask("supported", null);
     const answer = SupportedAnswer.safeParse(json);
-    if (!answer.success || !ok) throw new NoAnswer("nonsense");
+    if (!answer.success || !ok) throw new NoAnswer("invalid_response", status);
     return answer.data;
   }
 
   async #ask(
     operation: string,
     question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
-  ): Promise<{ ok: boolean; json: unknown }> {
+  ): Promise<{ ok: boolean; status: number; json: unknown }> {
     return await withSignal(this.timeoutMs, async (signal) => {
       try {
         const response = await fetch(`${this.url}/${operation}`, {
@@ -107,12 +110,12 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
           signal,
         });
         const { status } = response;
-        if (status >= 300 && status < 400) throw new NoAnswer("redirected");
-        if (status >= 500) throw new NoAnswer("server_error");
-        return { ok: response.ok, json: await readAnswer(response) };
+        if (status >= 300 && status < 400) throw new NoAnswer("redirected", status);
+        if (status >= 500) throw new NoAnswer("server_error", status);
+        return { ok: response.ok, status, json: await readAnswer(response) };
       } catch (error) {
         if (error instanceof NoAnswer) throw error;
-        throw new NoAnswer(signal.aborted ? "timeout" : "unreachable", { cause: error });
+        throw signal.aborted ? new NoAnswer("timeout", "timeout", { cause: error }) : new NoAnswer("unreachable", "cut", { cause: error });
       }
     });
   }
@@ -120,9 +123,9 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
 
 async function readAnswer(response: Response): Promise<unknown> {
   const text = await boundedText(response, LIMITS.facilitatorAnswerBytes);
-  if (text === null) throw new NoAnswer("nonsense");
+  if (text === null) throw new NoAnswer("invalid_response", response.status);
   const json = readJson(text);
-  if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("nonsense");
+  if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("invalid_response", response.status);
   // Some facilitators write null for a missing member.
   return Object.fromEntries(Object.entries(json.value).filter(([, member]) => member !== null));
 }

@@ -5,32 +5,23 @@ import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
+import { meaningOf, type SettleMeaning } from "./settle-table.ts";
 
 /** How long the facilitator may take, ms [PY8]. */
 const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;
 
-/** The reasons with which reference facilitators and chains say that an authorization or transaction was used before. */
-const ALREADY_USED = /already[_ ]?(been[_ ])?(used|processed|settled|spent)|duplicate_settlement|authorization is used/i;
-
-/**
- * Reasons with which a settlement fails both for a payment that was settled before and for one that cannot be settled: the library drops the words that
- * tell the difference (2.27 drops them from settle, but not from verify).
- */
-const MAY_HIDE_A_USE = /simulation_failed|transaction_failed|transaction_state/;
-
-/** The transaction was sent, and its outcome is not known yet. To settle the same payload again finds it out. */
-const PENDING = /(^|_)pending($|_)/;
-
 /** The facilitator's answer about a payment before it is settled. `payer` is null if it names none. */
 export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
 
-/** The outcome of a settlement. `response` is JSON text of the x402 SettleResponse for the payer. */
+/** The outcome of a settle call. `response` is JSON text of the x402 SettleResponse for the payer. */
 export type SettleOutcome =
   | { kind: "settled"; transaction: string; response: string }
-  /** `alreadyUsed`: the chain has seen this payment before. Whether we sent it then, only our own earlier attempts can tell [PY8]. */
-  | { kind: "refused"; reason: string; response: string; alreadyUsed: boolean }
-  /** The money may have moved: settle the same payload again [PY8]. */
-  | { kind: "unknown"; reason: string };
+  /** `already_used`: the chain has seen this payment before. Whether we sent it then, only our own earlier calls can tell [PY8]. */
+  | { kind: "refused" | "already_used"; reason: string; response: string }
+  /** The facilitator did not take the question: ask again. */
+  | { kind: "not_asked"; reason: string }
+  /** The money may have moved: settle the same payload again. `lost`: there was no answer at all [PY8]. */
+  | { kind: "unknown"; reason: string; lost: boolean };
 
 /** The settings that name the facilitator. */
 type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
@@ -54,27 +45,22 @@ export async function verifyPayment(where: Where, payloadJson: string, requireme
 /** Asks the facilitator to move the money of a payment. Never throws; nothing of the payment is logged. */
 export async function settlePayment(where: Where, payloadJson: string, requirementsJson: string): Promise<SettleOutcome> {
   try {
-    const answer = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
-    if (answer.success) return { kind: "settled", transaction: answer.transaction, response: JSON.stringify(answer) };
-    const { errorReason: reason = "refused_by_facilitator", errorMessage = "" } = answer;
-    if (PENDING.test(reason)) return { kind: "unknown", reason };
-    const alreadyUsed =
-      ALREADY_USED.test(`${reason} ${errorMessage}`) || (MAY_HIDE_A_USE.test(reason) && (await wasUsed(where, payloadJson, requirementsJson)));
-    return { kind: "refused", reason, response: failure(answer, reason), alreadyUsed };
+    const { status, ...answer } = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
+    const { success, errorReason = "", transaction } = answer;
+    return outcomeOf(meaningOf({ status, success, errorReason, transaction }), errorReason || `status_${status}`, answer);
   } catch (error) {
-    return { kind: "unknown", reason: reasonOf(error) };
+    if (!(error instanceof NoAnswer)) return { kind: "unknown", reason: "failed", lost: false };
+    return outcomeOf(meaningOf({ status: error.status, success: null, errorReason: "", transaction: "" }), error.reason, null);
   }
 }
 
-/** Asks the facilitator to verify a payment. True if it says that the payment was used before. @throws {NoAnswer} */
-async function wasUsed(where: Where, payloadJson: string, requirementsJson: string): Promise<boolean> {
-  const answer = await client(where, "verify").verify(...parse(payloadJson, requirementsJson));
-  return !answer.isValid && ALREADY_USED.test(`${answer.invalidReason ?? ""} ${answer.invalidMessage ?? ""}`);
-}
-
-/** JSON text of a failed settlement for the payer, without the message, which can quote the facilitator's own node. */
-function failure({ transaction, network, payer }: SettleResponse, errorReason: string): string {
-  return JSON.stringify({ success: false, errorReason, transaction, network, payer });
+function outcomeOf(meaning: SettleMeaning, reason: string, answer: SettleResponse | null): SettleOutcome {
+  if (meaning === "not_asked") return { kind: meaning, reason };
+  if (meaning === "unknown" || meaning === "lost" || answer === null) return { kind: "unknown", reason, lost: meaning === "lost" };
+  const { errorReason: _, ...said } = answer;
+  if (meaning === "settled") return { kind: meaning, transaction: answer.transaction, response: JSON.stringify(said) };
+  const { transaction, network, payer } = answer;
+  return { kind: meaning, reason, response: JSON.stringify({ success: false, errorReason: reason, transaction, network, payer }) };
 }
 
 function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClient {

@@ -6,7 +6,7 @@ import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
-import { type Offer, requirements, type Requirements, type SchemePayment } from "./terms.ts";
+import { EXTENSIONS, type Offer, requirements, type Requirements, resourceInfo, type SchemePayment } from "./terms.ts";
 
 /** The headers that may carry a payment [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
@@ -43,9 +43,29 @@ export function readPayment(headers: PaymentHeaders, offer: Offer, now: number):
   return first;
 }
 
-/** JSON text of the v2 payload for the facilitator: our terms, and of the client's text only what was signed [PY3]. */
-export function payloadText(payment: ReadPayment, offer: Offer, resource: object): string {
-  return JSON.stringify({ x402Version: 2, resource, accepted: chargedTerms(payment, offer), payload: payment.payload });
+/** JSON text of the v2 payload for the facilitator: our terms and our description, and of the client's text only what was signed [PY3]. */
+export function payloadText(payment: ReadPayment, offer: Offer): string {
+  const { bazaar } = EXTENSIONS;
+  return JSON.stringify({
+    x402Version: 2,
+    resource: resourceInfo(offer),
+    accepted: chargedTerms(payment, offer),
+    payload: payment.payload,
+    extensions: { bazaar },
+  });
+}
+
+/**
+ * The idempotency key that a payment brings in the x402 extension `payment-identifier`: 16 to 128 letters, digits, `_` and `-`. Null if it brings none, or
+ * none of that form.
+ */
+export function paymentIdentifier(headers: PaymentHeaders): string | null {
+  const header = headers["PAYMENT-SIGNATURE"] || headers["X-PAYMENT"] || "";
+  const text = header.length > LIMITS.paymentHeaderBytes ? null : decode(header);
+  const json = text === null ? null : readJson(text);
+  let value: unknown = json?.ok === true ? json.value : null;
+  for (const member of ["extensions", "payment-identifier", "info", "id"]) value = isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : null;
+  return typeof value === "string" && /^[\w-]{16,128}$/.test(value) ? value : null;
 }
 
 /** Our terms for this payment. They name its own fee payer, because any signer of the facilitator may pay the fee [PY11]. */

@@ -6,6 +6,7 @@ import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
 import { isLoopback } from "../../protocol/text.ts";
 import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
+import { EXTENSIONS_JSON } from "./extensions.ts";
 import { feePayers } from "./facilitator.ts";
 
 /** Decimals of USDC, on both instances. */
@@ -15,6 +16,14 @@ const DESCRIPTION = {
   FAST: "Commit a compute job to the FAST tier",
   CHEAP: "Commit a compute job to the CHEAP tier",
 } as const satisfies Record<ResolvedPolicy, string>;
+
+const JSON_TYPE = "application/json";
+
+/** What discovery services file the endpoint under: at most five words of at most 32 characters. */
+const TAGS = ["inference", "llm", "summarize", "classify", "extract-json"];
+
+/** The extensions of x402 v2 that every 402 offers. `bazaar` goes to the facilitator with each payment too, which lists the endpoint. */
+export const EXTENSIONS: { readonly bazaar: unknown; readonly "payment-identifier": unknown } = JSON.parse(EXTENSIONS_JSON);
 
 /** The token of a payment, and what a payer must know to sign for it. */
 export type Token = { address: string; extra: Record<string, unknown> };
@@ -73,14 +82,14 @@ export function requirements({ network, policy, payTo, token }: Offer): Requirem
   };
 }
 
-/** The description of what is paid for, as in x402 v2. */
-export function resourceInfo({ resource, policy }: Offer): { url: string; description: string; mimeType: "application/json" } {
-  return { url: resource, description: DESCRIPTION[policy], mimeType: "application/json" };
+/** The description of what is paid for, as in x402 v2. Discovery services list the endpoint with these texts. */
+export function resourceInfo({ resource, policy }: Offer): PaymentRequired["resource"] {
+  return { url: resource, description: DESCRIPTION[policy], mimeType: JSON_TYPE, serviceName: "Compute Router", tags: TAGS };
 }
 
 /** The content of header `PAYMENT-REQUIRED` [PY4]. */
 export function requiredHeader(offer: Offer, error: string): RequiredHeader {
-  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)] };
+  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)], extensions: EXTENSIONS };
 }
 
 /** The body of a 402: first the documented fields of this API, then those of x402 for clients that read the body [PY4]. */
@@ -100,7 +109,7 @@ export function paymentRequired(offer: Offer, error: string): PaymentRequired {
     maxAmountRequired: amount,
     resource: resource.url,
     description: resource.description,
-    mimeType: resource.mimeType,
+    mimeType: JSON_TYPE,
   };
   return { error, accepts: [requirement], x402Version: 2, resource };
 }

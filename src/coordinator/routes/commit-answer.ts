@@ -3,14 +3,17 @@ import { RETRY_AFTER } from "../../protocol/limits.ts";
 import type { NoTrustedWorker } from "../../protocol/rest.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
-import type { CommitInput } from "../hub/rpc.ts";
+import type { CommitInput, StorageRefusal } from "../hub/rpc.ts";
 import { findJob, jobJson } from "../store/jobs.ts";
 
 /** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
 export type Commit = { wait: number; input: () => CommitInput };
 
 /** Why the hub did not accept the job. */
-type Refused = { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" } | { reason: "no_trusted_worker"; jobId: string };
+type Refused =
+  | { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" }
+  | StorageRefusal
+  | { reason: "no_trusted_worker"; jobId: string };
 
 /** Answers 201. If the client asked to wait, the body has the job too [API6]. */
 export async function accepted(c: AppContext, answer: { jobId: string; job: string | null }, wait: number): Promise<Response> {
@@ -37,9 +40,12 @@ export function refused(c: AppContext, answer: Refused): Response {
       return c.json(body, 422);
     }
     case "queue_full":
+    case "storage_full":
     case "overloaded":
     case "too_many_held_payments":
       return refuse(c, answer.reason, RETRY_AFTER[answer.reason]);
+    case "rate_limited":
+      return refuse(c, answer.reason, answer.retryAfter);
     case "idempotency_key_reused":
       return refuse(c, answer.reason);
     default:

@@ -1,16 +1,17 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
 import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { clientIp } from "../http/rate-limit.ts";
+import { errorFacts, logError } from "../log.ts";
 import { preferredWait, waitLeft } from "../http/wait.ts";
-import { trustOf } from "../store/trust.ts";
+import { markUsed, trustOf } from "../store/trust.ts";
 import { type Commit, accepted, refused } from "./commit-answer.ts";
-import { paidCommit } from "./paid-commit.ts";
+import { keyInPayment, paidCommit } from "./paid-commit.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -25,16 +26,17 @@ export const commit =
     if (!body.ok) return refuseBody(c, body.reason, REQUIRED_FIELDS);
     const parsed = parseCommit(body.value.json);
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
-    const key = c.req.header("Idempotency-Key");
-    if (key !== undefined && !IDEMPOTENCY_KEY.test(key)) {
+    const header = c.req.header("Idempotency-Key");
+    if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
       return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
     }
-
     const { testnetMode } = c.var.settings;
+    const key = header ?? (testnetMode ? null : keyInPayment(c));
+
     const request = parsed.commit;
     const wait = preferredWait(c.req.header("Prefer"));
     // An idempotency key and a payment are both bound to this fingerprint [API5, PY6].
-    const print = key === undefined && testnetMode ? "" : await fingerprint(policy, request, comparable(request, parsed.payload));
+    const print = key === null && testnetMode ? "" : await fingerprint(policy, request, comparable(request, parsed.payload));
     const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
     if (!trusted.ok) return trusted.reason;
     const input = {
@@ -47,7 +49,7 @@ export const commit =
       trustedKeys: trusted.value,
       client: clientIp(c.req.raw, c.var.settings),
       payload: payloadForWorker(request, parsed.payload, body.value.text),
-      idempotency: key === undefined ? null : { key, fingerprint: print },
+      idempotency: key === null ? null : { key, fingerprint: print },
     };
     const left = waitLeft(wait);
     const commit: Commit = { wait, input: () => ({ ...input, wait: left() }) };
@@ -60,9 +62,17 @@ export const commit =
 async function trustedKeys(c: AppContext, userId: string): Promise<Result<string[], Response>> {
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return { ok: false, reason: refuseWith(c, 400, token.reason) };
-  const { pairings, tokenHash } = await trustOf(c.env.DB, userId);
+  const { pairings, tokenHash, usedAt } = await trustOf(c.env.DB, userId);
   if (!provesUser(token.value, tokenHash)) return { ok: false, reason: refuse(c, "user_token_required") };
-  return { ok: true, value: pairings.map((pairing) => pairing.providerPubkey) };
+  const keys = pairings.map((pairing) => pairing.providerPubkey);
+  const now = Date.now();
+  if (now - usedAt >= TIMING.day) {
+    // The commit does not depend on it: the next one tries again.
+    await markUsed(c.env.DB, userId, keys, now).catch((error: unknown) =>
+      logError("pairings_not_marked", { request_id: c.var.requestId, ...errorFacts(error) }),
+    );
+  }
+  return { ok: true, value: keys };
 }
 
 /** Returns the payload for the worker: the text that the client wrote. If `job_type` is absent, it is added as the first member [WS8]. */

@@ -4,8 +4,10 @@ import { isTerminal } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
+import { clientIp } from "../http/rate-limit.ts";
 import { jobId } from "../http/request.ts";
 import { waitLeft, waitParameter } from "../http/wait.ts";
+import { CLIENT_HEADER } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, jobJson } from "../store/jobs.ts";
 import { endedEvents } from "../stream/event-log.ts";
@@ -21,7 +23,7 @@ export async function job(c: AppContext): Promise<Response> {
 
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
-  const live = await askHub(c.env, (hub) => hub.job(id, left())).catch((error: unknown) => {
+  const live = await askHub(c.env, (hub) => hub.job(id, left(), clientIp(c.req.raw, c.var.settings))).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
     return undefined;
   });
@@ -56,7 +58,7 @@ export async function events(c: AppContext): Promise<Response> {
   const id = jobId(c);
   if (id === null) return refuse(c, "Job not found");
   const lastEventId = c.req.header("Last-Event-ID");
-  const headers = new Headers(lastEventId === undefined ? {} : { "Last-Event-ID": lastEventId });
+  const headers = new Headers({ [CLIENT_HEADER]: clientIp(c.req.raw, c.var.settings), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
   const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
   const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });

@@ -8,11 +8,11 @@ import { toBase64 } from "../../receipt/bytes.ts";
 import type { AppContext, AppEnv } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
-import type { PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
+import type { PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { feePayers, verifyPayment } from "../payment/facilitator.ts";
-import { bringsPayment, chargedTerms, payloadText, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
-import { type Offer, offerOf, paymentRequired, requiredHeader, resourceInfo } from "../payment/terms.ts";
+import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.ts";
+import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
+import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
 import { accepted, type Commit, refused } from "./commit-answer.ts";
 
@@ -20,7 +20,7 @@ import { accepted, type Commit, refused } from "./commit-answer.ts";
 type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
 
 /** Why the hub did not accept the job, except a failed payment. */
-type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<SubmitAnswer, { ok: false }>, { reason: "payment_failed" }>;
+type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<PaidAnswer, { ok: false }>, { reason: "payment_failed" }>;
 
 /**
  * The gate of one commit endpoint [PY1]. With `TESTNET_MODE=true` it is open. Otherwise a request without a payment gets 402 with the terms, before
@@ -89,7 +89,7 @@ async function acceptedBefore(c: AppContext, known: Extract<ReserveAnswer, { sta
 function paymentInput(payment: ReadPayment, offer: Offer, binding: string): PaymentInput {
   const { key, digest, payer, expiresAt } = payment;
   const terms = chargedTerms(payment, offer);
-  const payload = payloadText(payment, offer, resourceInfo(offer));
+  const payload = payloadText(payment, offer);
   const asset = `${terms.network}/${normalizeAddress(terms.asset)}`;
   return { key, digest, binding, payer, asset, amount: terms.amount, expiresAt, payload, requirements: JSON.stringify(terms) };
 }
@@ -127,7 +127,8 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
-  const answer = await askHub(c.env, (hub) => hub.submit(commit.input(), input.key, payer));
+  const submitted = await askHub(c.env, (hub) => hub.submit({ ...commit.input(), settles: true }, input.key, payer));
+  const answer = "settle" in submitted ? await settleHere(c, commit, input) : submitted;
   if (answer.ok) {
     setSettlement(c, answer.settlement);
     return await accepted(c, answer, commit.wait);
@@ -135,6 +136,13 @@ async function submit(c: AppContext, commit: Commit, offer: Offer, input: Paymen
   if (answer.reason !== "payment_failed") return refusedPaid(c, offer, answer);
   setSettlement(c, answer.settlement);
   return answer402(c, offer, failureText(answer));
+}
+
+/** Asks the facilitator to settle and tells the hub how that ended. It goes on to its end even if the client leaves [PY7]. */
+async function settleHere(c: AppContext, commit: Commit, { key, payload, requirements }: PaymentInput): Promise<PaidAnswer> {
+  const settled = settlePayment(c.var.settings, payload, requirements).then((outcome) => askHub(c.env, (hub) => hub.settled(commit.input(), key, outcome)));
+  c.executionCtx.waitUntil(settled.catch(() => {}));
+  return await settled;
 }
 
 /** Answers a payment that the hub did not accept. Nothing was charged. */
@@ -145,6 +153,7 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
     case "reservation_lost":
       return refuse(c, "overloaded", RETRY_AFTER.overloaded);
     case "no_trusted_worker":
+    case "rate_limited":
       return refused(c, answer);
     default:
       return refused(c, { reason: answer.reason });
@@ -156,6 +165,11 @@ function failureText({ error, settlement }: { error: string; settlement: string 
   const json = readJson(settlement);
   const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : error;
   return reason === "payment_failed" ? reason : `payment_failed: ${reason}`;
+}
+
+/** Returns the idempotency key that the payment of a request brings; null without one [API5]. */
+export function keyInPayment(c: AppContext): string | null {
+  return paymentIdentifier(paymentHeaders(c));
 }
 
 /** Returns the headers that may carry a payment [PY3]. */

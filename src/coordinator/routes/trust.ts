@@ -50,7 +50,8 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   if (!PAIRING_CODE.test(code)) return refuseWith(c, 400, "invalid_code");
 
   const id = crypto.randomUUID();
-  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id)))) {
+  const signedBy = signature == null ? null : key;
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id, signedBy)))) {
     return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
   }
 

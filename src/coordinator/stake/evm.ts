@@ -32,7 +32,7 @@ export class EvmSource implements StakeSource {
     if (!answer.ok) return answer;
     // The RPC answers `0x` if there is no contract at the address.
     if (answer.value === "0x") return { ok: false, reason: "no_contract" };
-    if (typeof answer.value !== "string" || !WORD.test(answer.value)) return { ok: false, reason: "nonsense" };
+    if (typeof answer.value !== "string" || !WORD.test(answer.value)) return { ok: false, reason: "invalid_response" };
     return { ok: true, value: tierOfAtoms(BigInt(answer.value), this.#stake.decimals) };
   }
 }

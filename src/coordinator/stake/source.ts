@@ -74,8 +74,8 @@ export class TierReader {
       const results = await this.#source.read(timely.map(([key]) => key));
       const unread = timely.filter((_, at) => results[at]?.ok !== true);
       const first = results.find((result) => !result.ok);
-      this.#logUnread(unread, { reason: first?.reason ?? "nonsense" });
-      for (const [at, [, question]] of timely.entries()) question.answer(results[at] ?? { ok: false, reason: "nonsense" });
+      this.#logUnread(unread, { reason: first?.reason ?? "invalid_response" });
+      for (const [at, [, question]] of timely.entries()) question.answer(results[at] ?? { ok: false, reason: "invalid_response" });
     } catch (error) {
       this.#logUnread(timely, errorFacts(error));
       for (const [, question] of timely) question.answer(null);

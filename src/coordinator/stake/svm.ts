@@ -61,12 +61,12 @@ export class SvmSource implements StakeSource {
     const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });
     if (!answer.ok) return answer;
     const accounts = TokenAccounts.safeParse(answer.value);
-    if (!accounts.success) return { ok: false, reason: "nonsense" };
+    if (!accounts.success) return { ok: false, reason: "invalid_response" };
     const infos = accounts.data.value.map(({ account }) => account.data.parsed.info);
     const decimals = infos[0]?.tokenAmount.decimals ?? 0;
     let atoms = 0n;
     for (const info of infos) {
-      if (info.mint !== mint || info.owner !== address || info.tokenAmount.decimals !== decimals) return { ok: false, reason: "nonsense" };
+      if (info.mint !== mint || info.owner !== address || info.tokenAmount.decimals !== decimals) return { ok: false, reason: "invalid_response" };
       atoms += info.tokenAmount.amount;
     }
     return { ok: true, value: tierOfAtoms(atoms, decimals) };
@@ -76,7 +76,7 @@ export class SvmSource implements StakeSource {
     const { rpcUrl: url, deadline } = this.#stake;
     try {
       const [answer] = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, [call]);
-      return answer ?? { ok: false, reason: "nonsense" };
+      return answer ?? { ok: false, reason: "invalid_response" };
     } catch (error) {
       // Anyone can open token accounts for any key. So an answer that is too large is a fault of this key only, not of the node.
       if (error instanceof RpcFailure && error.reason === "too_large") return { ok: false, reason: error.reason };

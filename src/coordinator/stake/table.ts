@@ -21,7 +21,7 @@ export class TableSource implements StakeSource {
     // A row may have been written by hand, and SQLite keeps a text even in a number column.
     return keys.map((key) => {
       const amount = amounts.get(key) ?? 0;
-      return typeof amount === "number" ? { ok: true, value: tierOf(amount) } : { ok: false, reason: "nonsense" };
+      return typeof amount === "number" ? { ok: true, value: tierOf(amount) } : { ok: false, reason: "invalid_response" };
     });
   }
 }

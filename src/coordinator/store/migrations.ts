@@ -33,4 +33,14 @@ export const MIGRATIONS: readonly Migration[] = [
       "INSERT INTO `users` (`user_id`, `token_hash`, `created_at`) SELECT `user_id`, NULL, min(`created_at`) FROM `pairings` GROUP BY `user_id`",
     ],
   },
+  {
+    name: "0003_pairings_used.sql",
+    statements: [
+      "ALTER TABLE `pairings` ADD `used_at` integer DEFAULT 0 NOT NULL",
+      "CREATE INDEX `pairings_unclaimed` ON `pairings` (`expires_at`) WHERE claimed = 0",
+      "CREATE INDEX `pairings_used` ON `pairings` (`used_at`) WHERE claimed = 1",
+      "ALTER TABLE `users` ADD `used_at` integer DEFAULT 0 NOT NULL",
+      "CREATE INDEX `users_used` ON `users` (`used_at`)",
+    ],
+  },
 ];

@@ -14,6 +14,7 @@ export type JournalRow = {
   policy: string;
   privacy_class: string;
   user_id: string;
+  /** Empty if the job ended and no worker started it [LM3]. */
   payload: string;
   payload_bytes: number;
   created_at: number;
@@ -28,6 +29,9 @@ export type JournalRow = {
   completed_at: number | null;
   ended_at: number | null;
   synced_rev: number;
+  /** Who it came from [LM3]; the hub only. */
+  client: string;
+  payer: string;
 };
 
 const StoredReceipt = Receipt.extend({ verified: z.boolean() });
@@ -42,7 +46,7 @@ export function storedReceipt(row: Pick<JournalRow, "receipt">): StoredReceipt |
 
 // A replayed or late write changes nothing: only a higher revision is written, and only to a job that has not ended.
 const ON_CONFLICT = `ON CONFLICT (id) DO UPDATE SET status = excluded.status, rev = excluded.rev, attempt = excluded.attempt, result = excluded.result,
-  provider_pubkey = excluded.provider_pubkey, holders = excluded.holders, completed_at = excluded.completed_at, ended_at = excluded.ended_at
+  payload = excluded.payload, provider_pubkey = excluded.provider_pubkey, holders = excluded.holders, completed_at = excluded.completed_at, ended_at = excluded.ended_at
   WHERE excluded.rev > jobs.rev AND jobs.status NOT IN ('completed', 'failed')`;
 const JOB_COLUMNS = [
   "id",
@@ -138,7 +142,7 @@ function paymentRow({
   amount,
   updatedAt,
 }: PaymentCopy): Record<(typeof PAYMENT_COLUMNS)[number], string | number | null> {
-  const reason = phase.kind === "void" ? phase.reason : null;
+  const reason = "reason" in phase ? phase.reason : null;
   const settlement = "transaction" in phase ? phase.transaction : null;
   return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement, updated_at: updatedAt };
 }

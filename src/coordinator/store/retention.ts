@@ -1,17 +1,18 @@
 // Retention: deletes old jobs, results, pairing codes and payments from D1. The cron runs it, after the last step of a job's way.
-import { and, eq, inArray, isNotNull, lte } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, lte, notExists } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Settings } from "../config.ts";
 import { TUNING } from "../tuning.ts";
 import { writeD1 } from "./database.ts";
-import { jobs, pairings, payments, receipts } from "./schema.ts";
+import { jobs, pairings, payments, receipts, users } from "./schema.ts";
 
 /** The number of rows that a sweep changed, per kind. */
-export type SweepCount = { emptied: number; jobs: number; codes: number; payments: number };
+export type SweepCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
 
 /**
  * Deletes what is older than the settings allow [LM3]: payload and result `retention.result` after the end of the job (the receipt stays), job,
- * receipt and finished payment `retention.job` after it, unclaimed pairing codes `retention.expiredCode` after they expired. Times are in ms.
+ * receipt and finished payment `retention.job` after it, unclaimed pairing codes `retention.expiredCode` after they expired, pairings and users
+ * `retention.pairing` after they were last used. Times are in ms.
  * @throws {StoreUnavailable} if D1 fails or is late
  */
 export async function sweep(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<SweepCount> {
@@ -53,6 +54,29 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     return meta.changes;
   });
 
+  const unusedSince = now - retention.pairing;
+  const unusedPairings = orm
+    .select({ id: pairings.id })
+    .from(pairings)
+    .where(and(eq(pairings.claimed, true), lte(pairings.usedAt, unusedSince), lte(pairings.pairedAt, unusedSince)))
+    .limit(TUNING.sweptRows);
+  const deletedPairings = await inBatches(async () => {
+    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, unusedPairings)));
+    return meta.changes;
+  });
+
+  // The user of a pairing or an open code stays, and with it the token that protects them [TR2].
+  const ofUser = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.userId, users.userId));
+  const unusedUsers = orm
+    .select({ userId: users.userId })
+    .from(users)
+    .where(and(lte(users.usedAt, unusedSince), lte(users.createdAt, unusedSince), notExists(ofUser)))
+    .limit(TUNING.sweptRows);
+  const deletedUsers = await inBatches(async () => {
+    const { meta } = await writeD1(db, () => orm.delete(users).where(inArray(users.userId, unusedUsers)));
+    return meta.changes;
+  });
+
   // Only these two states are final: a credit is still owed, and the others are not settled yet.
   const oldPayments = orm
     .select({ key: payments.key })
@@ -63,7 +87,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, oldPayments)));
     return meta.changes;
   });
-  return { emptied, jobs: deletedJobs, codes, payments: deletedPayments };
+  return { emptied, jobs: deletedJobs, codes, pairings: deletedPairings, users: deletedUsers, payments: deletedPayments };
 }
 
 /** Runs `batch` until one changes fewer rows than it may, or the limit of batches is reached. Returns the sum of changed rows. */

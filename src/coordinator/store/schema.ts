@@ -11,7 +11,7 @@ export const jobs = sqliteTable(
     policy: text("policy", { enum: ["FAST", "CHEAP"] }).notNull(),
     privacyClass: text("privacy_class", { enum: ["PUBLIC", "PRIVATE"] }).notNull(),
     userId: text("user_id").notNull(),
-    /** JSON text as sent to the worker; null after retention erased it. */
+    /** JSON text as sent to the worker; empty if the job ended and no worker started it; null after retention erased it [LM3]. */
     payload: text("payload"),
     status: text("status", { enum: ["pending", "assigned", "running", "completed", "failed"] }).notNull(),
     /** Grows with every change. A replayed or late write with a lower number changes nothing. */
@@ -68,8 +68,20 @@ export const pairings = sqliteTable(
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at").notNull(),
     pairedAt: integer("paired_at"),
+    /** When it was claimed, or when a PRIVATE commit of the user last had this worker to choose from, within a day. 0 if nobody has noted it yet. */
+    usedAt: integer("used_at").notNull().default(0),
   },
-  (table) => [index("pairings_code").on(table.pairingCode, table.id), index("pairings_user").on(table.userId, table.claimed)],
+  (table) => [
+    index("pairings_code").on(table.pairingCode, table.id),
+    index("pairings_user").on(table.userId, table.claimed),
+    // What retention deletes: codes that nobody claimed, and pairings that nobody uses.
+    index("pairings_unclaimed")
+      .on(table.expiresAt)
+      .where(sql`claimed = 0`),
+    index("pairings_used")
+      .on(table.usedAt)
+      .where(sql`claimed = 1`),
+  ],
 );
 
 /** Copies of the payment ledger, for the operator's books. The ledger itself is in the hub, and only the hub decides by it [PY6]. */
@@ -80,8 +92,8 @@ export const payments = sqliteTable(
     key: text("key").primaryKey(),
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
-    state: text("state", { enum: ["held", "settling", "unknown", "settled", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused` or `paid_by_credit`. */
+    state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "credit", "spent", "void"] }).notNull(),
+    /** If the state is `void`: `unused`, `refused` or `paid_by_credit`. If it is `unresolved`: `expired`, `already_used` or `assumed`. */
     reason: text("reason"),
     /** The job that this payment pays for, or paid for last. */
     jobId: text("job_id").notNull(),
@@ -97,13 +109,19 @@ export const payments = sqliteTable(
   (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
 );
 
-/** Every user that ever created a pairing code, with the hash of the token that came with the first code [TR2]. A row never changes. */
-export const users = sqliteTable("users", {
-  userId: text("user_id").primaryKey(),
-  /** SHA-256 in lowercase hex; null if the first code came without a token. */
-  tokenHash: text("token_hash"),
-  createdAt: integer("created_at").notNull(),
-});
+/** Every user that ever created a pairing code, with the hash of the token that came with the first code, which never changes [TR2]. */
+export const users = sqliteTable(
+  "users",
+  {
+    userId: text("user_id").primaryKey(),
+    /** SHA-256 in lowercase hex; null if the first code came without a token. */
+    tokenHash: text("token_hash"),
+    createdAt: integer("created_at").notNull(),
+    /** When it was created, or when the user last committed a PRIVATE job, within a day. 0 if nobody has noted it yet. */
+    usedAt: integer("used_at").notNull().default(0),
+  },
+  (table) => [index("users_used").on(table.usedAt)],
+);
 
 /** Stakes that the operator sets by command, for `STAKE_SOURCE=table` [ST1]. */
 export const stakes = sqliteTable("stakes", {

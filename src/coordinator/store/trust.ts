@@ -10,26 +10,48 @@ import { pairings, users } from "./schema.ts";
 /** A worker that is paired with a user. `pairedAt` is in ms since the epoch. */
 export type Pairing = { providerPubkey: string; pairedAt: number };
 
-/** A user's paired workers, newest first, each once; and the user's token hash, null without a token [TR2]. */
-export type UserTrust = { tokenHash: string | null; pairings: Pairing[] };
+/**
+ * A user's paired workers, newest first, each once; the user's token hash, null without a token [TR2]; and since when one of these rows has not been marked as
+ * used (ms since the epoch), see {@link markUsed}.
+ */
+export type UserTrust = { tokenHash: string | null; pairings: Pairing[]; usedAt: number };
 
 /** Reads the paired workers and the token hash of a user in one call: at most `limit` workers, or all if it is null. @throws {StoreUnavailable} */
 export async function trustOf(db: D1Database, userId: string, limit: number | null = LIMITS.pairedKeys): Promise<UserTrust> {
   const orm = drizzle(db);
   const pairedAt = max(pairings.pairedAt);
   const paired = orm
-    .select({ providerPubkey: pairings.providerPubkey, pairedAt })
+    .select({ providerPubkey: pairings.providerPubkey, pairedAt, usedAt: max(pairings.usedAt) })
     .from(pairings)
     .where(and(eq(pairings.userId, userId), eq(pairings.claimed, true)))
     .groupBy(pairings.providerPubkey)
     .orderBy(desc(pairedAt), desc(max(pairings.id)))
     .limit(limit ?? -1);
-  const bound = orm.select({ tokenHash: users.tokenHash }).from(users).where(eq(users.userId, userId));
+  const bound = orm.select({ tokenHash: users.tokenHash, usedAt: users.usedAt }).from(users).where(eq(users.userId, userId));
   const [rows, [user]] = await readD1(db, () => orm.batch([paired, bound]));
   return {
     tokenHash: user?.tokenHash ?? null,
+    usedAt: Math.min(...rows.map(({ usedAt }) => usedAt ?? 0), user?.usedAt ?? Infinity),
     pairings: rows.flatMap(({ providerPubkey, pairedAt: at }) => (providerPubkey === null || at === null ? [] : [{ providerPubkey, pairedAt: at }])),
   };
+}
+
+/**
+ * Marks a user and these of the user's pairings as used, so that retention keeps them [LM3]. Once a day is often enough. A pairing that is older than the
+ * newest ones, which are all that a PRIVATE job is offered to, is not marked. @throws {StoreUnavailable}
+ */
+export async function markUsed(db: D1Database, userId: string, keys: readonly string[], now: number): Promise<void> {
+  const orm = drizzle(db);
+  const isOneOf = sql`${pairings.providerPubkey} IN (SELECT value FROM json_each(${JSON.stringify(keys)}))`;
+  await writeD1(db, () =>
+    orm.batch([
+      orm.update(users).set({ usedAt: now }).where(eq(users.userId, userId)),
+      orm
+        .update(pairings)
+        .set({ usedAt: now })
+        .where(and(eq(pairings.userId, userId), eq(pairings.claimed, true), isOneOf)),
+    ]),
+  );
 }
 
 /** Why a new code was not stored. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
@@ -74,7 +96,7 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
   const newest = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.pairingCode, code)).orderBy(desc(pairings.id)).limit(1);
   const claim = orm
     .update(pairings)
-    .set({ claimed: true, providerPubkey, pairedAt: now })
+    .set({ claimed: true, providerPubkey, pairedAt: now, usedAt: now })
     .where(and(eq(pairings.id, sql`(${newest})`), eq(pairings.claimed, false), gt(pairings.expiresAt, now)))
     .returning({ userId: pairings.userId });
   const [won] = await writeD1(db, () => claim);
@@ -95,8 +117,8 @@ export async function boundToken(db: D1Database, userId: string, tokenHash: stri
       db
         .prepare(
           // A user with codes but without a row here has never bound a token. A stranger must not be able to bind one now.
-          `INSERT INTO users (user_id, token_hash, created_at)
-           SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3 WHERE true
+          `INSERT INTO users (user_id, token_hash, created_at, used_at)
+           SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3, ?3 WHERE true
            ON CONFLICT (user_id) DO NOTHING`,
         )
         .bind(userId, tokenHash, now),

@@ -1,7 +1,5 @@
-/**
- * The script of /docs. It shows the forms below "Try it" and sends their requests, only to the instance that served the page. Everything else on the page works
- * without it (src/coordinator/openapi/page.ts).
- */
+// The script of /docs. It shows the forms below "Try it" and sends their requests, only to the instance that served the page. Everything else on the page works
+// without it (src/coordinator/openapi/page.ts).
 import { element, setText } from "../shell/dom.ts";
 
 /** The maximum number of characters of a response that the page shows. An event stream or a large result can be longer. */

@@ -1,9 +1,8 @@
 /** The page at `/`: shows the number of connected workers and keeps it up to date. The coordinator has filled in everything else. */
-import { element, setText } from "../shell/dom.ts";
+import { copyOnClick, element, setText } from "../shell/dom.ts";
 
 const REFRESH_MS = 3_000;
 const TIMEOUT_MS = 10_000;
-const COPIED_MS = 2_000;
 
 /** The number of workers that are online; null if the coordinator does not answer. */
 async function workersOnline(): Promise<number | null> {
@@ -33,14 +32,7 @@ async function keepFresh(): Promise<void> {
 const copy = element("copy", HTMLButtonElement);
 // Browsers allow the clipboard on secure pages only.
 copy.hidden = !isSecureContext;
-copy.addEventListener("click", () => {
-  const copied = navigator.clipboard.writeText(element("command", HTMLElement).textContent);
-  void copied.then(
-    () => setText(copy, "Copied"),
-    () => setText(copy, "Not allowed"),
-  );
-  setTimeout(() => setText(copy, "Copy"), COPIED_MS);
-});
+copyOnClick(copy, () => element("command", HTMLElement).textContent);
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") void refresh();
 });

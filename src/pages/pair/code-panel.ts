@@ -1,13 +1,14 @@
 // The panel of the pair page that makes a pairing code and shows it, with its QR code, until a worker claims it.
+import { encode } from "uqr";
 import { fingerprintWords } from "../../receipt/ed25519.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
 import type { PairedWorker } from "../../sdk/index.ts";
+import { copyOnClick, element, make, setText } from "../shell/dom.ts";
+import type { OpenCode } from "./stored.ts";
 
-import { element, make, setText } from "../shell/dom.ts";
-import type { OpenCode } from "./open-code.ts";
-import { qrImage } from "./qr-image.ts";
-
-const COPIED_MS = 2_000;
+const SVG = "http://www.w3.org/2000/svg";
+/** The light border of the QR code, in modules. The standard requires four. */
+const BORDER = 4;
 
 /** Shows the pairing code in large letters, and its state. */
 export class CodePanel {
@@ -24,7 +25,7 @@ export class CodePanel {
     const copy = element("copy-link", HTMLButtonElement);
     // Browsers allow the clipboard on secure pages only.
     copy.hidden = !options.isSecure;
-    copy.addEventListener("click", () => void this.#copy(copy));
+    copyOnClick(copy, () => this.#open?.workerUrl ?? "");
   }
 
   /** There is no code yet. `isReady` is true if there is a user id. */
@@ -101,13 +102,29 @@ export class CodePanel {
       setText(this.#make, "Pair another worker");
     }
   }
+}
 
-  async #copy(button: HTMLButtonElement): Promise<void> {
-    const copied = await navigator.clipboard.writeText(this.#open?.workerUrl ?? "").then(
-      () => true,
-      () => false,
-    );
-    setText(button, copied ? "Copied" : "Not allowed");
-    setTimeout(() => setText(button, "Copy link"), COPIED_MS);
+/** A text as a QR code in one SVG path. It is black on white even in dark mode, because many readers do not recognise an inverted code. */
+function qrImage(text: string, label: string): SVGSVGElement {
+  const { data, size } = encode(text, { ecc: "M", border: BORDER });
+  const image = document.createElementNS(SVG, "svg");
+  image.setAttribute("viewBox", `0 0 ${size} ${size}`);
+  image.setAttribute("role", "img");
+  image.setAttribute("aria-label", label);
+  image.setAttribute("shape-rendering", "crispEdges");
+  const ink = document.createElementNS(SVG, "path");
+  ink.setAttribute("d", data.flatMap(runs).join(""));
+  image.append(ink);
+  return image;
+}
+
+/** The dark modules of a row as SVG path data: one rectangle for each run. */
+function runs(row: readonly boolean[], y: number): string[] {
+  const paths: string[] = [];
+  for (let x = 0; x < row.length; x++) {
+    const start = x;
+    while (row[x] === true) x++;
+    if (x > start) paths.push(`M${start} ${y}h${x - start}v1h-${x - start}z`);
   }
+  return paths;
 }

@@ -1,9 +1,7 @@
 // The pair page as a whole: it connects its panels, the SDK and the storage of the tab.
-import { ComputeRouter, InvalidOptionError } from "../../sdk/index.ts";
+import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
 import { CodePanel } from "./code-panel.ts";
-import { type OpenCode, readOpenCode, writeOpenCode } from "./open-code.ts";
-import { troubleText } from "./trouble.ts";
-import { readUser, type Store, type User, writeUser } from "./user.ts";
+import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
 import { UserPanel } from "./user-panel.ts";
 import { WorkersPanel } from "./workers-panel.ts";
 
@@ -55,7 +53,7 @@ export class PairPage {
     try {
       this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
     } catch (error) {
-      return error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : troubleText(error);
+      return error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : errorText(error);
     }
     this.#user = user;
     this.#waiting?.abort();
@@ -114,7 +112,7 @@ export class PairPage {
       const list = await router.trust.list();
       if (router === this.#router) this.#workersPanel.show(list);
     } catch (error) {
-      if (router === this.#router) this.#workersPanel.failed(troubleText(error));
+      if (router === this.#router) this.#workersPanel.failed(errorText(error));
     }
   }
 
@@ -124,7 +122,23 @@ export class PairPage {
   }
 
   #failed(error: unknown): void {
-    this.#codePanel.failed(troubleText(error));
+    this.#codePanel.failed(errorText(error));
     if (error instanceof Error && "reason" in error && error.reason === "user_token_required") this.#userPanel.askToken();
   }
+}
+
+/** The text for an error: what went wrong, and what a person can do about it. */
+function errorText(error: unknown): string {
+  if (!(error instanceof ComputeRouterError)) return "Something unexpected went wrong. Reload the page.";
+  if (error.reason === "user_token_required") return "A token protects this user id. Enter the token under “You”.";
+  if (error.reason === "expired") return "No worker claimed the code within one hour.";
+  if (error instanceof RateLimitedError) return `Too many requests, or five codes are already open. Try again in ${pauseText(error.retryAfter)}.`;
+  if (error instanceof RouterConnectionError) return "No answer from the coordinator. Is this device online?";
+  if (error instanceof UnavailableError) return "The coordinator cannot answer at the moment. Try again soon.";
+  return `The coordinator refused the request: ${error.message}`;
+}
+
+function pauseText(ms: number | null): string {
+  const seconds = Math.ceil((ms ?? 60_000) / 1_000);
+  return seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : `${seconds} seconds`;
 }

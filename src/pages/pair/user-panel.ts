@@ -1,8 +1,6 @@
 // The panel of the pair page that makes, shows and keeps the user id and its token.
-import { element, setText } from "../shell/dom.ts";
-import { randomSecret, type User } from "./user.ts";
-
-const COPIED_MS = 2_000;
+import { copyOnClick, element, setText } from "../shell/dom.ts";
+import { randomSecret, type User } from "./stored.ts";
 
 /** The form for the user id and the optional token that protects it. */
 export class UserPanel {
@@ -39,7 +37,7 @@ export class UserPanel {
       this.#use.focus();
     });
     this.#show.addEventListener("click", () => this.#reveal(this.#id.type === "password"));
-    this.#copy.addEventListener("click", () => void this.#copyId());
+    copyOnClick(this.#copy, () => this.#id.value);
     element("user-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       this.#take();
@@ -104,15 +102,6 @@ export class UserPanel {
     this.#id.type = this.#token.type = isShown ? "text" : "password";
     setText(this.#show, isShown ? "Hide" : "Show");
     this.#show.setAttribute("aria-pressed", String(isShown));
-  }
-
-  async #copyId(): Promise<void> {
-    const copied = await navigator.clipboard.writeText(this.#id.value).then(
-      () => true,
-      () => false,
-    );
-    setText(this.#copy, copied ? "Copied" : "Not allowed");
-    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
   }
 
   #say(text: string, tone: "good" | "bad" | null): void {

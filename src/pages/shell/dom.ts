@@ -27,6 +27,24 @@ export function setText(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
+/** How long a button says that it has copied. */
+const COPIED_MS = 2_000;
+
+/** Makes a button copy a text to the clipboard, and say for a moment whether the browser allowed it. Browsers allow it on secure pages only. */
+export function copyOnClick(button: HTMLButtonElement, text: () => string): void {
+  const label = button.textContent ?? "";
+  const say = (outcome: string) => {
+    setText(button, outcome);
+    setTimeout(() => setText(button, label), COPIED_MS);
+  };
+  button.addEventListener("click", () => {
+    navigator.clipboard.writeText(text()).then(
+      () => say("Copied"),
+      () => say("Not allowed"),
+    );
+  });
+}
+
 /** Downloads a JSON file. */
 export function saveFile(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));

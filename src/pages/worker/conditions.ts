@@ -1,6 +1,20 @@
 // The conditions under which a page may work: visibility, network, battery and screen lock. They decide when the worker takes jobs.
 import type { PageSettings } from "./settings.ts";
 
+/** The conditions of the page. */
+export type Conditions = {
+  hidden: boolean;
+  online: boolean;
+  /** The charge from 0 to 1; null if the browser does not state it. */
+  battery: { level: number; charging: boolean } | null;
+};
+
+/** Why a started worker rests. */
+export type Pause = "hidden" | "low_battery" | "offline";
+
+/** Below this charge a device that is not charging does not work. */
+const LOW_BATTERY = 0.2;
+
 type Battery = EventTarget & { readonly level: number; readonly charging: boolean };
 
 /** Watches these conditions and reports each change. `onReturn` is called when the page or the network is back. */
@@ -41,20 +55,6 @@ async function batteryOf(navigator: Navigator & { getBattery?: () => Promise<Bat
     return null;
   }
 }
-
-/** The conditions of the page. */
-export type Conditions = {
-  hidden: boolean;
-  online: boolean;
-  /** The charge from 0 to 1; null if the browser does not state it. */
-  battery: { level: number; charging: boolean } | null;
-};
-
-/** Why a started worker rests. */
-export type Pause = "hidden" | "low_battery" | "offline";
-
-/** Below this charge a device that is not charging does not work. */
-const LOW_BATTERY = 0.2;
 
 /** Why the worker must rest, the most lasting reason first; null if it need not. */
 export function pauseOf({ hidden, online, battery }: Conditions, settings: PageSettings): Pause | null {

@@ -2,7 +2,7 @@
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import type { Report } from "../../worker/browser/report.ts";
-import { element, make, makeTime, setText } from "../shell/dom.ts";
+import { copyOnClick, element, make, makeTime, setText } from "../shell/dom.ts";
 import { type Situation, type View, viewOf } from "./view.ts";
 import { duration, medianTime } from "./format.ts";
 
@@ -63,8 +63,6 @@ export class StatePanel {
   }
 }
 
-const COPIED_MS = 2_000;
-
 /** The worker's key in words and hex, and how the browser stores it. */
 export class IdentityPanel {
   readonly #words = element("words", HTMLElement);
@@ -77,7 +75,7 @@ export class IdentityPanel {
     this.#isSecure = isSecure;
     // The clipboard is available on secure pages only.
     this.#copy.hidden = !isSecure;
-    this.#copy.addEventListener("click", () => void this.#copyKey());
+    copyOnClick(this.#copy, () => this.#key.textContent ?? "");
   }
 
   /** Shows the identity; `isKept` is true if the key is on disk. */
@@ -85,15 +83,6 @@ export class IdentityPanel {
     this.#words.replaceChildren(...identity.words.map((word) => make("li", "", word)));
     setText(this.#key, identity.publicKey);
     setText(this.#custody, custodyText(identity, isKept, this.#isSecure));
-  }
-
-  async #copyKey(): Promise<void> {
-    const copied = await navigator.clipboard.writeText(this.#key.textContent ?? "").then(
-      () => true,
-      () => false,
-    );
-    setText(this.#copy, copied ? "Copied" : "Not allowed");
-    setTimeout(() => setText(this.#copy, "Copy"), COPIED_MS);
   }
 }
 

@@ -1,7 +1,5 @@
-/**
- * The storage of a browser worker: in memory first, and then in IndexedDB, which may fail at any moment: the site's data is deleted, another tab upgrades or
- * deletes the database, the disk is full, or its process dies. A worker whose storage fails still runs its jobs.
- */
+// The storage of a browser worker: in memory first, and then in IndexedDB, which may fail at any moment: the site's data is deleted, another tab upgrades or
+// deletes the database, the disk is full, or its process dies. A worker whose storage fails still runs its jobs.
 import * as z from "zod";
 import { type ResultShelf, withinBounds } from "../session/delivery.ts";
 import type { KeptResult } from "../session/state.ts";

@@ -6,9 +6,8 @@ import { eventText } from "./event-text.ts";
 import { History } from "./history.ts";
 import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
 import { IndexedShelf, KeptStore, type StorageState } from "./kept-store.ts";
-import type { EngineMessage, PageMessage, Pairing } from "./report.ts";
 import { claimCode } from "./pairing.ts";
-
+import type { EngineMessage, PageMessage, Pairing } from "./report.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 
 declare const self: DedicatedWorkerGlobalScope;

@@ -1,13 +1,12 @@
 // DesktopWorker: one session per coordinator, one LLM for all of them, and a thread for the tasks. It runs every job of a worker on a computer.
 import { join } from "node:path";
 import type { KeyPair } from "../../receipt/ed25519.ts";
+import { ENGINE } from "../../tasks/index.ts";
 import type { Found } from "../runtimes/probe.ts";
 import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
-import { ENGINE } from "../../tasks/index.ts";
 import { ReasonedSocket } from "./connect-reason.ts";
 import { ResultFile } from "./result-file.ts";
 import { type RuntimeNote, RuntimeShare, RuntimeWatch } from "./runtime-watch.ts";
-
 import { Standby } from "./standby.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 import { workerId } from "./worker-lock.ts";

@@ -1,11 +1,11 @@
 // The configuration file of a worker (`worker.json`), its folder, and the atomic writes of all its files.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { parseJson } from "../../protocol/text.ts";
 import { ownCommand } from "./command-name.ts";
-import { homedir } from "node:os";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 

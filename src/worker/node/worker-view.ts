@@ -1,9 +1,8 @@
 // What a worker shows: status lines and sentences in a terminal, or one JSON object per line.
 import { clockSentence } from "../session/index.ts";
-import type { WorkerNote } from "./desktop-worker.ts";
 import { ownCommand } from "./command-name.ts";
+import type { WorkerNote } from "./desktop-worker.ts";
 import { type StatusFrame, statusLines, untrusted } from "./status-line.ts";
-
 import type { WorkerStatus } from "./worker-status.ts";
 
 /** The output of a view: a terminal or a pipe. */

@@ -1,13 +1,13 @@
 // Installs the embedded runtime (llama.cpp by node-llama-cpp) into this package, so that a worker can run LLM_INFER jobs without another server.
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
-import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { parseJson } from "../../protocol/text.ts";
 
 /** The command with which a person installs the embedded runtime. */
 export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";

@@ -3,7 +3,6 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { readChatPart, VisibleText } from "./chat-answer.ts";
 import { bodyText, eventData, httpFailure } from "./http-response.ts";
 import { type GenerateOptions, type Generation, modelName, type Runtime, RuntimeError } from "./runtime.ts";
-
 import { TokenCount } from "./tokens.ts";
 
 /** The address and the properties of an OpenAI-compatible server. */

@@ -1,10 +1,10 @@
 // Counts the tokens of an answer and asks runtimes for the size of their context. On a job's way: the limits of an LLM_INFER's run.
+import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { parseJson, utf8Length } from "../../protocol/text.ts";
 import type { ChatPart } from "./chat-answer.ts";
-import { type Generation, RuntimeError } from "./runtime.ts";
-import * as z from "zod";
 import { bodyText } from "./http-response.ts";
+import { type Generation, RuntimeError } from "./runtime.ts";
 
 /** The visible content of a part of an answer, and whether the rest of the answer is cut. */
 export type Taken = { content: string; cut: boolean };

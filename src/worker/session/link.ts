@@ -95,7 +95,9 @@ function refused(state: SessionState, proof: Proof, ack: RegisterAck, turn: Turn
     case "auth_required":
       return unauthorized(state, proof, turn);
     case "parked":
-      return backOff(state, parkDelay(ack.retry_after_s, state.timing, turn.random()), { code: CLOSE.parked, cause: "parked" }, turn);
+      return parked(state, ack.retry_after_s, turn);
+    case "already_connected":
+      return alreadyConnected(state, turn);
     case "invalid_key":
     case "invalid_register":
       return stopSession(state, { reason: "refused", message: `the coordinator refused this worker's registration: ${ack.error}` }, turn);
@@ -143,7 +145,9 @@ export function closed(state: SessionState, code: number, reason: string, turn: 
     case CLOSE.unauthorized:
       return unauthorized(state, link.kind === "registering" ? link.proof : link.kind === "greeting" ? "no_challenge" : "signed", turn);
     case CLOSE.parked:
-      return backOff(state, parkDelay(state.parkedFor, state.timing, turn.random()), { code, cause: "parked" }, turn);
+      return parked(state, state.parkedFor, turn);
+    case CLOSE.alreadyConnected:
+      return alreadyConnected(state, turn);
     default:
       return reconnect(state, { code, cause: reason === "" ? "connection lost" : reason }, turn);
   }
@@ -155,6 +159,23 @@ type Cause = { code: number | null; cause: string };
 function reconnect(state: SessionState, cause: Cause, turn: Turn): void {
   if (state.link.kind === "online" && turn.now - state.link.since >= state.timing.stable) state.tries = 0;
   backOff(state, reconnectDelay(state.tries++, state.timing, turn.random()), cause, turn);
+}
+
+/** Stays away for as long as the coordinator states, at most an hour, and a little longer [WS4]. */
+function parked(state: SessionState, retryAfterS: number | null | undefined, turn: Turn): void {
+  const { park, parkMax, reconnectFirst } = state.timing;
+  const stated = typeof retryAfterS === "number" && retryAfterS > 0 ? retryAfterS * 1000 : park;
+  backOff(state, Math.round(Math.min(stated, parkMax) + turn.random() * reconnectFirst), { code: CLOSE.parked, cause: "parked" }, turn);
+}
+
+/**
+ * Waits until an unsigned registration may replace another socket of this key. It may be the last one of this worker, which the coordinator still believes to
+ * be open, or another process with this key [WS7].
+ */
+function alreadyConnected(state: SessionState, turn: Turn): void {
+  const { alive, reconnectFirst } = state.timing;
+  const cause = "the coordinator still has another connection of this key, and this one is not signed";
+  backOff(state, Math.round(alive + turn.random() * reconnectFirst), { code: CLOSE.alreadyConnected, cause }, turn);
 }
 
 function backOff(state: SessionState, delay: number, { code, cause }: Cause, turn: Turn): void {
@@ -170,12 +191,6 @@ function backOff(state: SessionState, delay: number, { code, cause }: Cause, tur
 function reconnectDelay(tries: number, timing: SessionTiming, random: number): number {
   // 2 ** 1100 is Infinity, and Math.min handles that.
   return Math.round(random * Math.min(timing.reconnectMax, timing.reconnectFirst * 2 ** tries));
-}
-
-/** Milliseconds that a parked worker waits: the time that the coordinator states, at most an hour, and a little jitter [WS4]. */
-function parkDelay(retryAfterS: number | null | undefined, timing: SessionTiming, random: number): number {
-  const stated = typeof retryAfterS === "number" && retryAfterS > 0 ? retryAfterS * 1000 : timing.park;
-  return Math.round(Math.min(stated, timing.parkMax) + random * timing.reconnectFirst);
 }
 
 function abandon(state: SessionState, turn: Turn): void {

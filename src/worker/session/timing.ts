@@ -38,6 +38,7 @@ export const SESSION_TIMING = {
   total: TIMING.total,
   park: TIMING.park,
   parkMax: TIMING.parkMax,
+  alive: TIMING.alive,
   /** How long an assigned LLM job waits for a runtime that works for another coordinator. The acknowledgement must come within 5 s [WS9]. */
   hold: 3_000,
   /** How often the owner learns the progress of a long run. */

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { type Answer, type Fields, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { type FakeFacilitator, fakeFacilitator, type Reply } from "../support/facilitator.ts";
@@ -139,19 +140,28 @@ describe("a facilitator that fails or lies", () => {
 });
 
 describe("one payment", () => {
-  test("[PY6, PY7] used fifty times at once with one body is one job, verified once and settled once", { timeout: 60_000 }, async () => {
-    const worker = await fullWorker(evm.socketUrl);
-    const [sent, body] = [await payment("cheap"), task(newUser())];
-    const answers = await Promise.all(Array.from({ length: 50 }, () => pay(sent, "cheap", body)));
-    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 201));
-    const ids = new Set(answers.map((answer) => String(answer.body.job_id)));
-    expect(ids.size).toBe(1);
-    const [id = ""] = ids;
-    await worker.assigned(id);
-    expect((await worker.complete(id, { sentiment: "neutral", confidence: 1 })).status).toBe("accepted");
-    expect((await pay(sent, "cheap", body)).body.job_id).toBe(id);
-    expect(facilitator.calls.map(({ path }) => path).filter((path) => path !== "/supported")).toEqual(["/verify", "/settle"]);
-  });
+  test(
+    "[PY6, PY7, LM1] used fifty times at once with one body is one job, verified once and settled once; eight wait for it, others are told to come again",
+    { timeout: 60_000 },
+    async () => {
+      const worker = await fullWorker(evm.socketUrl);
+      const [sent, body] = [await payment("cheap"), task(newUser())];
+      const answers = await Promise.all(Array.from({ length: 50 }, () => pay(sent, "cheap", body)));
+      const accepted = answers.filter(({ status }) => status === 201);
+      expect(accepted.length).toBeGreaterThanOrEqual(1 + LIMITS.waitersPerKey);
+      for (const answer of answers.filter(({ status }) => status !== 201)) {
+        expect(answer).toMatchObject({ status: 503, body: { error: "overloaded" } });
+        expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      }
+      const ids = new Set(accepted.map((answer) => String(answer.body.job_id)));
+      expect(ids.size).toBe(1);
+      const [id = ""] = ids;
+      await worker.assigned(id);
+      expect((await worker.complete(id, { sentiment: "neutral", confidence: 1 })).status).toBe("accepted");
+      expect((await pay(sent, "cheap", body)).body.job_id).toBe(id);
+      expect(facilitator.calls.map(({ path }) => path).filter((path) => path !== "/supported")).toEqual(["/verify", "/settle"]);
+    },
+  );
 
   test("[PY6] for another body, another endpoint or another user: 402 payment_already_used, whoever comes first", async () => {
     const [sent, user] = [await payment("cheap"), newUser()];

@@ -20,8 +20,8 @@ beforeAll(async () => {
 });
 
 let last = 0;
-/** The headers of a new client. */
-const from = (): Record<string, string> => ({ "x-test-ip": `10.7.${Math.floor(++last / 250)}.${(last % 250) + 1}` });
+/** The headers of a new client in a /24 of its own. */
+const from = (): Record<string, string> => ({ "x-test-ip": `10.${Math.floor(++last / 250)}.${last % 250}.7` });
 
 /** Connects a worker, and creates a user whose PRIVATE jobs it runs. */
 async function honest(): Promise<{ worker: WorkerSocket; user: string }> {
@@ -133,6 +133,32 @@ describe("bytes of a socket", () => {
     expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);
   });
 
+  test(
+    "[LM2] one address with twelve sockets, each below its own rate: together they are over the address's, and an honest job is served meanwhile",
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      const pair = await honest();
+      const address = from();
+      const flooders = await Promise.all(Array.from({ length: 12 }, () => fullWorker(evm.socketUrl, { capabilities: [] }, undefined, address)));
+      const times: number[] = [];
+      const text = JSON.stringify({ type: "heartbeat", pad: MEGABYTE });
+      const sending = setInterval(() => flooders.forEach((flooder) => flooder.send(text)), 700);
+      try {
+        const until = Date.now() + 40_000;
+        while (!flooders.some(({ closed }) => closed !== undefined) && Date.now() < until) {
+          times.push(await served(pair));
+          await delay(HONEST_PAUSE_MS);
+        }
+      } finally {
+        clearInterval(sending);
+      }
+      expect(flooders.find(({ closed }) => closed !== undefined)?.closed).toEqual({ code: 4008, reason: "flooding" });
+      expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);
+    },
+  );
+
   test("[LM2] megabytes of results for jobs that the key never held: the same", { timeout: 60_000 }, async () => {
     const receipt = { provider_pubkey: newIdentity().pubkey, output_hash: "00", completed_at: "2026-01-01T00:00:00.000Z", payment_ref: null };
     const result = { type: "job_complete", job_id: "11111111-2222-4333-8444-555555555555", output: MEGABYTE.slice(0, 1_000_000), receipt };
@@ -144,7 +170,7 @@ describe("bytes of a socket", () => {
 
 describe("guessing pairing codes", () => {
   test(
-    "[TR3] thirty wrong guesses a minute from thirty addresses, and then nobody's guess is looked at, a right one neither",
+    "[TR3] thirty wrong guesses a minute from thirty networks, and then no unsigned guess is looked at, a right one neither",
     { timeout: 60_000 },
     async () => {
       const code = String((await evm.api.post("/v1/trust/create", { user_id: newUser() }, from())).body.pairing_code);

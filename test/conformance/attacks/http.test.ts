@@ -8,7 +8,8 @@ let evm: Subject;
 const UNKNOWN = "11111111-2222-4333-8444-555555555555";
 
 beforeAll(async () => {
-  evm = await start("evm");
+  // As a deployed coordinator: a local one answers to no foreign host or origin.
+  evm = await start("evm", { TESTNET_MODE: "true", PUBLIC_HOST: "" });
 });
 
 const send = (...lines: string[]) => rawRequest(evm.port, head(...lines));

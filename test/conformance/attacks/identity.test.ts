@@ -13,7 +13,7 @@ const refused = (error: string) => ({ type: "register_ack", status: "error", err
 
 beforeAll(async () => {
   [evm, svm] = await Promise.all([
-    start("evm", { TESTNET_MODE: "true", WORKER_AUTH: "required" }),
+    start("evm", { TESTNET_MODE: "true", WORKER_AUTH: "required", PUBLIC_HOST: "" }),
     start("svm", { TESTNET_MODE: "true", WORKER_AUTH: "required", STAKE_SOURCE: "table", PUBLIC_HOST: "svm.example" }),
   ]);
 });

@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
-import { unsignedWorker } from "../support/worker.ts";
+import { fullWorker, unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
@@ -62,8 +62,9 @@ describe("RATE_LIMITS=on", () => {
     const headers = from();
     const sockets: RawSocket[] = [];
     try {
-      for (let batch = 0; batch < 16; batch += 1) sockets.push(...(await Promise.all(Array.from({ length: 16 }, () => open(headers)))));
-      expect(sockets.every(({ head }) => head.startsWith("HTTP/1.1 101"))).toBe(true);
+      // A client may have 16 that have not registered, so these register.
+      for (let batch = 0; batch < 16; batch += 1)
+        await Promise.all(Array.from({ length: 16 }, () => fullWorker(evm.socketUrl, { capabilities: [] }, undefined, headers)));
       const extra = await open(headers);
       sockets.push(extra);
       expect(extra.head).toMatch(/^HTTP\/1\.1 429 /);

@@ -3,7 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { within } from "../support/wait.ts";
-import { fullWorker, unsignedWorker, WorkerSocket } from "../support/worker.ts";
+import { type Frame, fullWorker, unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -87,16 +87,26 @@ describe("events of a past attempt", () => {
     expect((await second.complete(id, OUTPUT)).status).toBe("accepted");
   });
 
-  test.each(["job_failed", "job_reject"])("[WS12, JB6] a result after %s counts while the job waits: the worker held a lease", async (gave) => {
+  /** A worker that got a job and gave it back. */
+  async function gaveBack(how: (worker: WorkerSocket, assign: Frame) => void): Promise<{ worker: WorkerSocket; id: string }> {
     const worker = await fullWorker(evm.socketUrl);
     const user = newUser();
     await evm.api.pair(user, worker);
     const id = await evm.api.commit(task(user, "x", PRIVATE));
-    const assign = await worker.assigned(id);
-    if (gave === "job_failed") worker.fail(assign, true);
-    else worker.send({ type: "job_reject", job_id: id, reason: "later" });
+    how(worker, await worker.assigned(id));
+    return { worker, id };
+  }
+
+  test("[WS12, JB6] a result after job_failed counts while the job waits: the worker held a lease", async () => {
+    const { worker, id } = await gaveBack((one, assign) => one.fail(assign, true));
     expect(await worker.complete(id, OUTPUT)).toEqual({ type: "job_complete_ack", job_id: id, status: "accepted" });
     expect(await evm.api.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
+  });
+
+  test("[WS9, WS12] a result after job_reject does not: the worker never started, so it held nothing", async () => {
+    const { worker, id } = await gaveBack((one, { job_id }) => one.send({ type: "job_reject", job_id, reason: "later" }));
+    expect(await worker.complete(id, OUTPUT)).toMatchObject({ status: "rejected", error: "not_assigned" });
+    expect((await evm.api.job(id)).status).toBe("pending");
   });
 });
 
@@ -117,7 +127,7 @@ describe("registrations and results of one moment", () => {
     const subject = await start("svm");
     const identity = newIdentity();
     const sockets = await Promise.all(Array.from({ length: 30 }, () => WorkerSocket.open(subject.socketUrl, identity)));
-    await Promise.all(sockets.map((socket) => socket.registerPlain().catch(() => null)));
+    await Promise.all(sockets.map((socket) => socket.registerSigned().catch(() => null)));
     await within(
       5_000,
       () => (sockets.filter(({ closed }) => closed?.code === 4001).length === 29 ? true : undefined),

@@ -30,6 +30,19 @@ describe.concurrent("life of a socket", () => {
     expect(clock()).toBeLessThan(10_000 + 2 * SLACK);
   });
 
+  test("[WS7] an unsigned stranger replaces no worker that sends heartbeats, and one that has been silent for 15 s", { timeout: 60_000 }, async () => {
+    const { worker: silent } = await silentWorker();
+    const { worker: alive } = await silentWorker();
+    alive.beat(5_000);
+    await pass(15_500);
+    const [intruder, heir] = [await WorkerSocket.open(evm.socketUrl, alive.identity), await WorkerSocket.open(evm.socketUrl, silent.identity)];
+    expect(await intruder.registerPlain()).toMatchObject({ error: "already_connected", retry_after_s: 15 });
+    expect((await intruder.ended()).code).toBe(4409);
+    expect(alive.closed).toBeUndefined();
+    expect(await heir.registerPlain()).toMatchObject({ status: "ok" });
+    expect((await silent.ended()).code).toBe(4001);
+  });
+
   test("[WS6] a worker silent for 25 s is given nothing; its next sign of life makes it claimable", { timeout: 70_000 }, async () => {
     const { worker, user } = await silentWorker();
     // The sweep runs every 30 s, so it closes the socket after 30 to 60 s of silence.

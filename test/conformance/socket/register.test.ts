@@ -9,7 +9,7 @@ let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await start("evm", { TESTNET_MODE: "true", PUBLIC_HOST: "" });
 });
 
 const open = (identity?: Identity): Promise<WorkerSocket> => WorkerSocket.open(evm.socketUrl, identity);
@@ -197,15 +197,25 @@ describe("register", () => {
 
 describe("two sockets of one key", () => {
   test("[WS7, WS4] the newest registration of equal standing wins; the loser is closed 4001", async () => {
-    const plain = newIdentity();
-    const one = await specWorker(evm.socketUrl, {}, plain);
-    const two = await specWorker(evm.socketUrl, {}, plain);
-    expect((await one.ended()).code).toBe(4001);
     const signed = newIdentity();
-    const three = await fullWorker(evm.socketUrl, {}, signed);
-    await fullWorker(evm.socketUrl, {}, signed);
-    expect((await three.ended()).code).toBe(4001);
+    const one = await fullWorker(evm.socketUrl, {}, signed);
+    const two = await fullWorker(evm.socketUrl, {}, signed);
+    expect((await one.ended()).code).toBe(4001);
     await two.settled();
+  });
+
+  test("[WS7, WS4] an unsigned stranger with the key of a live worker is already_connected, 4409; the worker keeps socket and job", async () => {
+    const worker = await specWorker(evm.socketUrl);
+    const user = newUser();
+    await evm.api.pair(user, worker);
+    const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
+    await worker.assigned(id);
+    for (let round = 0; round < 5; round += 1) {
+      const stranger = await open(worker.identity);
+      expect(await stranger.registerPlain()).toMatchObject({ ...registerError("already_connected"), retry_after_s: 15 });
+      expect((await stranger.ended()).code).toBe(4409);
+    }
+    expect((await worker.complete(id, OUTPUT)).status).toBe("accepted");
   });
 
   test("[WS7] an authenticated registration beats an unauthenticated one", async () => {
@@ -234,7 +244,7 @@ describe("two sockets of one key", () => {
     const user = newUser();
     const one = await specWorker(evm.socketUrl, {}, identity);
     await evm.api.pair(user, one);
-    const two = await specWorker(evm.socketUrl, {}, identity);
+    const two = await fullWorker(evm.socketUrl, { features: [] }, identity);
     await one.ended();
     const id = await evm.api.commit(task(user, "x", { privacy_class: "PRIVATE" }));
     await two.assigned(id);

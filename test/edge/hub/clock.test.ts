@@ -17,7 +17,7 @@ async function tickUntil(hub: TestHub, ms: number, met: () => Promise<boolean>, 
 describe.each([
   ["in one life", async () => {}],
   ["over a loss of memory", (hub: TestHub) => hub.evict()],
-])("the clock is put back by an hour, %s", (_, between) => {
+])("the clock is set back by an hour, %s", (_, between) => {
   test("[JB4] a job that waits fails when its window is over, not an hour later", async () => {
     const hub = new TestHub();
     hub.skip(0);
@@ -59,7 +59,7 @@ describe.each([
     await tickUntil(hub, 10_000, async () => (await hub.stub.workersOnline()) === 0, 10);
   });
 
-  test("[WS2] a stranger is closed when its time is over", async () => {
+  test("[WS2] an unregistered socket is closed when its time is over", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const stranger = await hub.connect();
@@ -72,7 +72,7 @@ describe.each([
     expect(code).toBe(4008);
   });
 
-  test("[JB9] a job in work is finished as if nothing had been", async () => {
+  test("[JB9] a running job ends as usual", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -86,7 +86,7 @@ describe.each([
     await worker.assigned();
   });
 
-  test("[API5] an idempotency key still stands for its job", async () => {
+  test("[API5] an idempotency key still gives its job", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
@@ -116,7 +116,7 @@ describe.each([
   });
 });
 
-test("[JB9] D1 that was down is asked again soon after the clock was put back", async () => {
+test("[JB9] a D1 that was down is tried again soon after the clock was set back", async () => {
   const hub = new TestHub();
   hub.skip(0);
   let asked = 0;
@@ -130,7 +130,7 @@ test("[JB9] D1 that was down is asked again soon after the clock was put back", 
   expect((await hub.job(id)).id).toBe(id);
 });
 
-test("[API6] a request that waits is let go when the clock is put back, not held an hour", async () => {
+test("[API6] a request that waits is answered when the clock is set back, and not an hour later", async () => {
   const hub = new TestHub();
   hub.skip(0);
   const id = await hub.commit();
@@ -142,7 +142,7 @@ test("[API6] a request that waits is let go when the clock is put back, not held
 });
 
 describe("the clock goes forward", () => {
-  test("[API5] an idempotency key is kept for 24 hours and forgotten then", async () => {
+  test("[API5] an idempotency key is kept for 24 hours and then deleted", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const input = commitInput({ idempotency: { key: "k", fingerprint: "f" } });
@@ -157,7 +157,7 @@ describe("the clock goes forward", () => {
     expect(await hub.stub.commit({ ...input, id: crypto.randomUUID() })).toMatchObject({ ok: true, jobId: fresh });
   });
 
-  test("[JB9] by a day: what waits ends, what was done is still there, and workers that come again work", async () => {
+  test("[JB9] by a day: waiting jobs end, ended jobs are still there, and workers that reconnect get jobs", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -174,7 +174,7 @@ describe("the clock goes forward", () => {
   });
 });
 
-test("[JB9] a storage that cannot forget does not keep the cron from waking the hub", async () => {
+test("[JB9] if old rows cannot be deleted the cron still wakes the hub", async () => {
   const hub = new TestHub();
   hub.skip(0);
   const id = await hub.commit();

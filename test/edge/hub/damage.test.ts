@@ -35,7 +35,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     ["a status that is none", "status = 'done'"],
     ["a time that is none", "created_at = 'yesterday', ended_at = 'today'"],
     ["a revision that is none", "rev = 'x'"],
-  ])("[JB9] jobs: an end with %s is told and recorded as lost, and does not keep the others from D1", async ([, damage]) => {
+  ])("[JB9] jobs: an end with %s is answered and recorded as worker_lost, and the others still reach D1", async ([, damage]) => {
     const hub = new TestHub();
     const id = await endedAlone(hub);
     const errors = muteErrors();
@@ -62,7 +62,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     await hub.recorded(id, "completed");
   });
 
-  test("[JB9] jobs: a live one whose every column is damaged ends, and the others live", async () => {
+  test("[JB9] jobs: a live job with every column damaged ends, and the others go on", async () => {
     const hub = new TestHub();
     const [damaged, sound] = [await hub.commit(), await hub.commit()];
     muteErrors();
@@ -74,7 +74,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     expect(await hub.job(damaged)).toMatchObject({ status: "failed", result: { error: "worker_lost" } });
   });
 
-  test("[API5] idempotency: the other keys still stand for their jobs", async () => {
+  test("[API5] idempotency: the other keys still give their jobs", async () => {
     const hub = new TestHub();
     const keyed = (key: string) => hub.post("cheap", {}, { "idempotency-key": key });
     const { body } = await keyed("sound");
@@ -110,7 +110,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     await isAlive(hub);
   });
 
-  test("[WS5] keys: one that may have authenticated must do so again", async () => {
+  test("[WS5] keys: a key that may have authenticated must authenticate again", async () => {
     const hub = new TestHub();
     const key = newKey();
     await hub.worker({ key, signed: true });
@@ -139,7 +139,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     expect((await (await hub.worker()).assigned()).job_id).toBe(id);
   });
 
-  test("[JB9] version: a hub that was rolled back leaves the newer one's version alone", async () => {
+  test("[JB9] version: a hub that was rolled back does not change the version of the newer one", async () => {
     const hub = new TestHub();
     await hub.stub.workersOnline();
     await hub.sql("UPDATE version SET version = 99");
@@ -153,7 +153,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     ["a phase of something else", `'{"kind":"dance"}'`, "1"],
     ["a time that is none", `'{"kind":"held"}'`, "'x'"],
     ["a phase of bytes", "x'00'", "1"],
-  ])("[PY6] payments: %s is left for the operator and told", async ([, phase, expires]) => {
+  ])("[PY6] payments: %s is kept for the operator and logged", async ([, phase, expires]) => {
     const hub = new TestHub();
     await hub.stub.workersOnline();
     await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at)
@@ -177,7 +177,7 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
   test.for([
     ["held", '{"kind":"held"}', { kind: "void", phase: '{"kind":"void","reason":"unused"}' }],
     ["settled", '{"kind":"settled","transaction":"0x1"}', { kind: "credit", phase: '{"kind":"credit","transaction":"0x1"}' }],
-  ] as const)("[PY9] payments: one that is %s for a job that cannot be read is not kept by it", async ([kind, phase, after]) => {
+  ] as const)("[PY9] payments: one that is %s for a job that cannot be read is closed with that job", async ([kind, phase, after]) => {
     const hub = new TestHub();
     const input = commitInput();
     await hub.stub.commit(input);

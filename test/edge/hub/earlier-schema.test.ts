@@ -38,8 +38,8 @@ beforeEach(async () => {
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
 });
 
-describe("state with an earlier schema takes the steps that it lacks", () => {
-  test("[JB9] its jobs, pairings and idempotency keys are read: a job that waited is given out", async () => {
+describe("a hub with an earlier schema takes the missing steps", () => {
+  test("[JB9] its jobs, pairings and idempotency keys can be read: a waiting job is assigned", async () => {
     const hub = await earlierHub(1_000);
     expect(await hub.job(FINISHED)).toMatchObject({ status: "completed", result: { summary: "short", word_count: 1 }, receipt: { payment_ref: null } });
     expect(await hub.job(WAITING)).toMatchObject({ status: "pending" });
@@ -54,7 +54,7 @@ describe("state with an earlier schema takes the steps that it lacks", () => {
     await hub.recorded(WAITING, "completed");
   });
 
-  test("[TR2] its users began without a token, and go on without", async () => {
+  test("[TR2] its users have no token and need none", async () => {
     const hub = await earlierHub(1_000);
     for (const user_id of ["old user", "another old user"]) {
       const create = (headers: Record<string, string>) => hub.request("/v1/trust/create", { method: "POST", body: JSON.stringify({ user_id }), headers });
@@ -63,7 +63,7 @@ describe("state with an earlier schema takes the steps that it lacks", () => {
     }
   });
 
-  test("[WS5] a key that has signed must go on signing; keys that never did are not kept", async () => {
+  test("[WS5] a key that has signed must keep signing; keys that never signed are not kept", async () => {
     const hub = await earlierHub(1_000);
     await hub.stub.workersOnline();
     expect(await hub.sql("SELECT key FROM keys")).toEqual([{ key: SIGNED }]);
@@ -73,7 +73,7 @@ describe("state with an earlier schema takes the steps that it lacks", () => {
     expect(await hub.sql("SELECT key FROM keys")).toHaveLength(2);
   });
 
-  test("[JB9] [LM3] asleep for days, it wakes by cron: what is overdue ends, what is past its time is forgotten, and its alarm is set", async () => {
+  test("[JB9] [LM3] after days without an alarm the cron wakes it: overdue jobs end, old rows are deleted, and its alarm is set", async () => {
     const hub = await earlierHub(3 * DAY);
     await hub.stub.wake();
     expect(await hub.job(WAITING)).toMatchObject({ status: "failed", result: { error: "deadline_exceeded" } });

@@ -35,7 +35,7 @@ async function given(hub: TestHub, fields: Record<string, unknown> = {}): Promis
 }
 
 describe("GET /v1/jobs/{id}/events", () => {
-  test("[API6, API7] tells status, text and the Job as polling has it, then ends", async () => {
+  test("[API6, API7] sends status, text and the Job as in a poll, and then ends", async () => {
     const hub = new TestHub();
     const id = await hub.commit("fast", LLM);
     const response = await open(hub, id.toUpperCase());
@@ -61,7 +61,7 @@ describe("GET /v1/jobs/{id}/events", () => {
     expect(rest.at(-1)?.data).toEqual(await hub.job(id));
   });
 
-  test("[API6] who comes later is told the text so far, who comes back only what is new", async () => {
+  test("[API6] a reader that comes later gets the text so far, one that reconnects gets only new events", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
     say(worker, job, 0, "a");
@@ -105,7 +105,7 @@ describe("GET /v1/jobs/{id}/events", () => {
     expect((await (await follow(hub, id)).take(2)).map(inShort)).toEqual(["status running 1", "delta 1.0 mine"]);
   });
 
-  test("[API6, JB8] a refused job is told as it ended", async () => {
+  test("[API6, JB8] a refused job has its end in the stream", async () => {
     const hub = new TestHub();
     const { body } = await hub.post("fast", { ...LLM, privacy_class: "PRIVATE" });
     expect((await (await follow(hub, String(body.job_id))).rest()).map(inShort)).toEqual(["status failed 0", "done failed"]);
@@ -113,7 +113,7 @@ describe("GET /v1/jobs/{id}/events", () => {
 });
 
 describe("several readers of one job", () => {
-  test.each([2, 3])("[API6] %i that read all the time are told everything, and the end, at once; nothing is logged", async (count) => {
+  test.each([2, 3])("[API6] %i readers that read all the time get everything, and the end, at once; nothing is logged", async (count) => {
     const errors = muteErrors();
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
@@ -134,7 +134,7 @@ describe("several readers of one job", () => {
     expect(errors.events()).toEqual([]);
   });
 
-  test("[API6] a fault of one ends its stream alone: it is logged as such, and who comes back is told the rest", async () => {
+  test("[API6] a fault of one reader ends only its stream: it is logged, and after a reconnect the reader gets the rest", async () => {
     const errors = muteErrors();
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
@@ -154,7 +154,7 @@ describe("several readers of one job", () => {
     await worker.quiet();
   });
 
-  test("[API6, JB9] a fault of a job's whole stream costs the streams only: the result is kept, and who comes back is told it", async () => {
+  test("[API6, JB9] a fault in the log of a job ends only its streams: the result is kept, and a reader that reconnects gets it", async () => {
     const errors = muteErrors();
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
@@ -171,7 +171,7 @@ describe("several readers of one job", () => {
 });
 
 describe("a hub that loses its memory", () => {
-  test("[API6] whoever had text is told to drop it; the worker's text is told again when it is back", async () => {
+  test("[API6] readers that had text get a reset, and the text again when the worker is back", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
     const reader = await follow(hub, id);
@@ -192,7 +192,7 @@ describe("a hub that loses its memory", () => {
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   });
 
-  test("[API6] text whose beginning was lost is told after a reset", async () => {
+  test("[API6] text without its beginning is sent after a reset", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
     say(worker, job, 0, "lost");
@@ -211,7 +211,7 @@ describe("a job that has ended", () => {
     return id;
   }
 
-  test("[API6] is told at once from the journal, then from D1, the same", async () => {
+  test("[API6] is sent at once, the same from the journal and from D1", async () => {
     const hub = new TestHub();
     const reference = await ended(hub);
     const told = await (await follow(hub, reference)).rest();
@@ -224,7 +224,7 @@ describe("a job that has ended", () => {
     expect((await (await follow(hub, reference, told[0]?.id)).rest()).map(inShort)).toEqual(["done completed"]);
   });
 
-  test("[API6] after its last event there is nothing: 204, at which an EventSource stops", async () => {
+  test("[API6] after its last event the answer is 204, at which an EventSource stops", async () => {
     const hub = new TestHub();
     const id = await ended(hub);
     for (const lose of [false, true]) {
@@ -241,7 +241,7 @@ describe("refusals", () => {
     expect(await refusal(await open(new TestHub(), id), 404)).toBe("Job not found");
   });
 
-  test("[API1] a job that only a hub out of reach may know is 503", async () => {
+  test("[API1] a job that only the hub may know is 503 if the hub cannot be reached", async () => {
     for (const broken of [failingHub({ retryable: true }), { ...failingHub({ retryable: true }), DB: failingDb() }]) {
       const response = await rest(`/v1/jobs/${UNKNOWN}/events`, {}, broken);
       expect(await refusal(response, 503)).toBe("overloaded");
@@ -261,7 +261,7 @@ describe("refusals", () => {
     expect((await open(hub, UNKNOWN, undefined, { method: "HEAD" })).status).toBe(404);
   });
 
-  test("[API6] one more than the most streams is 503; one that leaves makes room at once", async () => {
+  test("[API6] one stream above the limit is 503; a stream that ends makes room at once", async () => {
     const hub = new TestHub();
     const id = await hub.commit("fast", LLM);
     const readers: EventReader[] = [];
@@ -291,7 +291,7 @@ describe("a slow reader", () => {
     return count - 1;
   }
 
-  test("[API6] costs no memory: it is told what is still kept, and that the rest is gone", async () => {
+  test("[API6] costs no memory: it gets the text that is still kept, after a reset", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
     const slow = await follow(hub, id);
@@ -303,7 +303,7 @@ describe("a slow reader", () => {
     expect(slow.bytes).toBeLessThan(2 * LIMITS.streamTextBytes);
   });
 
-  test("[API6] one that is in the middle of a large event that is gone has to come back", async () => {
+  test("[API6] a reader in the middle of a large event that is no longer kept must reconnect", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
     const slow = await follow(hub, id);

@@ -25,7 +25,7 @@ describe("a worker's message about a failure", () => {
     expect((await hub.job(id)).result).toEqual(result);
   });
 
-  test("[JB5] outlives the hub's memory while the job waits for another worker, and is the last attempt's", async () => {
+  test("[JB5] survives the loss of the hub's memory while the job waits again, and is that of the last attempt", async () => {
     const hub = new TestHub();
     const first = await hub.worker(ACKS);
     const id = await hub.commit("cheap", LLM);
@@ -42,7 +42,7 @@ describe("a worker's message about a failure", () => {
     expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "second" });
   });
 
-  test("[JB5] is one bounded line without controls: bidi, escapes and line ends are taken out, and half a pair", async () => {
+  test("[JB5] is one line of limited length: bidi marks, escapes, line ends and lone surrogates are removed", async () => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
     const cases: [string, string | undefined][] = [
@@ -64,7 +64,7 @@ describe("a worker's message about a failure", () => {
     }
   });
 
-  test("[JB5] an output with only an error says so too", async () => {
+  test("[JB5] can come from an output with only an error", async () => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
     const id = await hub.commit("cheap", LLM);
@@ -72,7 +72,7 @@ describe("a worker's message about a failure", () => {
     expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "no such voice" });
   });
 
-  test("[JB5] a failed job without words has none, and no word of theirs is logged", async () => {
+  test("[JB5] is absent if the worker sent none, and is never logged", async () => {
     const lines: string[] = [];
     for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)));
     const hub = new TestHub();
@@ -102,7 +102,7 @@ describe("failures with their own cause", () => {
     ["a number", 4096, 8192],
     ["a map", { tiny: 4096 }, { tiny: 8192, other: 1 }],
     ["a number and a map", 4096, { other: 512, tiny: 8192 }],
-  ])("[JB5, WS3] context_length_exceeded goes to a worker that announces a larger context, told as %s", async (_title, small, large) => {
+  ])("[JB5, WS3] after context_length_exceeded the job goes to a worker that announces a larger context, as %s", async (_title, small, large) => {
     const hub = new TestHub();
     const first = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
     const same = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
@@ -123,7 +123,7 @@ describe("failures with their own cause", () => {
     await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded", message: "9000 tokens" });
   });
 
-  test("[WS9] a job_reject for that reason is the end where nobody has more", async () => {
+  test("[WS9] a job_reject for that reason ends the job if no worker has a larger context", async () => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
     const id = await hub.commit("cheap", LLM);
@@ -132,14 +132,14 @@ describe("failures with their own cause", () => {
     await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded" });
   });
 
-  test.each([[-1], [1.5], ["4096"], [{ tiny: "many" }], [[]]])("[WS3] a context of %j is no registration", async (context) => {
+  test.each([[-1], [1.5], ["4096"], [{ tiny: "many" }], [[]]])("[WS3] a registration with a context of %j is refused", async (context) => {
     const hub = new TestHub();
     const worker = await hub.connect();
     worker.send(worker.registration({ context }));
     expect(await worker.next("register_ack")).toMatchObject({ status: "error", error: "invalid_register" });
   });
 
-  test("[WS3] a context that is null, or of a model called constructor, is as good as none", async () => {
+  test("[WS3] a context that is null, or of a model called constructor, counts as not announced", async () => {
     const hub = new TestHub();
     const workers = [await hub.worker({ ...ACKS, context: null }), await hub.worker({ ...ACKS, models: ["constructor"], context: {} })];
     const id = await hub.commit("cheap", LLM);
@@ -167,7 +167,7 @@ describe("a result over the limit of a frame", () => {
     expect((await hub.job(id)).result).toEqual({ error: "output_too_large" });
   });
 
-  test("[LM1] one that does not name its job leaves the lease its grace time", async () => {
+  test("[LM1] one that does not name its job closes the socket, and the lease gets its grace time", async () => {
     const hub = new TestHub();
     const worker = await hub.worker(ACKS);
     const other = await hub.worker(ACKS);

@@ -8,7 +8,7 @@ const LLM = { job_type: "LLM_INFER" };
 const OUTPUT = { summary: "s", word_count: 1 };
 
 describe("job_assign", () => {
-  test("[WS8] carries SPEC's five fields, attempt and deadline, and nothing else", async () => {
+  test("[WS8] has the five fields of the specification, attempt and deadline, and nothing else", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -27,7 +27,7 @@ describe("job_assign", () => {
     expect(worker.texts.join()).not.toContain("secret-user");
   });
 
-  test("[WS8] the payload is as sent: order, unknown members, numbers and text kept; an absent job_type comes first", async () => {
+  test("[WS8] the payload is unchanged: order, unknown members, numbers and text; an absent job_type is added first", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const sent =
@@ -69,7 +69,7 @@ describe("during a job", () => {
     expect(await hub.job(waiting)).toMatchObject({ status: "completed", result: OUTPUT });
   });
 
-  test("[WS9] who announced ack and does not in 5 s loses the lease", async () => {
+  test("[WS9] a worker that announced ack and does not acknowledge in 5 s loses the lease", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker({ features: ["resume", "ack"] });
@@ -83,7 +83,7 @@ describe("during a job", () => {
     expect(await other.assigned()).toMatchObject({ job_id: id, attempt: 2 });
   });
 
-  test("[WS9] who did not announce ack goes assigned → completed", async () => {
+  test("[WS9] with a worker that did not announce ack the job goes from assigned to completed", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.plainWorker();
@@ -114,7 +114,7 @@ describe("during a job", () => {
     expect((await hub.job(id)).status).toBe("pending");
   });
 
-  test("[JB4] a renewal outlives the hub's memory: what makes progress is not timed out", async () => {
+  test("[JB4] a renewal survives the loss of the hub's memory: a job with progress does not time out", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -186,7 +186,7 @@ describe("during a job", () => {
     expect((await hub.job(id)).status).toBe("assigned");
   });
 
-  test("[WS9] job_failed that is retryable goes to another worker; the same one stands back", async () => {
+  test("[WS9] after a retryable job_failed the job goes to another worker, not to the same one", async () => {
     const hub = new TestHub();
     const [one, two] = [await hub.worker(), await hub.worker()];
     const id = await hub.commit();
@@ -216,7 +216,7 @@ describe("during a job", () => {
     expect((await hub.job(id)).status).toBe("assigned");
   });
 
-  test("[WS9] job_reject uses no attempt, and only rejected is no_eligible_worker", async () => {
+  test("[WS9] job_reject uses no attempt, and a job that was only rejected ends as no_eligible_worker", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const [one, two] = [await hub.worker(), await hub.worker()];
@@ -299,7 +299,7 @@ describe("job_complete", () => {
     expect((await hub.request(`/v1/jobs/${id}`)).text).toBe(before);
   });
 
-  test("[WS10] twice in one breath is accepted, then duplicate", async () => {
+  test("[WS10] the same frame twice at once is accepted, then duplicate", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
@@ -310,7 +310,7 @@ describe("job_complete", () => {
     expect((await worker.next("job_complete_ack")).status).toBe("duplicate");
   });
 
-  test("[WS10] [RC5] another result of one who held it is already_terminal, and nothing changes", async () => {
+  test("[WS10] [RC5] another result of a worker that held the job is already_terminal, and nothing changes", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -349,7 +349,7 @@ describe("job_complete", () => {
     });
   });
 
-  test("[WS12] a stranger's result is not_assigned: while the job waits, while another holds it, when it has ended", async () => {
+  test("[WS12] a result of a worker that never held the job is not_assigned: while it waits, while another holds it, when it has ended", async () => {
     const hub = new TestHub();
     const stranger = await hub.worker({ capabilities: [] });
     const id = await hub.commit();
@@ -448,7 +448,7 @@ describe("outputs", () => {
     expect(row.result).toBe(JSON.stringify(output));
   });
 
-  test("[LM1] an output of more than 1 MiB is output_too_large, and of the last attempt the job's end", async () => {
+  test("[LM1] an output of more than 1 MiB is output_too_large, and in the last attempt it ends the job", async () => {
     const hub = new TestHub();
     const workers = [await hub.worker(), await hub.worker(), await hub.worker()];
     const id = await hub.commit();

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
@@ -43,7 +43,7 @@ function listen(): () => Record<string, unknown>[] {
 }
 
 describe("the operator's copy of the ledger", () => {
-  test("[PY6] a held payment, and one that came to nothing, are in D1 without what was signed", async () => {
+  test("[PY6] a held payment and a void one are in D1 without the signed payload", async () => {
     const hub = new TestHub();
     const payment = paymentInput();
     const jobId = await bought(hub, payment);
@@ -55,7 +55,7 @@ describe("the operator's copy of the ledger", () => {
     expect(await hub.sql("SELECT payload, requirements FROM payments")).toEqual([{ payload: null, requirements: null }]);
   });
 
-  test("[PY5] a reservation is not copied: nobody has said yet that it is good", async () => {
+  test("[PY5] a reservation is not copied, because the payment is not verified yet", async () => {
     const hub = new TestHub();
     const [reserved, held] = [paymentInput(), paymentInput({ payer: "0xbb" })];
     await hub.stub.reserve(commitInput(), reserved);
@@ -64,7 +64,7 @@ describe("the operator's copy of the ledger", () => {
     expect(await copy(reserved.key)).toBeNull();
   });
 
-  test("[PY8] a settlement that nobody answered is logged without the payment, and copied as unknown", async () => {
+  test("[PY8] a settlement without an answer is logged without the payment, and copied as unknown", async () => {
     const hub = new TestHub();
     const logged = listen();
     await hub.worker();
@@ -103,7 +103,7 @@ describe("the operator's copy of the ledger", () => {
     expect(await hub.sql("SELECT key FROM idempotency")).toEqual([]);
   });
 
-  test("[LM3] what D1 does not have yet is not forgotten; a copy that was lost is made again after the hub lost its memory", async () => {
+  test("[LM3] a row that D1 does not have yet is not deleted; a lost copy is made again after the hub lost its memory", async () => {
     const hub = new TestHub();
     listen();
     await hub.breakD1({
@@ -122,7 +122,7 @@ describe("the operator's copy of the ledger", () => {
     expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
   });
 
-  test("[PY6] a D1 that refuses payments and takes jobs: jobs go on at once, and the operator hears of it", async () => {
+  test("[PY6] if D1 refuses payments but accepts jobs, jobs are copied at once, and the fault is logged", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const logged = listen();
@@ -153,6 +153,23 @@ describe("the operator's copy of the ledger", () => {
     await hub.evict();
     await hub.stub.workersOnline();
     await until(async () => (await env.DB.prepare("SELECT count(*) AS n FROM payments WHERE key LIKE 'many-%'").first("n")) === 490, "490 in D1");
+  });
+});
+
+describe("many requests with one payment or one idempotency key", () => {
+  test.each([
+    ["payment", null],
+    ["idempotency key", { key: "many", fingerprint: "f" }],
+  ] as const)("[PY6] [API5] [LM1] eight wait for the %s, one more is refused for now, and the eight get the job", async (_, idempotency) => {
+    const hub = new TestHub();
+    const [payment, input] = [paymentInput(), commitInput({ idempotency })];
+    expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+    const paid = () => (idempotency === null ? payment : paymentInput());
+    const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, () => hub.stub.reserve(commitInput({ idempotency }), paid()));
+    expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+    const known = (await Promise.all(many)).filter(({ state }) => state === "known");
+    expect(known).toEqual(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, job: null, settlement: null })));
   });
 });
 

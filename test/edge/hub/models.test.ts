@@ -81,7 +81,7 @@ describe("GET /v1/models", () => {
     expect(counts(await list(hub))).toEqual(["org/Model.v1:8b@q4+x_- 1", `${"x".repeat(200)} 1`]);
   });
 
-  test("[JB10] of one worker at most 100 names and 8 KiB are kept", async () => {
+  test("[JB10] at most 100 names and 8 KiB are kept for one worker", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ models: Array.from({ length: 256 }, (_, index) => `m${index}`) });
     expect((await list(hub)).data).toHaveLength(100);
@@ -89,7 +89,7 @@ describe("GET /v1/models", () => {
     expect((await list(hub)).data).toHaveLength(Math.floor(LIMITS.modelBytesPerWorker / 200));
   });
 
-  test("[JB10] the models outlive the hub's memory, as many as a worker may have", async () => {
+  test("[JB10] the models survive the loss of the hub's memory, as many as a worker may have", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ models: Array.from({ length: 100 }, (_, index) => String(index).padStart(81, "m")) });
     const before = await list(hub);

@@ -38,7 +38,7 @@ describe("the claim", () => {
     expect(await hub.recorded(id, "failed")).toMatchObject({ completed_at: null, result: '{"error":"no_eligible_worker"}' });
   });
 
-  test("[JB4] a requeue opens a fresh claim window; [JB5] unanswered, it ends with the last cause", async () => {
+  test("[JB4] a requeue starts a new claim window; [JB5] without a worker the job ends with the last cause", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const id = await hub.commit();
@@ -131,7 +131,7 @@ describe("PRIVATE", () => {
     await stranger.quiet();
   });
 
-  test("[JB8] a paired worker that cannot do it does not count; one that is draining neither", async () => {
+  test("[JB8] a paired worker that cannot run it does not count, and a draining one does not count", async () => {
     const hub = new TestHub();
     const user = crypto.randomUUID();
     const worker = await hub.worker({ capabilities: ["TASK"] });
@@ -144,7 +144,7 @@ describe("PRIVATE", () => {
     expect((await hub.post("cheap", secret(user))).status).toBe(422);
   });
 
-  test("[JB8] connected but busy: 201, and it waits for that worker though others are free", async () => {
+  test("[JB8] connected but busy: 201, and it waits for that worker even if others are free", async () => {
     const hub = new TestHub();
     const user = crypto.randomUUID();
     const paired = await hub.worker();
@@ -158,7 +158,7 @@ describe("PRIVATE", () => {
     expect(await paired.assigned()).toMatchObject({ job_id: id, privacy_class: "PRIVATE" });
   });
 
-  test("[JB8] one that waits goes to a worker that is paired meanwhile, memory lost in between or not", async () => {
+  test("[JB8] a waiting one goes to a worker that is paired meanwhile, even if the hub lost its memory", async () => {
     for (const forget of [false, true]) {
       const hub = new TestHub();
       const user = crypto.randomUUID();
@@ -177,7 +177,7 @@ describe("PRIVATE", () => {
     }
   });
 
-  test("[JB8] of several paired ones the least recently used; after a failure only another paired one", async () => {
+  test("[JB8] of several paired workers the least recently used one gets it; after a failure only another paired one", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const user = crypto.randomUUID();
@@ -215,18 +215,21 @@ describe("limits of the queue", () => {
     expect((await hub.post("cheap")).status).toBe(503);
   });
 
-  test("[LM1] 32 MiB of waiting payload are queue_full, to the byte", async () => {
+  test("[LM1] 28 of 32 MiB of waiting payload are queue_full for their pool, to the byte, and the rest is for the other one", async () => {
     const hub = new TestHub();
     const payload = (bytes: number) => `{"x":"${"x".repeat(bytes - 8)}"}`;
     const part = LIMITS.queuedPayloadBytes / 32;
     const big = payload(part);
-    for (let i = 0; i < 31; i++) expect((await hub.stub.commit(commitInput({ payload: big }))).ok).toBe(true);
+    for (let i = 0; i < 27; i++) expect((await hub.stub.commit(commitInput({ payload: big }))).ok).toBe(true);
     expect(await hub.stub.commit(commitInput({ payload: payload(part + 1) }))).toEqual({ ok: false, reason: "queue_full" });
     expect((await hub.stub.commit(commitInput({ payload: big }))).ok).toBe(true);
     expect(await hub.stub.commit(commitInput())).toEqual({ ok: false, reason: "queue_full" });
     const refused = commitInput();
     await hub.stub.commit(refused);
     expect(await hub.stub.job(refused.id, 0)).toBeNull();
+    const llm = () => hub.stub.commit(commitInput({ jobType: "LLM_INFER", payload: big }));
+    for (let i = 0; i < 4; i++) expect((await llm()).ok).toBe(true);
+    expect(await llm()).toEqual({ ok: false, reason: "queue_full" });
   });
 });
 
@@ -260,7 +263,7 @@ describe("commits", () => {
     expect(different.map(({ status }) => status).toSorted()).toEqual([201, 409]);
   });
 
-  test("[API5] a key is kept for 24 h, the job's end or not; and only a 201 is stored", async () => {
+  test("[API5] a key is kept for 24 h, whether the job has ended or not; and only a 201 is stored", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const key = { "idempotency-key": "k" };
@@ -317,7 +320,7 @@ describe("commits", () => {
     expect((await hub.request(`/v1/jobs/${id}?wait=1`)).body).toMatchObject({ id, status: "pending" });
   });
 
-  test("[API6] many wait for one job: all are let go at its end, and at most 2,000 are held", async () => {
+  test("[API6] many requests wait for one job: all are answered at its end, and at most 2,000 are held", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -336,7 +339,7 @@ describe("commits", () => {
     expect(await hub.workersOnline()).toBe(0);
     const one = await hub.worker();
     await hub.worker();
-    await hub.worker({ key: one.key });
+    await hub.worker({ key: one.key, signed: true });
     expect(await hub.workersOnline()).toBe(2);
     await hub.evict();
     expect(await hub.workersOnline()).toBe(2);

@@ -65,7 +65,7 @@ describe("RECEIPT_POLICY=record", () => {
     expect((await hub.request(`/v1/jobs/${id}`)).text).not.toContain("verified");
   });
 
-  test("[RC4] nobody is parked for it", async () => {
+  test("[RC4] no worker is parked for it", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     for (let i = 0; i < 4; i++) {

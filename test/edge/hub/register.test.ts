@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { toHex } from "../../../src/receipt/bytes.ts";
 import { TestHub } from "../support/worker-hub.ts";
-import { newKey } from "../support/worker.ts";
+import type { Frame } from "../support/worker-socket.ts";
+import { newKey, type TestWorker } from "../support/worker.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const LLM = { job_type: "LLM_INFER" };
@@ -33,7 +34,7 @@ describe("register", () => {
     expect((await hex.register({ signature: toHex(bytes).toUpperCase() })).authenticated).toBe(true);
   });
 
-  test("[WS3] an upper-case key is folded: it is the same worker, and the signature is over the folded one", async () => {
+  test("[WS3] an upper-case key is converted: it is the same worker, and the signature is over the lower-case key", async () => {
     const hub = new TestHub();
     const first = await hub.worker();
     const second = await hub.connect(first.key);
@@ -43,7 +44,7 @@ describe("register", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
-  test("[WS3] unknown fields and nulls are as if left out", async () => {
+  test("[WS3] unknown fields and nulls count as absent", async () => {
     const hub = new TestHub();
     const worker = await hub.connect();
     const nothing = { signature: null, models: null, engine: null, name: null, version: null, features: null, resume: null };
@@ -61,7 +62,7 @@ describe("register", () => {
     expect((await worker.assigned()).job_type).toBe("TASK");
   });
 
-  test.for(["MOBILE", "SEEKER"])("[WS3] a %s worker is given TASK only, whatever it announces", async (kind) => {
+  test.for(["MOBILE", "SEEKER"])("[WS3] a %s worker gets TASK only, whatever it announces", async (kind) => {
     const hub = new TestHub();
     const worker = await hub.worker({ provider_type: kind, capabilities: ["LLM_INFER"] });
     await hub.commit("fast", LLM);
@@ -70,7 +71,7 @@ describe("register", () => {
     expect((await worker.assigned()).job_id).toBe(task);
   });
 
-  test("[WS3] a DESKTOP worker is given what it announced only", async () => {
+  test("[WS3] a DESKTOP worker gets only jobs of the types that it announced", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ capabilities: ["LLM_INFER"] });
     await hub.commit();
@@ -89,7 +90,7 @@ describe("register", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
-  test("[WS3] what a second register replaced is still replaced after the hub lost its memory", async () => {
+  test("[WS3] what a second register changed is still changed after the hub lost its memory", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ capabilities: ["LLM_INFER"] });
     await worker.register({ capabilities: ["TASK"] });
@@ -194,7 +195,7 @@ describe("a refused register", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
-  test("[WS5] such a key is forgotten 30 days after it was last seen", async () => {
+  test("[WS5] such a key is deleted 30 days after it was last seen", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const first = await hub.worker({ signed: true });
@@ -210,7 +211,7 @@ describe("a refused register", () => {
     expect((await (await hub.connect(first.key)).register()).authenticated).toBe(false);
   });
 
-  test("[WS5] such a key is not forgotten while its worker is connected", async () => {
+  test("[WS5] such a key is not deleted while its worker is connected", async () => {
     const hub = new TestHub();
     const first = await hub.worker({ signed: true });
     hub.skip(31 * 24 * 3_600_000);
@@ -223,7 +224,7 @@ describe("a refused register", () => {
     await first.quiet();
   });
 
-  test("[WS4] a bad register of a worker that is registered takes it away, and its job waits for the grace time only", async () => {
+  test("[WS4] a bad register of a registered worker disconnects it, and its job has only the grace time", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -236,7 +237,7 @@ describe("a refused register", () => {
     expect((await hub.job(id)).status).toBe("pending");
   });
 
-  test("[WS4] what a refused socket sends after its register changes nothing", async () => {
+  test("[WS4] frames of a refused socket change nothing", async () => {
     const hub = new TestHub();
     const worker = await hub.connect();
     await hub.together({ from: worker, frame: worker.registration({ provider_pubkey: "x" }) }, { from: worker, frame: worker.registration() });
@@ -253,7 +254,7 @@ describe("two sockets of one key", () => {
     const id = await hub.commit();
     const job = await old.assigned();
     const young = await hub.connect(old.key);
-    await young.register();
+    await young.register({ signed: true });
     old.send({ type: "job_failed", job_id: job.job_id, attempt: 1, error: "e", retryable: false });
     old.send({ type: "drain" });
     expect(await old.closed()).toBe(4001);
@@ -278,14 +279,53 @@ describe("two sockets of one key", () => {
     await newer.quiet();
   });
 
-  test("[WS7] a socket that was replaced stays away after the hub lost its memory", async () => {
+  test("[WS7] a socket that was replaced stays replaced after the hub lost its memory", async () => {
     const hub = new TestHub();
     const old = await hub.worker();
-    const young = await hub.worker({ key: old.key });
+    const young = await hub.worker({ key: old.key, signed: true });
     expect(await old.closed()).toBe(4001);
     await hub.evict();
     await hub.commit();
     await young.assigned();
     expect(await hub.workersOnline()).toBe(1);
+  });
+
+  /** Registers unsigned with this worker's key, on another socket. */
+  async function intrude(hub: TestHub, worker: TestWorker): Promise<{ intruder: TestWorker; ack: Frame }> {
+    const intruder = await hub.connect(worker.key);
+    intruder.send(intruder.registration());
+    return { intruder, ack: await intruder.next("register_ack") };
+  }
+
+  test("[WS7] an unsigned one does not replace a socket that has sent something in the last 15 s; a silent one is replaced", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const id = await hub.commit("cheap", LLM);
+    const job = await worker.assigned();
+    for (const age of [0, 15_000]) {
+      hub.skip(age);
+      const { intruder, ack } = await intrude(hub, worker);
+      expect(ack).toEqual({ type: "register_ack", status: "error", error: "already_connected", retry_after_s: 15 });
+      expect(await intruder.closed()).toBe(4409);
+    }
+    expect((await worker.complete(job)).status).toBe("accepted");
+    expect((await hub.job(id)).status).toBe("completed");
+    hub.skip(15_001);
+    expect((await intrude(hub, worker)).ack).toMatchObject({ status: "ok", authenticated: false });
+    expect(await worker.closed()).toBe(4001);
+    expect(await hub.workersOnline()).toBe(1);
+  });
+
+  test("[WS7, WS6] a heartbeat that the platform answered is a sign of life, for a hub that has lost its memory too", async () => {
+    const hub = new TestHub();
+    hub.skip(-16_000);
+    const worker = await hub.worker();
+    hub.runClock();
+    // The platform notes the time of this one with its own clock.
+    await worker.beat();
+    await hub.evict();
+    expect((await intrude(hub, worker)).ack).toMatchObject({ error: "already_connected" });
+    await worker.quiet();
   });
 });

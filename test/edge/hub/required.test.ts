@@ -26,7 +26,7 @@ describe("WORKER_AUTH=required", () => {
     expect((await (await hub.connect()).register({ signed: true })).authenticated).toBe(true);
   });
 
-  test("[WS2] PUBLIC_HOST stands in the challenge, whatever was dialled", async () => {
+  test("[WS2] the challenge has PUBLIC_HOST, whatever host the worker connected to", async () => {
     const hub = new TestHub();
     expect((await hub.connect(undefined, "http://other.test:8080/")).challenge.host).toBe("compute.example");
   });
@@ -59,7 +59,7 @@ describe("WORKER_AUTH=required", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
-  test("[WS3] the challenge outlives the hub's memory", async () => {
+  test("[WS3] the challenge survives the loss of the hub's memory", async () => {
     const hub = new TestHub();
     const worker = await hub.connect();
     await hub.evict();

@@ -22,7 +22,7 @@ describe("reconnecting", () => {
     expect(await young.next("job_cancel")).toMatchObject({ job_id: id, reason: "execution_timeout" });
   });
 
-  test("[WS10] resume []: requeued at once, and the worker itself stands back for another", async () => {
+  test("[WS10] resume []: the job is requeued at once, and goes to another worker", async () => {
     const hub = new TestHub();
     const old = await hub.worker();
     const id = await hub.commit();
@@ -35,7 +35,7 @@ describe("reconnecting", () => {
     await young.quiet();
   });
 
-  test("[WS10] [JB4] resume []: when no other is there it gets the job again, not before the next tick", async () => {
+  test("[WS10] [JB4] resume []: if no other worker is connected it gets the job again, not before the next tick", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const old = await hub.worker();
@@ -50,7 +50,7 @@ describe("reconnecting", () => {
     expect(await young.assigned()).toMatchObject({ job_id: id, attempt: 2 });
   });
 
-  test("[WS10] resume lists the job: it goes on as running, and its result is taken", async () => {
+  test("[WS10] resume lists the job: it goes on as running, and its result is accepted", async () => {
     const hub = new TestHub();
     const old = await hub.worker();
     const id = await hub.commit();
@@ -63,7 +63,7 @@ describe("reconnecting", () => {
     expect((await young.complete(job)).status).toBe("accepted");
   });
 
-  test("[WS10] what is not rebound is cancelled before anything new is assigned", async () => {
+  test("[WS10] a listed job that the worker does not get back is cancelled before a new job is assigned", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const old = await hub.worker();
@@ -88,13 +88,13 @@ describe("reconnecting", () => {
     expect(await young.assigned()).toMatchObject({ job_id: waiting });
   });
 
-  test("[WS10] a job that ended meanwhile is cancelled, its result thereby forgotten", async () => {
+  test("[WS10] a listed job that ended meanwhile is cancelled", async () => {
     const hub = new TestHub();
     const old = await hub.worker();
     const id = await hub.commit();
     await old.complete(await old.assigned());
     const young = await hub.connect(old.key);
-    await young.register({ resume: [{ job_id: id, attempt: 1 }] });
+    await young.register({ signed: true, resume: [{ job_id: id, attempt: 1 }] });
     expect(await young.next("job_cancel")).toMatchObject({ job_id: id, attempt: 1 });
     expect((await hub.job(id)).status).toBe("completed");
   });
@@ -152,7 +152,7 @@ describe("drain", () => {
     expect(await hub.workersOnline()).toBe(0);
   });
 
-  test.for([false, true])("[WS11] with a job it gets no other, finishes, and is drained; memory lost meanwhile: %s", async (forget) => {
+  test.for([false, true])("[WS11] with a job it gets no other, finishes, and is drained; hub lost its memory meanwhile: %s", async (forget) => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
@@ -167,7 +167,7 @@ describe("drain", () => {
     expect((await hub.job(waiting)).status).toBe("pending");
   });
 
-  test("[WS11] a draining worker may still give its job back", async () => {
+  test("[WS11] a draining worker may still reject its job", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -179,13 +179,13 @@ describe("drain", () => {
     expect(await other.assigned()).toMatchObject({ job_id: id, attempt: 2 });
   });
 
-  test("[WS11] who comes back on a new socket drains no more", async () => {
+  test("[WS11] a worker that reconnects is not draining any more", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
     const job = await worker.assigned();
     worker.send({ type: "drain" });
-    const young = await hub.worker({ key: worker.key });
+    const young = await hub.worker({ key: worker.key, signed: true });
     await young.complete(job);
     await hub.commit();
     await young.assigned();

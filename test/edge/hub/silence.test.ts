@@ -20,7 +20,7 @@ describe("signs of life", () => {
     }
   });
 
-  test("[WS6] silent for more than 25 s: not claimable; heard again: at once", async () => {
+  test("[WS6] silent for more than 25 s: it gets no job, until it sends something", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -50,7 +50,7 @@ describe("signs of life", () => {
     }
   });
 
-  test("[WS6] the sweep closes who has been silent for 30 s with 4008, requeues at once, and leaves the others", async () => {
+  test("[WS6] the sweep closes sockets that were silent for 30 s with 4008, requeues their jobs at once, and keeps the others", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const silent = await hub.worker();
@@ -68,7 +68,7 @@ describe("signs of life", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
-  test("[WS6] a hub that sleeps again and again still finds who is silent, and only those", async () => {
+  test("[WS6] a hub that sleeps again and again still finds the silent workers, and only those", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const [silent, lively] = [await hub.worker(), await hub.worker()];
@@ -102,7 +102,7 @@ describe("signs of life", () => {
     expect((await beating.assigned()).job_id).toBe(id);
   });
 
-  test("[WS6] a worker that was closed as silent may come back", async () => {
+  test("[WS6] a worker that was closed as silent may reconnect", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();

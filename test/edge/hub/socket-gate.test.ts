@@ -3,8 +3,9 @@ import { LIMITS, RATES, TIMING } from "../../../src/protocol/limits.ts";
 import { readSettings } from "../../../src/coordinator/config.ts";
 import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
 import { SocketGate } from "../../../src/coordinator/hub/socket-gate.ts";
-import { type Registered, Sockets } from "../../../src/coordinator/hub/sockets.ts";
-import { TestHub, until, withSettings } from "../support/worker-hub.ts";
+import { type Conn, type Registered, Sockets } from "../../../src/coordinator/hub/sockets.ts";
+import { shareOwner } from "../../../src/coordinator/rates.ts";
+import { commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 
 withSettings({ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" });
@@ -57,7 +58,7 @@ const heard = (worker: TestWorker, type: string) => worker.texts.filter((text) =
 
 describe("sockets in all", () => {
   test("[LM1] 5,000 are held, the next is refused", () => {
-    const sockets = new Sockets(PLATFORM);
+    const sockets = new Sockets(PLATFORM, () => null);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: false };
     const gate = new SocketGate({ settings, sockets, dispatcher: NO_DISPATCHER, clock: () => Date.now() });
     const dialling = new Request("http://hub.test/", { headers: { Upgrade: "websocket" } });
@@ -72,7 +73,7 @@ describe("sockets in all", () => {
 });
 
 describe("sockets of one client", () => {
-  test("[LM2] up to the limit are let in, registered or not; the next is 429 with Retry-After, another client's is not", async () => {
+  test("[LM2] are accepted up to the limit, registered or not; the next is 429 with Retry-After, another client's is not", async () => {
     const hub = new TestHub();
     for (let n = 0; n < RATES.socketsPerIp - 1; n++) {
       const worker = await hub.connect(undefined, undefined, { "x-test-ip": "192.0.2.1" });
@@ -93,7 +94,7 @@ describe("sockets of one client", () => {
 
 describe("sockets of one client, one after the other", () => {
   test("[LM2] as many as the rate in a minute; the next is 429 until the first are a minute old, another client's is not", () => {
-    const sockets = new Sockets(PLATFORM);
+    const sockets = new Sockets(PLATFORM, () => null);
     const settings = { ...readSettings({ INSTANCE: "evm" }), rateLimits: true };
     let now = 1_000_000;
     const gate = new SocketGate({ settings, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
@@ -115,36 +116,148 @@ describe("sockets of one client, one after the other", () => {
 });
 
 describe("sockets that do not register", () => {
-  test("[LM1] of one client fill the table; another's comes in all the same, in place of the oldest of them", async () => {
-    const hub = new TestHub();
-    hub.skip(0);
-    const idle: Stranger[] = [];
-    for (let n = 0; n < LIMITS.unregisteredSockets - 1; n++) idle.push(await stranger(hub, `192.0.2.${n % 2}`));
-    const honest = await stranger(hub, "198.51.100.1");
-    expect(idle.every(({ status, closed }) => status === 101 && closed() === null)).toBe(true);
-    const worker = await hub.connect(undefined, undefined, { "x-test-ip": "198.51.100.2" });
-    await until(async () => idle[0]?.closed() === 4008, "closed");
-    expect(idle.slice(1).every(({ closed }) => closed() === null)).toBe(true);
-    expect(honest.closed()).toBeNull();
-    expect((await worker.register()).status).toBe("ok");
+  /** A gate with its own clock, and what it answers to the dial of a client. */
+  function gated(rateLimits = true): { sockets: Sockets; dial: (client: string) => number; pass: (ms: number) => void; clients: () => string[] } {
+    const sockets = new Sockets(PLATFORM, (client) => shareOwner(client, rateLimits));
+    let now = 1_000_000;
+    const gate = new SocketGate({
+      settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits },
+      ...{ sockets, dispatcher: NO_DISPATCHER, clock: () => now },
+    });
+    return {
+      sockets,
+      dial: (client) => gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } })).status,
+      pass: (ms) => (now += ms),
+      clients: () => [...sockets.unregistered()].map(({ attachment }) => attachment.client),
+    };
+  }
+
+  test("[LM1] one client has 16; one more takes the place of its oldest if that had time to register, and nobody else's", () => {
+    const { dial: dials, pass, clients, sockets } = gated();
+    expect(dials("198.51.100.1")).toBe(101);
+    for (let n = 0; n < LIMITS.unregisteredSocketsPerClient; n++) expect(dials("192.0.2.1")).toBe(101);
+    const oldest = [...sockets.unregistered()][1];
+    expect(dials("192.0.2.1")).toBe(503);
+    pass(TIMING.unregisteredSafe);
+    expect(dials("192.0.2.1")).toBe(101);
+    expect([...sockets.unregistered()].includes(oldest!)).toBe(false);
+    expect(clients().filter((client) => client === "192.0.2.1")).toHaveLength(LIMITS.unregisteredSocketsPerClient);
+    expect(clients()[0]).toBe("198.51.100.1");
+    // A registered socket uses no place.
+    const [, first] = [...sockets.unregistered()];
+    sockets.identify(first!, REGISTERED);
+    expect(dials("192.0.2.1")).toBe(101);
+    for (const conn of [...sockets.unregistered()]) sockets.forget(conn);
+    for (let n = 0; n < LIMITS.unregisteredSocketsPerClient; n++) expect(dials("192.0.2.1")).toBe(101);
   });
 
-  test("[LM1] the one who has most makes room for himself only when his oldest had time to register", async () => {
+  test("[LM1] an IPv6 client is counted by its /48", () => {
+    const { dial: dials } = gated();
+    for (let n = 0; n < LIMITS.unregisteredSocketsPerClient; n++) expect(dials(`2001:db8:1:${n + 1}::/64`)).toBe(101);
+    expect(dials("2001:db8:1:99::/64")).toBe(503);
+    expect(dials("2001:db8:2:99::/64")).toBe(101);
+  });
+
+  test("[LM1] of many clients fill the table: a newcomer takes the place of the client with the most, never of one that has as few", () => {
+    const { dial: dials, pass, clients } = gated();
+    expect(dials("198.51.100.1")).toBe(101);
+    for (let n = 1; n < LIMITS.unregisteredSockets; n++) expect(dials(`192.0.2.${n % 16}`)).toBe(101);
+    pass(TIMING.unregisteredSafe);
+    expect(dials("198.51.100.2")).toBe(101);
+    expect(clients()).toHaveLength(LIMITS.unregisteredSockets);
+    expect(clients()[0]).toBe("198.51.100.1");
+    expect(clients().at(-1)).toBe("198.51.100.2");
+  });
+
+  test("[LM1] of as many clients as there are places: a newcomer has to wait, and nobody is closed", () => {
+    const { dial: dials, pass, clients } = gated();
+    for (let n = 0; n < LIMITS.unregisteredSockets; n++) expect(dials(`192.0.2.${n}`)).toBe(101);
+    const before = clients();
+    pass(TIMING.unregisteredSafe);
+    expect(dials("198.51.100.1")).toBe(503);
+    expect(clients()).toEqual(before);
+    expect(dials("192.0.2.7")).toBe(101);
+    expect(clients()).toEqual([...before.filter((client) => client !== "192.0.2.7"), "192.0.2.7"]);
+  });
+
+  test("[LM1] where rates are not limited, or without addresses, all are one client: its oldest is closed if it had time to register", () => {
+    const { sockets, dial: dials, pass } = gated(false);
+    for (let n = 0; n < LIMITS.unregisteredSockets; n++) expect(dials("local")).toBe(101);
+    expect(dials("local")).toBe(503);
+    pass(TIMING.unregisteredSafe);
+    const [oldest] = sockets.unregistered();
+    expect(dials("local")).toBe(101);
+    expect([...sockets.unregistered()].includes(oldest!)).toBe(false);
+  });
+
+  test("[LM1] after a loss of memory they still count for their clients", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    const idle: Stranger[] = [];
-    for (let n = 0; n < LIMITS.unregisteredSockets; n++) idle.push(await stranger(hub, `192.0.2.${n}`));
-    const refused = await dial(hub, "198.51.100.1");
+    for (let n = 0; n < LIMITS.unregisteredSocketsPerClient; n++) expect((await stranger(hub, "192.0.2.1")).status).toBe(101);
+    await hub.evict();
+    const refused = await dial(hub, "192.0.2.1");
     expect([refused.status, await refused.json()]).toMatchObject([503, { error: "overloaded" }]);
-    hub.skip(TIMING.strangerSafe);
-    expect((await stranger(hub, "198.51.100.1")).status).toBe(101);
-    await until(async () => idle[0]?.closed() === 4008, "closed");
-    expect(idle.filter(({ closed }) => closed() !== null)).toHaveLength(1);
+    expect((await stranger(hub, "192.0.2.2")).status).toBe(101);
+  });
+});
+
+describe("bytes that a worker has not read", () => {
+  test("[LM1] a worker that works on its jobs is sent any number of them; one that only fails them is closed at 4 MiB", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    // Larger than a client can send: two of them are within the limit, three are not.
+    const payload = JSON.stringify({ task_type: "summarize", input: "x".repeat(0.4 * LIMITS.unreadBytes) });
+    const given = async () => {
+      await hub.stub.commit(commitInput({ payload }));
+      return worker.assigned({ acks: false });
+    };
+    for (let n = 0; n < 4; n++) expect((await worker.complete(await given())).status).toBe("accepted");
+    for (let n = 0; n < 2; n++) {
+      const { job_id, attempt } = await given();
+      worker.send({ type: "job_failed", job_id, attempt, error: "no", retryable: false });
+      await until(async () => (await hub.job(job_id)).status === "failed", "failed");
+    }
+    expect(await hub.workersOnline()).toBe(1);
+    const last = commitInput({ payload });
+    expect((await hub.stub.commit(last)).ok).toBe(true);
+    expect(await worker.ended()).toBe(4008);
+    expect(await hub.workersOnline()).toBe(0);
+    const other = await hub.worker();
+    await hub.pass(TIMING.grace);
+    expect((await other.assigned()).job_id).toBe(last.id);
+  });
+});
+
+describe("bytes of one client", () => {
+  test("[LM2] all its sockets share one budget; other clients and clients without an address have their own, and it fills again with time", () => {
+    const sockets = new Sockets(PLATFORM, () => null);
+    let now = 1_000_000;
+    const gate = new SocketGate({ settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits: true }, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
+    const connect = (client: string) => {
+      const before = new Set(sockets.unregistered());
+      expect(gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } })).status).toBe(101);
+      return [...sockets.unregistered()].find((conn) => !before.has(conn))!;
+    };
+    const reads = (conn: Conn, bytes: number) => gate.mayRead(conn, "{}", bytes, () => false);
+    const filled = Array.from({ length: RATES.clientByteBurst / RATES.byteBurst }, () => connect("192.0.2.1"));
+    for (const conn of filled) expect(reads(conn, RATES.byteBurst)).toBe(true);
+    const fresh = connect("192.0.2.1");
+    expect(reads(fresh, 1_000)).toBe(false);
+    expect(
+      gate.mayRead(fresh, "{}", 1_000, () => true),
+      "the result of the job that it holds",
+    ).toBe(true);
+    expect(reads(connect("198.51.100.1"), RATES.byteBurst)).toBe(true);
+    for (let n = 0; n < 2 * filled.length; n++) expect(reads(connect("local"), RATES.byteBurst)).toBe(true);
+    now += 1_000;
+    expect(reads(fresh, RATES.clientBytesPerSecond)).toBe(true);
+    expect(reads(connect("192.0.2.1"), 1_000)).toBe(false);
   });
 });
 
 describe("messages of one socket", () => {
-  test("[LM2] a burst is read; past it frames are answered `error` rate_limited and not read, and room comes back with time", async () => {
+  test("[LM2] a burst is read; above it frames get `error` rate_limited and are not read, and there is room again with time", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     hub.skip(1_000);
@@ -158,7 +271,7 @@ describe("messages of one socket", () => {
     expect(heard(worker, "heartbeat_ack")).toBe(RATES.messageBurst + RATES.messagesPerSecond / 10);
   });
 
-  test("[LM2] bytes are counted too: past the burst a frame is not read, and room comes back with time", async () => {
+  test("[LM2] bytes are counted too: above the burst a frame is not read, and there is room again with time", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     hub.skip(1_000);
@@ -172,7 +285,7 @@ describe("messages of one socket", () => {
     await until(async () => heard(worker, "heartbeat_ack") === burst + 1, "one more answer");
   });
 
-  test("[LM2] the result of the job that a worker holds is read all the same", async () => {
+  test("[LM2] the result of the job that a worker holds is always read", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -185,7 +298,7 @@ describe("messages of one socket", () => {
     expect((await hub.job(id)).status).toBe("completed");
   });
 
-  test("[LM2] of the results of that job only one is read so: those of another attempt end nothing, so there could be any number of them", async () => {
+  test("[LM2] only one result per attempt is always read, because results of another attempt end nothing and could be any number", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
@@ -232,7 +345,7 @@ describe("messages of one socket", () => {
     expect((await other.next("job_complete_ack")).error).toBe("not_assigned");
   });
 
-  test("[LM2] progress past it is dropped without a word, and the job goes on", async () => {
+  test("[LM2] progress above it is dropped without an answer, and the job goes on", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
@@ -244,7 +357,7 @@ describe("messages of one socket", () => {
     expect(heard(worker, "error")).toBe(0);
   });
 
-  test("[LM2] past a second burst of refusals nothing more is said, and after 5 s of it the socket is closed 4008", async () => {
+  test("[LM2] after a second burst of refusals there is no answer, and after 5 s the socket is closed with 4008", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     hub.skip(1_000);

@@ -38,7 +38,7 @@ describe("a socket before it registers", () => {
     expect((await hub.connect(undefined, url)).challenge.host).toBe(host);
   });
 
-  test("[WS2] who does not register is closed after 10 s, who did is not", async () => {
+  test("[WS2] a socket that does not register is closed after 10 s, a registered one is not", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const [silent, registered] = [await hub.connect(), await hub.worker()];
@@ -49,7 +49,7 @@ describe("a socket before it registers", () => {
     await registered.quiet();
   });
 
-  test("[WS2] who did not register is closed after 10 s though the hub lost its memory", async () => {
+  test("[WS2] a socket that does not register is closed after 10 s, even if the hub lost its memory", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const silent = await hub.connect();
@@ -140,7 +140,7 @@ describe("bad frames", () => {
     await worker.next("heartbeat_ack");
   });
 
-  test("[WS1] ten in a row close the socket with 4400, and its worker is gone", async () => {
+  test("[WS1] ten in a row close the socket with 4400, and its worker is disconnected", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     for (let i = 0; i < LIMITS.badFramesInARow; i++) worker.send("[]");
@@ -149,7 +149,7 @@ describe("bad frames", () => {
     expect(await hub.workersOnline()).toBe(0);
   });
 
-  test("[WS1] a good one begins the count anew", async () => {
+  test("[WS1] a good frame resets the count", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     for (let round = 0; round < 3; round++) {

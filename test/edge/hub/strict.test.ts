@@ -18,7 +18,7 @@ async function strikes(hub: TestHub, worker: TestWorker, count: number = LIMITS.
 }
 
 describe("RECEIPT_POLICY=strict", () => {
-  test("[RC3] [RC4] [WS10] an invalid receipt: the failed check is told, the job goes to another worker, and that one's receipt is stored", async () => {
+  test("[RC3] [RC4] [WS10] an invalid receipt: the worker is told the failed check, the job goes to another worker, and the other receipt is stored", async () => {
     const hub = new TestHub();
     const [bad, good] = [await hub.worker(), await hub.worker()];
     const id = await hub.commit();
@@ -50,7 +50,7 @@ describe("RECEIPT_POLICY=strict", () => {
     expect((await worker.complete(job, { sentiment: "s", confidence: 0 })).status).toBe("accepted");
   });
 
-  test("[RC4] [WS4] three strikes park the key: told for how long, 4003, for 60 s, then twice as long, though the hub lost its memory; other keys are not", async () => {
+  test("[RC4] [WS4] three strikes park the key, but no other key: 4003 with the seconds, 60 s, then twice as long, even if the hub lost its memory", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const key = newKey();
@@ -76,7 +76,7 @@ describe("RECEIPT_POLICY=strict", () => {
     await hub.worker({ key });
   });
 
-  test("[RC4] one job is one strike, however often and after whatever restart its bad result comes", async () => {
+  test("[RC4] one job gives one strike, however often its bad result comes and whatever restarts in between", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
@@ -90,7 +90,7 @@ describe("RECEIPT_POLICY=strict", () => {
     expect(await hub.sql("SELECT strikes, parks FROM keys")).toEqual([{ strikes: 0, parks: 0 }]);
   });
 
-  test("[JB11] three completions for three users prove a signed key, and neither a loss of memory nor a new socket forgets it", async () => {
+  test("[JB11] after three completions for three users a signed key is proven, also after a loss of memory or on a new socket", async () => {
     const hub = new TestHub();
     const key = newKey();
     const proven = await hub.worker({ key, signed: true });
@@ -116,7 +116,7 @@ describe("RECEIPT_POLICY=strict", () => {
     await turn(await hub.worker({ key, signed: true }));
   });
 
-  test("[RC4] [WS4] who is parked in this very turn cannot register in it", async () => {
+  test("[RC4] [WS4] a worker that is parked cannot register again in the same turn", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await strikes(hub, worker, LIMITS.strikes - 1);
@@ -129,7 +129,7 @@ describe("RECEIPT_POLICY=strict", () => {
     expect(await hub.workersOnline()).toBe(0);
   });
 
-  test("[RC4] [WS12] a stranger's results are strikes too", async () => {
+  test("[RC4] [WS12] results of jobs that a key never held are strikes too", async () => {
     const hub = new TestHub();
     const stranger = await hub.worker({ capabilities: [] });
     const ids: string[] = [];

@@ -62,7 +62,7 @@ describe("a commit that is delivered a second time, after its job has left the h
     await worker.quiet();
   });
 
-  test("[JB9] is run if the first delivery never came", async () => {
+  test("[JB9] runs if the first delivery never arrived", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const input = commitInput({ again: true });
@@ -92,7 +92,7 @@ describe("a commit that is delivered a second time, after its job has left the h
     await worker.quiet();
   });
 
-  test("[JB9] through the router: the answer is lost, the job ends and leaves, the hub dies, and the retry finds it", async () => {
+  test("[JB9] through the router: the answer is lost, the job ends and leaves the hub, the hub restarts, and the retry finds the job", async () => {
     muteErrors();
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -119,11 +119,11 @@ describe("a commit that is delivered a second time, after its job has left the h
   });
 });
 
-describe("a completed job whose result reads like the answer of a refused one", () => {
+describe("a completed job whose result has the same text as the result of a refused one", () => {
   const REFUSAL = { error: "no_trusted_worker" };
   const asResult = (id: string) => `UPDATE jobs SET result = '${JSON.stringify(REFUSAL)}' WHERE id = '${id}'`;
 
-  test("[JB8] [JB9] is that job still, while the hub remembers its answer", async () => {
+  test("[JB8] [JB9] is still answered with 201, while the hub remembers its answer", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const input = commitInput({ taskType: "extract_json", payload: '{"job_type":"TASK","task_type":"extract_json","input":"i"}' });
@@ -136,7 +136,7 @@ describe("a completed job whose result reads like the answer of a refused one", 
     expect(await hub.job(input.id)).toMatchObject({ status: "completed", result: output });
   });
 
-  test("[JB8] [JB9] is that job still, while the hub has its row", async () => {
+  test("[JB8] [JB9] is still answered with 201, while the hub has its row", async () => {
     muteErrors();
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -148,7 +148,7 @@ describe("a completed job whose result reads like the answer of a refused one", 
     expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: true, jobId: input.id, job: null });
   });
 
-  test("[JB8] [JB9] is that job still, when only D1 has it", async () => {
+  test("[JB8] [JB9] is still answered with 201, when only D1 has it", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const input = commitInput();

@@ -59,12 +59,12 @@ describe("201", () => {
     expect(response.status).toBe(201);
   });
 
-  test("[API2] of two members with one name the last counts", async () => {
+  test("[API2] of two members with the same name the last counts", async () => {
     const text = JSON.stringify(TASK).replace('"job_type":"TASK"', '"job_type":"VIDEO","job_type":"TASK"');
     expect((await post(CHEAP, text)).status).toBe(201);
   });
 
-  test("[WS8] the payload reaches the worker as it came, an absent job_type first", async () => {
+  test("[WS8] the payload reaches the worker unchanged; an absent job_type is added as the first member", async () => {
     const payload = JSON.parse('{"z":1,"input":"good","__proto__":{"a":1},"task_type":"classify","b":{"y":1,"x":[1.5,null]}}');
     const seen = await payloadSeen({ ...TASK, payload });
     expect(JSON.stringify(seen)).toBe(`{"job_type":"TASK",${JSON.stringify(payload).slice(1)}`);
@@ -82,7 +82,7 @@ describe("[API2] an optional member that is null counts as absent", () => {
     );
   });
 
-  test("[WS8] a payload.job_type that is given twice, null at last, is the job's type for readers of either", async () => {
+  test("[WS8] a payload.job_type that occurs twice, the second time as null, is replaced by the job's type", async () => {
     const worker = await FakeWorker.connect();
     const text = JSON.stringify(TASK).replace(
       /"payload":\{[^}]*\}/,
@@ -94,7 +94,7 @@ describe("[API2] an optional member that is null counts as absent", () => {
     await worker.close();
   });
 
-  test("max_tokens null goes to the worker unread", async () => {
+  test("max_tokens null reaches the worker unchanged", async () => {
     expect(await seen({ ...LLM, payload: { prompt: "Hi", max_tokens: null } })).toBe('{"job_type":"LLM_INFER","prompt":"Hi","max_tokens":null}');
   });
 
@@ -105,7 +105,7 @@ describe("[API2] an optional member that is null counts as absent", () => {
     await worker.close();
   });
 
-  test("[API5] with a null or without it is the same commit under one key; an unknown member's null is not absent", async () => {
+  test("[API5] with one key a member that is null and an absent one are the same commit; for an unknown member they are not", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const payload = { prompt: "Hi" };
     const id = await commit({ ...LLM, payload }, headers);
@@ -166,7 +166,7 @@ describe("400", () => {
     await refusal(await rest(CHEAP, { method: "POST", body }), 400);
   });
 
-  test("[LM1] a user_id of the most characters, outside the basic plane, is taken, and so are the most tokens and the deepest body", async () => {
+  test("[LM1] a user_id of the largest length, the largest max_tokens and the deepest body are accepted", async () => {
     await commit({ ...TASK, user_id: "😀".repeat(LIMITS.userIdChars) });
     await commit({ ...LLM, payload: { prompt: "x", max_tokens: LIMITS.maxTokens } });
     const nested = `${"[".repeat(LIMITS.jsonDepth - 2)}${"]".repeat(LIMITS.jsonDepth - 2)}`;
@@ -183,7 +183,7 @@ describe("413 and 415", () => {
   const withInput = (length: number) => ({ ...TASK, payload: { task_type: "classify", input: "x".repeat(length) } });
   const streamed = (text: string) => new Blob([text]).stream();
 
-  test("[LM1] a body of more than 512 KiB, its length announced or not", async () => {
+  test("[LM1] a body of more than 512 KiB, with or without Content-Length", async () => {
     const text = " ".repeat(LIMITS.bodyBytes) + JSON.stringify(TASK);
     expect(await refusal(await post(CHEAP, text), 413)).toBe("payload_too_large");
     expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text) }), 413)).toBe("payload_too_large");
@@ -196,7 +196,7 @@ describe("413 and 415", () => {
     await refusal(await post(CHEAP, text + " ".repeat(LIMITS.bodyBytes - text.length + 1)), 413);
   });
 
-  test("[LM1] an input of 256 KiB is taken, one byte of UTF-8 more is not", async () => {
+  test("[LM1] an input of 256 KiB is accepted, one byte of UTF-8 more is not", async () => {
     await commit(withInput(LIMITS.textBytes));
     expect(await refusal(await post(CHEAP, withInput(LIMITS.textBytes + 1)), 413)).toBe("payload_too_large");
     const prompt = "é".repeat(LIMITS.textBytes / 2);
@@ -208,7 +208,7 @@ describe("413 and 415", () => {
     await refusal(await post(CHEAP, TASK, { "content-encoding": encoding }), 415);
   });
 
-  test("[LM1] Content-Encoding identity is none", async () => {
+  test("[LM1] Content-Encoding identity is accepted", async () => {
     await commit(TASK, { "content-encoding": "identity" });
   });
 });
@@ -217,7 +217,7 @@ describe("402", () => {
   const gated = (path: string, body: unknown, headers: Record<string, string> = {}, more: Record<string, unknown> = {}) =>
     post(path, body, headers, { TESTNET_MODE: "false", ...more });
 
-  test("[PY5] an unpaid request stores nothing, whatever payment it claims to bring", async () => {
+  test("[PY5] a request without a valid payment stores nothing", async () => {
     const before = await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n");
     for (const headers of [{}, { "x-payment": "e30=" }, { "payment-signature": "x" }]) expect((await gated(FAST, TASK, headers)).status).toBe(402);
     expect(await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n")).toBe(before);
@@ -262,13 +262,13 @@ describe("422", () => {
 });
 
 describe("503", () => {
-  test("[API1] the hub out of reach: overloaded, Retry-After", async () => {
+  test("[API1] if the hub cannot be reached: overloaded with Retry-After", async () => {
     const response = await post(CHEAP, TASK, {}, failingHub({ retryable: true }));
     expect(await refusal(response, 503)).toBe("overloaded");
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  test("[API1] the store out of reach fails a PRIVATE commit only", async () => {
+  test("[API1] if D1 cannot be reached only a PRIVATE commit fails", async () => {
     expect(await refusal(await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, {}, { DB: failingDb() }), 503)).toBe("overloaded");
     expect((await post(CHEAP, TASK, {}, { DB: failingDb() })).status).toBe(201);
   });
@@ -314,7 +314,7 @@ describe("503", () => {
 describe("Idempotency-Key", () => {
   const key = () => ({ "idempotency-key": crypto.randomUUID() });
 
-  test("[API5] the same key, endpoint and fields give the same job, the order of members aside", async () => {
+  test("[API5] the same key, endpoint and fields give the same job, whatever the order of members", async () => {
     const headers = key();
     const id = await commit(TASK, headers);
     expect(await commit(TASK, headers)).toBe(id);
@@ -342,13 +342,13 @@ describe("Idempotency-Key", () => {
     expect(await refusal(await post(path, body, headers), 409)).toBe("idempotency_key_reused");
   });
 
-  test("[API5] a key is the user's own", async () => {
+  test("[API5] another user may use the same key", async () => {
     const headers = key();
     const id = await commit(TASK, headers);
     expect(await commit({ ...TASK, user_id: "someone else" }, headers)).not.toBe(id);
   });
 
-  test("[API5] only 201s are stored: a 400 and a 422 leave the key free", async () => {
+  test("[API5] only 201s are stored: after a 400 or a 422 the key can be used again", async () => {
     const headers = key();
     await refusal(await post(CHEAP, { ...TASK, job_type: "VIDEO" }, headers), 400);
     expect((await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, headers)).status).toBe(422);
@@ -372,7 +372,7 @@ describe("Prefer: wait", () => {
     await worker.close();
   });
 
-  test("[API6] answers the present state when the time is over", async () => {
+  test("[API6] answers with the present state when the time is over", async () => {
     const response = await post(CHEAP, { ...TASK, user_id: "nobody serves" }, { prefer: 'respond-async;q="a,b", WAIT = "1" ; x=y' });
     expect(response.headers.get("preference-applied")).toBe("wait=1");
     expect(await response.json()).toMatchObject({ job: { status: "pending" } });
@@ -387,7 +387,7 @@ describe("Prefer: wait", () => {
     },
   );
 
-  test("[API5, API6] a repeated commit may wait too, for a job that the hub has handed on as well", async () => {
+  test("[API5, API6] a repeated commit may wait too, also for a job that only D1 has", async () => {
     const worker = await FakeWorker.connect();
     const headers = { "idempotency-key": crypto.randomUUID() };
     const [id] = await Promise.all([commit({ ...TASK, user_id: "again" }, headers), worker.complete({ a: 1 })]);

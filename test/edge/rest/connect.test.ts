@@ -31,7 +31,7 @@ describe("WebSocket upgrade", () => {
     expect(await refusal(await rest("/v1/jobs/commit/fast", upgrade), 405)).toBe("method_not_allowed");
   });
 
-  test("[API1] without an upgrade, with another one, or by another method it is 404", async () => {
+  test("[API1] without an upgrade, with another upgrade, or with another method it is 404", async () => {
     expect(await refusal(await rest("/"), 404)).toBe("not_found");
     expect(await refusal(await rest("/", { headers: { upgrade: "h2c" } }), 404)).toBe("not_found");
     expect(await refusal(await rest("/", { method: "POST", ...upgrade }), 404)).toBe("not_found");
@@ -53,11 +53,11 @@ describe("WebSocket upgrade", () => {
     expect(await refusal(await dial("203.0.113.6"), 503)).toBe("overloaded");
   });
 
-  test("[API1] with the hub out of reach it is 503", async () => {
+  test("[API1] if the hub cannot be reached it is 503", async () => {
     expect(await refusal(await rest("/", upgrade, failingHub({ overloaded: true })), 503)).toBe("overloaded");
   });
 
-  test("[LM1, API7] the hub's refusal has the headers of every answer", async () => {
+  test("[LM1, API7] a refusal of the hub has the common headers", async () => {
     // All at once: a socket that has been unregistered for 2 s could be replaced.
     const responses = await Promise.all(Array.from({ length: LIMITS.unregisteredSockets + 20 }, () => rest("/", upgrade)));
     const sockets = responses.flatMap(({ webSocket }) => webSocket ?? []);

@@ -62,7 +62,7 @@ describe.each([
   });
 });
 
-test("[API4] a claim whose answer was lost stands, and is the worker's", async () => {
+test("[API4] a claim whose answer was lost is valid and belongs to the worker", async () => {
   const pairing_code = await code();
   const claim = (overrides: { DB?: D1Database } = {}) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, overrides);
   expect(await refusal(await claim(await broken("UPDATE", { kind: "loses" })), 503)).toBe("overloaded");
@@ -70,7 +70,7 @@ test("[API4] a claim whose answer was lost stands, and is the worker's", async (
   expect(await refusal(await claim(), 400)).toBe("already_claimed");
 });
 
-test("[API4] a claim that failed can be made again", async () => {
+test("[API4] a claim that failed can be tried again", async () => {
   const pairing_code = await code();
   const claim = (overrides: { DB?: D1Database } = {}) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, overrides);
   await refusal(await claim(await broken("UPDATE", { kind: "fails" })), 503);

@@ -6,7 +6,7 @@ import checkedIn from "../../../docs/openapi.json";
 import { refusal, rest } from "./rest.ts";
 
 describe("GET /openapi.json and /docs", () => {
-  test("[API8] serves the document that is checked in, and that is what the schemas say", async () => {
+  test("[API8] serves the committed document, which is generated from the schemas", async () => {
     const response = await rest("/openapi.json");
     expect(response.headers.get("content-type")).toBe("application/json");
     const served: unknown = await response.json();
@@ -34,7 +34,7 @@ describe("GET /openapi.json and /docs", () => {
     expect(page).not.toMatch(/https?:\/\/(?!localhost:4010|router\.example)/);
   });
 
-  test("[API8] every file that the page names is there, and those of its own may be kept for good", async () => {
+  test("[API8] every file that the page names exists, and its own files may be cached for ever", async () => {
     const page = await (await rest("/docs")).text();
     const files = [...page.matchAll(/(?:src|href)="(\/(?:docs|worker)\/[\w.-]+)"/g)].map(([, path = ""]) => path);
     expect(files.map((path) => path.replace(/-[0-9a-f]{12}/, "")).toSorted()).toEqual(["/docs/page.js", "/docs/style.css", "/worker/icon.svg"]);
@@ -48,13 +48,13 @@ describe("GET /openapi.json and /docs", () => {
     }
   });
 
-  test("[API8] a browser that has the page is told that it is the same", async () => {
+  test("[API8] a browser that has the page gets 304", async () => {
     const etag = (await rest("/docs")).headers.get("etag") ?? "";
     const again = await rest("/docs", { headers: { "if-none-match": etag } });
     expect([again.status, await again.text()]).toEqual([304, ""]);
   });
 
-  test("[API1, WS1] /docs is of the REST table: an upgrade header changes nothing, and other methods are 405", async () => {
+  test("[API1, WS1] /docs belongs to the REST table: an upgrade header changes nothing, and other methods are 405", async () => {
     expect((await rest("/docs", { headers: { upgrade: "websocket" } })).status).toBe(200);
     const post = await rest("/docs", { method: "POST" });
     expect(post.headers.get("allow")).toBe("GET, HEAD, OPTIONS");
@@ -65,7 +65,7 @@ describe("GET /openapi.json and /docs", () => {
     expect(await refusal(await rest(path), 404)).toBe("not_found");
   });
 
-  test("[API1] an instance that was deployed without pages has no page here either", async () => {
+  test("[API1] an instance without pages has no page here either", async () => {
     expect(await refusal(await rest("/docs", {}, { PAGES: undefined }), 404)).toBe("not_found");
   });
 

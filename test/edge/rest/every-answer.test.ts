@@ -38,7 +38,7 @@ const answers: [name: string, status: number, ask: () => Promise<Response>][] = 
 ];
 
 describe("headers of every answer", () => {
-  test.each(answers)("[API1, API7] %s (%i) has an id of our own and may be read by any page", async (_name, status, ask) => {
+  test.each(answers)("[API1, API7] %s (%i) has a request id of the coordinator and may be read by any page", async (_name, status, ask) => {
     const response = await ask();
     expect(response.status).toBe(status);
     expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
@@ -53,7 +53,7 @@ describe("headers of every answer", () => {
     expect(new Set([...ids, "mine"]).size).toBe(3);
   });
 
-  test.each(answers.filter(([, status]) => status !== 200 && status !== 204))("[API7] %s (%i) is not to be stored", async (_name, _status, ask) => {
+  test.each(answers.filter(([, status]) => status !== 200 && status !== 204))("[API7] %s (%i) must not be cached", async (_name, _status, ask) => {
     expect((await ask()).headers.get("cache-control")).toBe("no-store");
   });
 
@@ -112,7 +112,7 @@ describe("paths and methods", () => {
 });
 
 describe("faults", () => {
-  test("[API1] what the hub throws is 500 internal_error, told by its id alone", async () => {
+  test("[API1] an error in the hub is 500 internal_error, and the answer has only its request id", async () => {
     const response = await rest("/v1/health", {}, failingHub({ remote: true }));
     expect(await refusal(response, 500)).toBe("internal_error");
     expect(logged.mock.calls.join("\n")).toContain(response.headers.get("x-request-id"));
@@ -126,13 +126,13 @@ describe("faults", () => {
     expect(hub.calls()).toBe(1);
   });
 
-  test.each(["retryable", "durableObjectReset"])("[API1] a hub that is lost once (%s) is asked again, on a fresh stub", async (flag) => {
+  test.each(["retryable", "durableObjectReset"])("[API1] a hub that is lost once (%s) is asked again, with a new stub", async (flag) => {
     const hub = failingHub({ [flag]: true }, 1);
     await read(await rest("/v1/health", {}, hub), Health);
     expect(hub.calls()).toBe(2);
   });
 
-  test("[API1] an error without marks, as of a hub whose disk fails, is tried again, then it is 503", async () => {
+  test("[API1] after an error without the platform's flags, as of a hub whose disk fails, it is tried again, then it is 503", async () => {
     const once = failingHub({}, 1);
     await read(await rest("/v1/health", {}, once), Health);
     const ever = failingHub({});
@@ -140,7 +140,7 @@ describe("faults", () => {
     expect([once.calls(), ever.calls()]).toEqual([2, 2]);
   });
 
-  test("[API1] a hub that is lost in one way and then in another is still 503", async () => {
+  test("[API1] a hub that is lost twice, in two ways, is 503", async () => {
     for (const [first, second] of [
       [{ retryable: true }, {}],
       [{ durableObjectReset: true, remote: true }, {}],
@@ -157,7 +157,7 @@ describe("faults", () => {
     }
   });
 
-  test("[API1] a mistake of our own before the hub is asked is 500, and is made once", async () => {
+  test("[API1] a bug of ours before the hub is asked is 500 and is not tried again", async () => {
     let calls = 0;
     const ask = () => {
       calls++;
@@ -167,7 +167,7 @@ describe("faults", () => {
     expect(calls).toBe(1);
   });
 
-  test("[API1] what the hub's own code throws is not tried again", async () => {
+  test("[API1] after an error of the hub's own code it is not tried again", async () => {
     const hub = failingHub({ remote: true });
     await refusal(await rest("/v1/health", {}, hub), 500);
     expect(hub.calls()).toBe(1);
@@ -179,13 +179,13 @@ describe("faults", () => {
     expect(hub.calls()).toBe(2);
   });
 
-  test("[API1] a failing store is 503 overloaded with Retry-After", async () => {
+  test("[API1] a failing D1 is 503 overloaded with Retry-After", async () => {
     const response = await rest("/v1/trust/list?user_id=a", {}, { DB: failingDb() });
     expect(await refusal(response, 503)).toBe("overloaded");
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  test("[API1] a setting that cannot be read is 500 and names its key, not its value", async () => {
+  test("[API1] a wrong setting is 500, and the log names the setting, not its value", async () => {
     const error = await refusal(await rest("/v1/health", {}, { PUBLIC_HOST: "https://secret.example/" }), 500);
     expect(error).toContain("PUBLIC_HOST");
     expect(error).not.toContain("secret");

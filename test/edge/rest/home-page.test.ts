@@ -11,7 +11,7 @@ const PAID = { TESTNET_MODE: "false", EVM_PAY_TO: "0x52908400098527886E0F7030069
 const home = (headers: Record<string, string> = {}, overrides = {}, path = "/") => rest(path, { headers: { accept: BROWSER, ...headers } }, overrides);
 
 describe("GET /", () => {
-  test("[API1] is a page for a browser, under the policy of the other pages", async () => {
+  test("[API1] is a page for a browser, with the content policy of the other pages", async () => {
     const response = await home();
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -29,7 +29,7 @@ describe("GET /", () => {
     expect(page).toContain("ws://router.test/");
   });
 
-  test("every file that the page names is there, and those of its own may be kept for good", async () => {
+  test("every file that the page names exists, and its own files may be cached for ever", async () => {
     const page = await (await home()).text();
     const files = [...new Set([...page.matchAll(/"(\/(?:home|worker)\/[\w.-]+)"/g)].map(([, path = ""]) => path))];
     expect(files.map((path) => path.replace(/-[0-9a-f]{12}/, "")).toSorted()).toEqual(["/home/page.js", "/home/style.css", "/worker/icon.svg"]);
@@ -63,7 +63,7 @@ describe("GET /", () => {
     await response.arrayBuffer();
   });
 
-  test("[WS1] with an upgrade it is the worker socket, whatever else is accepted", async () => {
+  test("[WS1] with an upgrade it is the worker socket, whatever Accept says", async () => {
     const response = await home({ upgrade: "websocket" });
     expect(response.status).toBe(101);
     response.webSocket?.accept();
@@ -82,7 +82,7 @@ describe("GET /", () => {
     expect(await refusal(await rest("/", { method, headers: { accept: BROWSER } }), 404)).toBe("not_found");
   });
 
-  test("what the browser has already is not sent again, and another instance is another page", async () => {
+  test("a page that the browser already has is not sent again, and another instance has another page", async () => {
     const etag = (await home()).headers.get("etag") ?? expect.unreachable();
     const again = await home({ "if-none-match": etag });
     expect([again.status, await again.text(), again.headers.get("vary"), again.headers.get("etag")]).toEqual([304, "", "Accept", etag]);
@@ -92,7 +92,7 @@ describe("GET /", () => {
     }
   });
 
-  test("[PY1] says that the command answers 402 where jobs are paid, with the price and the way on, and that it is free where they are not", async () => {
+  test("[PY1] says what a job costs and that the command gets 402 if jobs are paid, and otherwise that it is free", async () => {
     const visible = async (response: Response) => (await response.text()).replaceAll(/<(p|dd)\s(?:[^>]*\s)?hidden[\s>][\s\S]*?<\/\1>/g, "");
     const free = await visible(await home());
     expect(free).toContain("free because this instance runs in test mode");
@@ -106,7 +106,7 @@ describe("GET /", () => {
     expect(await (await rest("/docs")).text()).toContain('id="commitCheap"');
   });
 
-  test("[WS2] has the address that the world knows: the setting's host, and https behind a proxy that ends TLS", async () => {
+  test("[WS2] shows the public address: the host of the setting, and https behind a proxy that ends TLS", async () => {
     const page = await (await home({ "x-forwarded-proto": "https" }, { PUBLIC_HOST: "router.example" })).text();
     expect(page).toContain("curl -s https://router.example/v1/jobs/commit/cheap");
     expect(page).toContain("wss://router.example/");
@@ -114,7 +114,7 @@ describe("GET /", () => {
   });
 
   test.each(["http://a';id;'.test/", "http://a`id`.test/", "http://a$(id).test/", "http://a&b.test/", 'http://a"b.test/'])(
-    "nobody's name for this address gets into the command: %s",
+    "a Host header that a client invents does not get into the command: %s",
     async (address) => {
       expect(await refusal(await home({}, {}, address), 404)).toBe("not_found");
     },
@@ -133,7 +133,7 @@ describe("GET /", () => {
 });
 
 describe("GET /favicon.ico", () => {
-  test("is the icon, so that no browser complains beside any answer", async () => {
+  test("is the icon, so that browsers log no error", async () => {
     const response = await rest("/favicon.ico");
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "image/png"]);
     expect(response.headers.get("cache-control")).toBe("public, max-age=86400");
@@ -141,7 +141,7 @@ describe("GET /favicon.ico", () => {
     expect(await refusal(await rest("/favicon.ico", {}, { PAGES: undefined }), 404)).toBe("not_found");
   });
 
-  test("[API8] the page at /docs names it, and its policy lets it in", async () => {
+  test("[API8] the page at /docs names it, and the content policy allows it", async () => {
     const response = await rest("/docs");
     expect(response.headers.get("content-security-policy")).toContain("img-src 'self'");
     const [, icon = ""] = /<link rel="icon" href="([^"]+)"/.exec(await response.text()) ?? [];

@@ -37,7 +37,7 @@ describe("GET /v1/jobs/{id}", () => {
     expect(job.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
-  test("[SPEC, RC1] a completed job has its result and a receipt that verifies, from the hub and from D1 the same", async () => {
+  test("[SPEC, RC1] a completed job has its result and a receipt that verifies, the same from the hub and from D1", async () => {
     const id = await ended({ sentiment: "positive", confidence: 0.9 });
     const job = await read(await rest(`/v1/jobs/${id}`), StrictJob);
     expect(job).toMatchObject({ id, status: "completed", result: { sentiment: "positive", confidence: 0.9 } });
@@ -48,7 +48,7 @@ describe("GET /v1/jobs/{id}", () => {
     expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
   });
 
-  test("[RC2, RC5] the result's text is the stored one, byte for byte", async () => {
+  test("[RC2, RC5] the text of the result is the stored text, byte for byte", async () => {
     const id = await ended({ "10": 1, "9": 2, b: "\u2028é😀", a: { __: [1e21, 0.1, -0] } });
     const stored = await env.DB.prepare("SELECT result FROM jobs WHERE id = ?").bind(id).first<string>("result");
     for (const overrides of [{}, failingHub(LOST)])
@@ -109,7 +109,7 @@ describe("wait", () => {
     expect((await read(await rest(`/v1/jobs/${id}?wait=0`), StrictJob)).status).toBe("pending");
   });
 
-  test("[API6] answers the present state after N seconds", async () => {
+  test("[API6] answers with the present state after N seconds", async () => {
     const start = Date.now();
     expect((await read(await rest(`/v1/jobs/${id}?wait=1`), StrictJob)).status).toBe("pending");
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);

@@ -19,7 +19,7 @@ const GATED = {
 const Header = z.strictObject({
   x402Version: z.literal(2),
   error: z.string(),
-  resource: z.strictObject({ url: z.string(), description: z.string(), mimeType: z.string() }),
+  resource: z.strictObject(PaymentRequired.shape.resource.shape),
   accepts: z
     .array(
       z.strictObject({
@@ -33,6 +33,7 @@ const Header = z.strictObject({
       }),
     )
     .length(1),
+  extensions: z.strictObject({ bazaar: z.looseObject({}), "payment-identifier": z.looseObject({}) }),
 });
 
 const gated = (path: string, body: unknown, headers: Record<string, string> = {}) => post(path, body, headers, GATED);
@@ -54,7 +55,7 @@ async function unpaid(response: Response): Promise<string> {
 }
 
 /** A payment with the right shape and terms. Only a facilitator could say whether it is good. */
-function payment(change: { authorization?: Record<string, string>; version?: 1 | 2 } = {}): string {
+function payment(change: { authorization?: Record<string, string>; version?: 1 | 2; identifier?: string } = {}): string {
   const signed = authorization(Date.now());
   const nonce = `0x${crypto.randomUUID().replaceAll("-", "").repeat(2)}`;
   const payload = evm ? { ...signed, authorization: { ...signed.authorization, nonce, ...change.authorization } } : { transaction: TRANSACTION };
@@ -64,6 +65,7 @@ function payment(change: { authorization?: Record<string, string>; version?: 1 |
     x402Version: 2,
     accepted: { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} },
     payload,
+    ...(change.identifier !== undefined && { extensions: { "payment-identifier": { info: { required: false, id: change.identifier } } } }),
   });
 }
 
@@ -72,12 +74,12 @@ const jobs = async () => await env.DB.prepare("SELECT count(*) AS n FROM jobs").
 beforeAll(freshInstance);
 
 describe("order", () => {
-  test("[PY4, PY5] without a payment 402 before the body is looked at", async () => {
+  test("[PY4, PY5] without a payment it is 402 before the body is read", async () => {
     expect(await unpaid(await gated(FAST, "{broken"))).toBe("payment_required");
     expect(await unpaid(await gated(CHEAP, "x".repeat(600 * 1024), { "x-payment": "", "payment-signature": "" }))).toBe("payment_required");
   });
 
-  test("[PY5] with one the body is looked at first", async () => {
+  test("[PY5] with a payment the body is checked first", async () => {
     for (const header of ["x-payment", "payment-signature"]) {
       expect(await refusal(await gated(FAST, "{broken", { [header]: "junk" }), 400)).toContain("Required fields");
       expect(await refusal(await gated(FAST, { ...TASK, job_type: "x" }, { [header]: payment() }), 400)).toContain("job_type");
@@ -86,7 +88,7 @@ describe("order", () => {
   });
 
   test.each(["junk", "%%%", "bnVsbA==", "W10=", "e30=", "A".repeat(17_000)])(
-    "[PY3, PY4, PY5] a payment that is none, %s, is told what is wrong with it",
+    "[PY3, PY4, PY5] an invalid payment, %s, gets a 402 that says what is wrong",
     async (value) => {
       expect(await unpaid(await gated(FAST, TASK, { "x-payment": value }))).toMatch(/^invalid_payment: X-PAYMENT: /);
       expect(await unpaid(await gated(FAST, TASK, { "payment-signature": value }))).toMatch(/^invalid_payment: PAYMENT-SIGNATURE: /);
@@ -94,13 +96,25 @@ describe("order", () => {
     },
   );
 
-  test("[PY3] the fast endpoint's payment on the cheap one", async () => {
+  test("[PY3] a payment for the fast endpoint is refused on the cheap one", async () => {
     expect(await unpaid(await gated(CHEAP, TASK, { "x-payment": payment() }))).toBe("invalid_payment: X-PAYMENT: accepted.amount must be 1000");
     const error = await unpaid(await gated(CHEAP, TASK, { "x-payment": payment({ version: 1 }) }));
     expect(error).toContain(evm ? "authorization.value must be 1000" : "must transfer 1000 of ");
   });
 
-  test("[PY5, JB8] PRIVATE without a worker is 422 before anybody is asked about the payment", async () => {
+  test("[API5, PY5] a payment-identifier inside a payment is an idempotency key: the job of that key is the answer, and no facilitator is asked", async () => {
+    const id = `order_${crypto.randomUUID()}`;
+    const first = await (await post(FAST, TASK, { "idempotency-key": id })).json<{ job_id: string }>();
+    const headers = { "payment-signature": payment({ identifier: id }) };
+    const again = await gated(FAST, TASK, headers);
+    expect(again.status).toBe(201);
+    expect(await again.json()).toEqual(first);
+    expect(await refusal(await gated(FAST, { ...TASK, payload: { task_type: "classify", input: "Other." } }, headers), 409)).toBe("idempotency_key_reused");
+    // The header has precedence.
+    expect((await gated(FAST, TASK, { ...headers, "idempotency-key": `${id}-2` })).status).toBe(503);
+  });
+
+  test("[PY5, JB8] PRIVATE without a worker is 422 before the facilitator is asked", async () => {
     const response = await gated(FAST, { ...TASK, privacy_class: "PRIVATE" }, { "x-payment": payment() });
     expect(response.status).toBe(422);
     expect(await response.json()).toMatchObject({ error: "no_trusted_worker", job_id: expect.any(String) });
@@ -124,14 +138,14 @@ describe("a facilitator that cannot be reached", () => {
     ["validBefore", "1"],
     ["validBefore", String(Math.floor(Date.now() / 1_000) + 30)],
     ["validAfter", String(Math.floor(Date.now() / 1_000) + 3_600)],
-  ])("[PY3] %s %s is refused here, without it", async (field, value) => {
+  ])("[PY3] %s %s is refused without asking the facilitator", async (field, value) => {
     const error = await unpaid(await gated(FAST, TASK, { "x-payment": payment({ authorization: { [field]: value } }) }));
     expect(error).toContain(`invalid_payment: payload.authorization.${field}`);
   });
 });
 
 describe("jobs", () => {
-  test("[PY7] a job that nobody paid for names no settlement", async () => {
+  test("[PY7] a job without a payment has no settlement", async () => {
     const { job_id } = await (await post(CHEAP, TASK)).json<{ job_id: string }>();
     const response = await rest(`/v1/jobs/${job_id}`, {}, GATED);
     expect(response.status).toBe(200);
@@ -167,6 +181,6 @@ test.each([
     error: expect.any(String),
     accepts: [accepts],
     x402Version: 2,
-    resource: { url, description: accepts?.description, mimeType: "application/json" },
+    resource: { url, description: accepts?.description, mimeType: "application/json", serviceName: "Compute Router", tags: expect.any(Array) },
   });
 });

@@ -10,8 +10,8 @@ const UNKNOWN = "/v1/jobs/11111111-2222-4333-8444-555555555555";
 const KEY = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
 
 let clients = 0;
-/** The headers of a new client. */
-const someone = (): Record<string, string> => ({ "x-test-ip": `203.0.113.${++clients}` });
+/** The headers of a new client, in a block that no other file uses: files share an isolate and its counts. */
+const someone = (): Record<string, string> => ({ "x-test-ip": `198.18.0.${++clients}` });
 
 const commit = (client: Record<string, string>, overrides: Overrides = ON) => post(COMMIT, TASK, client, overrides);
 const poll = (client: Record<string, string>, overrides: Overrides = ON) => rest(UNKNOWN, { headers: client }, overrides);
@@ -24,7 +24,7 @@ const LIMITED = [
 ];
 
 describe.each(LIMITED)("$what of one client", ({ limit, ask, status, setting, period }) => {
-  test("[LM2, API1] up to the limit they are answered, the next one is 429 with Retry-After; another client is answered", async () => {
+  test("[LM2, API1] are answered up to the limit, the next one is 429 with Retry-After; another client is answered", async () => {
     const client = someone();
     for (let n = 0; n < limit; n++) expect((await ask(client)).status).toBe(status);
     const answer = await ask(client);
@@ -35,7 +35,7 @@ describe.each(LIMITED)("$what of one client", ({ limit, ask, status, setting, pe
     expect((await ask(someone())).status).toBe(status);
   });
 
-  test("[LM2] the limit is a setting, and RATE_LIMITS=off is none", async () => {
+  test("[LM2] the limit is a setting, and with RATE_LIMITS=off there is no limit", async () => {
     const client = someone();
     const few = { ...ON, [setting]: "2" };
     for (let n = 0; n < 2; n++) expect((await ask(client, few)).status).toBe(status);
@@ -65,7 +65,7 @@ test("[LM2] addresses of one IPv6 /64 are one client", async () => {
   expect((await commit({ "x-test-ip": "2001:db8:0:8::1" }, one)).status).toBe(201);
 });
 
-test("[LM2, PY5] a commit too many is refused before its body, its payment and the hub: whatever they are", async () => {
+test("[LM2, PY5] a commit over the rate is refused before its body or payment is read and before the hub is asked", async () => {
   const client = someone();
   const paid = { ...ON, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
   expect((await commit(client, paid)).status, "unpaid ones count too").toBe(402);

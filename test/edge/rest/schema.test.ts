@@ -65,12 +65,12 @@ describe("an empty D1", () => {
     ["a PRIVATE commit", 422, ({ DB }) => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB })],
     ["a PUBLIC commit", 201, ({ DB }) => post("/v1/jobs/commit/cheap", TASK, {}, { DB })],
   ];
-  test.each(first)("[API10] %s is answered as on one that was migrated: %i", async (_, status, ask) => {
+  test.each(first)("[API10] %s gets the same answer as with a migrated D1: %i", async (_, status, ask) => {
     expect((await ask(isolate())).status).toBe(status);
     expect(events()).toEqual([]);
   });
 
-  test("[API10] the hub brings jobs there", async () => {
+  test("[API10] the hub copies jobs to it", async () => {
     const hub = new TestHub();
     const id = await hub.commit();
     const worker = await hub.worker();
@@ -80,7 +80,7 @@ describe("an empty D1", () => {
     await hub.recorded(id, "completed");
   });
 
-  test("[API10] the cron is enough", async () => {
+  test("[API10] the cron migrates it", async () => {
     const controller = { scheduledTime: Date.now(), cron: "*/5 * * * *", noRetry: () => undefined };
     await main.scheduled(controller, { ...env });
     expect(await names()).toEqual(NAMES);
@@ -103,7 +103,7 @@ describe("an empty D1", () => {
     expect(await tables()).toEqual([]);
   });
 
-  test("[API10] [PY1] nor does a commit without its payment", async () => {
+  test("[API10] [PY1] a commit without a payment starts no migration either", async () => {
     const { DB, calls } = isolate();
     expect((await post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB, TESTNET_MODE: "false" })).status).toBe(402);
     expect(calls).toEqual([]);
@@ -120,7 +120,7 @@ describe("two isolates", () => {
     };
   }
 
-  test("[API10] that both find D1 empty apply each migration once, and both answer", async () => {
+  test("[API10] find an empty D1 at the same time: each migration is applied once, and both answer", async () => {
     // Both isolates see the empty D1 before either of them writes.
     const meet = meeting(2);
     let batches = 0;
@@ -132,7 +132,7 @@ describe("two isolates", () => {
     expect(events()).toEqual([]);
   });
 
-  test("[API10] twenty requests at once on twenty of them are all 201", async () => {
+  test("[API10] twenty requests at once on twenty isolates are all 201", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(isolate(), `user ${n}`)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
     expect(await names()).toEqual(NAMES);
@@ -140,7 +140,7 @@ describe("two isolates", () => {
     expect(events()).toEqual([]);
   });
 
-  test("[API10] twenty requests at once on one of them are all 201", async () => {
+  test("[API10] twenty requests at once on one isolate are all 201", async () => {
     const one = isolate();
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(one, `user ${n}`)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
@@ -149,7 +149,7 @@ describe("two isolates", () => {
 });
 
 describe("a D1 that has some migrations", () => {
-  test("[API10] of wrangler is given the others, with what they copy", async () => {
+  test("[API10] that wrangler applied gets the others, with the rows that they copy", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
     await env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at) VALUES ('ABCDEF', 'early', 0, 1, 2)").run();
     expect((await create(isolate(), "late")).status).toBe(201);
@@ -157,13 +157,13 @@ describe("a D1 that has some migrations", () => {
     expect(await env.DB.prepare("SELECT user_id FROM users ORDER BY created_at").raw()).toEqual([["early"], ["late"]]);
   });
 
-  test("[API10] before its first write an isolate checks, even for a statement that the old schema would take", async () => {
+  test("[API10] an isolate checks the schema before its first write, even if the old schema would accept the statement", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
     expect(await storeCode(isolate().DB, { ...CODE, code: "ABCDEF" })).toMatchObject({ ok: true });
     expect(await names()).toEqual(NAMES);
   });
 
-  test("[API10] a statement that only reads and does not need the others leaves it as it is", async () => {
+  test("[API10] is not changed by a read that does not need the others", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, 1));
     const { DB, calls } = isolate();
     expect(await findJob(DB, UNKNOWN)).toBeNull();
@@ -171,7 +171,7 @@ describe("a D1 that has some migrations", () => {
     expect(await names()).toEqual(NAMES.slice(0, 1));
   });
 
-  test("[API10] of a newer version is left alone", async () => {
+  test("[API10] of a newer version is not changed", async () => {
     await applyD1Migrations(env.DB, [...env.TEST_MIGRATIONS, { name: "9999_future.sql", queries: ["CREATE TABLE future (id text)"] }]);
     const before = await tables();
     expect((await create(isolate())).status).toBe(201);
@@ -181,7 +181,7 @@ describe("a D1 that has some migrations", () => {
 });
 
 describe("calls of D1", () => {
-  test("[API10] one read at the first write of an isolate, and nothing afterwards", async () => {
+  test("[API10] the check costs one read at the first write of an isolate, and nothing afterwards", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
     const one = isolate();
     const { DB, calls } = one;
@@ -201,7 +201,7 @@ describe("calls of D1", () => {
     expect(await cost(() => post("/v1/jobs/commit/cheap", TASK, {}, { DB }))).toEqual([]);
   });
 
-  test("[API10] a table that somebody dropped is looked for once in a while, not at each request", async () => {
+  test("[API10] a table that somebody dropped causes a check from time to time, not at each request", async () => {
     await migrate(env.DB);
     await env.DB.prepare("DROP TABLE jobs").run();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
@@ -242,14 +242,14 @@ describe("a migration that fails", () => {
     expect(JSON.parse(String(errors.mock.calls[0]?.[0]))).toMatchObject({ migration: NAMES[1], reason: expect.stringContaining("`payments` already exists") });
   });
 
-  test("[API10] leaves nothing of itself, and what came before it stays", async () => {
+  test("[API10] changes nothing, and the migrations before it stay applied", async () => {
     await broken();
     expect((await create(isolate())).status).toBe(503);
     expect(await names()).toEqual(NAMES.slice(0, 1));
     expect((await tables()).map(([name]) => name)).not.toContain("payments_state");
   });
 
-  test("[API10] goes through once its cause is gone", async () => {
+  test("[API10] succeeds when its cause is gone", async () => {
     await broken();
     const one = isolate();
     expect((await create(one)).status).toBe(503);
@@ -259,7 +259,7 @@ describe("a migration that fails", () => {
     expect(await names()).toEqual(NAMES);
   });
 
-  test("[API10] a clock that is put back does not make the pause longer", async () => {
+  test("[API10] a clock that is set back does not make the pause longer", async () => {
     await broken();
     const one = isolate();
     expect((await create(one)).status).toBe(503);
@@ -268,7 +268,7 @@ describe("a migration that fails", () => {
     expect((await create(one)).status).toBe(201);
   });
 
-  test("[API10] a D1 that fails at it: 503, nothing is half done, and the pause over it goes on", async () => {
+  test("[API10] if D1 fails during it: 503, nothing is half applied, and after the pause it goes on", async () => {
     const one = isolate((what, nth) => (what === "BATCH" && nth < 4 ? { kind: "fails" } : { kind: "none" }));
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
     expect((await create(one)).status).toBe(503);
@@ -277,14 +277,14 @@ describe("a migration that fails", () => {
     expect((await create(one)).status).toBe(201);
   });
 
-  test("[API10] one whose answer is lost was applied: it goes on with the next", async () => {
+  test("[API10] if its answer is lost but it was applied, the next one follows", async () => {
     const one = isolate((what) => (what === "BATCH" ? { kind: "loses" } : { kind: "none" }));
     await migrate(one.DB);
     expect(await names()).toEqual(NAMES);
     expect(events()).toEqual([]);
   });
 
-  test("[API10] D1 that does not say what it has: 503 at once, and the next request asks again", async () => {
+  test("[API10] if D1 does not answer which migrations it has: 503 at once, and the next request asks again", async () => {
     await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
     const one = isolate((_, nth) => (nth === 1 ? { kind: "fails" } : { kind: "none" }));
     expect((await create(one)).status).toBe(503);
@@ -292,7 +292,7 @@ describe("a migration that fails", () => {
     expect(events()).toEqual(["overloaded"]);
   });
 
-  test("[API10] it may take longer than a request's own statements", async () => {
+  test("[API10] may take longer than the statements of a request", async () => {
     const slow = isolate((what) => (what === "BATCH" ? { kind: "slow", ms: TIMING.store + 500 } : { kind: "none" }));
     await migrate(slow.DB, MIGRATIONS.slice(0, 1));
     expect(await names()).toEqual(NAMES.slice(0, 1));

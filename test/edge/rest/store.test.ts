@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 9, 1);
-const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY, expiredCode: DAY };
+const retention = { result: 7 * DAY, job: 30 * DAY, idempotency: DAY, expiredCode: DAY, pairing: 180 * DAY };
 
 async function insertJobs(prefix: string, count: number, endedAt: number | null): Promise<void> {
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
@@ -37,7 +37,7 @@ describe("retention", () => {
     await insertJobs("kept", 1, NOW - 30 * DAY + 1);
     await insertJobs("gone", 1, NOW - 30 * DAY);
     await insertJobs("live", 1, null);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0, payments: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0, pairings: 0, users: 0, payments: 0 });
     const { results } = await env.DB.prepare("SELECT id, payload, result FROM jobs ORDER BY id").all();
     expect(results).toEqual([
       { id: "empty1", payload: null, result: null },
@@ -46,7 +46,7 @@ describe("retention", () => {
       { id: "live1", payload: "{}", result: null },
     ]);
     expect(await count("receipts")).toBe(3);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0, payments: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0, pairings: 0, users: 0, payments: 0 });
   });
 
   test("[LM3] the times are settings", async () => {
@@ -57,7 +57,7 @@ describe("retention", () => {
     expect([await count("jobs"), await count("receipts")]).toEqual([0, 0]);
   });
 
-  test("[LM3] what is emptied already is not read again: each search goes by an index of its own", async () => {
+  test("[LM3] rows that are already emptied are not read again: each search has its own index", async () => {
     const plan = (where: string) =>
       env.DB.prepare(`EXPLAIN QUERY PLAN SELECT id FROM jobs WHERE ${where}`)
         .all<{ detail: string }>()
@@ -66,14 +66,14 @@ describe("retention", () => {
     expect(await plan("ended_at <= 1 ORDER BY ended_at, id LIMIT 500")).toContain("INDEX jobs_ended_at");
   });
 
-  test("[LM3] more than fit into one statement are done in several, with the receipts of the same jobs", async () => {
+  test("[LM3] more rows than one statement may delete take several statements, each with the receipts of its jobs", async () => {
     await insertJobs("old", 1_234, NOW - 40 * DAY);
     await insertJobs("full", 1_234, NOW - 10 * DAY);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0, payments: 0 });
+    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0, pairings: 0, users: 0, payments: 0 });
     expect([await count("jobs"), await count("receipts")]).toEqual([1_234, 1_234]);
   });
 
-  test("[SPEC] expired codes nobody claimed go a day later; claimed ones are the pairings and stay", async () => {
+  test("[SPEC] unclaimed codes are deleted a day after they expired; claimed ones are the pairings and stay", async () => {
     const insert = env.DB.prepare("INSERT INTO pairings (pairing_code, user_id, claimed, created_at, expires_at) VALUES (?, 'u', ?, 0, ?)");
     await env.DB.batch([
       insert.bind("OPEN", 0, NOW + 1),
@@ -89,6 +89,62 @@ describe("retention", () => {
   });
 });
 
+describe("pairings and users", () => {
+  const pair = (userId: string, pairedAt: number, usedAt: number) =>
+    env.DB.prepare(
+      "INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at, used_at) VALUES ('A', ?, 'k', 1, 0, 0, ?, ?)",
+    )
+      .bind(userId, pairedAt, usedAt)
+      .run();
+  const user = (userId: string, createdAt: number, usedAt: number) =>
+    env.DB.prepare("INSERT INTO users (user_id, token_hash, created_at, used_at) VALUES (?, 'hash', ?, ?)").bind(userId, createdAt, usedAt).run();
+  const LONG_AGO = NOW - 180 * DAY;
+
+  test("[LM3] what nobody has used for 180 days goes; the token of a user with a pairing stays", async () => {
+    for (const [name, pairedAt, usedAt] of [
+      ["never", LONG_AGO, 0],
+      ["kept", LONG_AGO + 1, 0],
+      ["used", 0, LONG_AGO + 1],
+      ["unused", 0, LONG_AGO],
+    ] as const) {
+      await pair(name, pairedAt, usedAt);
+      await user(name, 0, usedAt);
+    }
+    await user("alone", LONG_AGO + 1, 0);
+    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ pairings: 2, users: 2 });
+    const left = async (table: string) => (await env.DB.prepare(`SELECT user_id FROM ${table} ORDER BY user_id`).all()).results.map((row) => row.user_id);
+    expect(await left("pairings")).toEqual(["kept", "used"]);
+    expect(await left("users")).toEqual(["alone", "kept", "used"]);
+  });
+
+  test("[LM3] each search goes by an index of its own", async () => {
+    const plan = async (query: string) =>
+      (await env.DB.prepare(`EXPLAIN QUERY PLAN ${query}`).all<{ detail: string }>()).results.map(({ detail }) => detail).join();
+    expect(await plan("SELECT id FROM pairings WHERE claimed = 0 AND expires_at <= 1")).toContain("INDEX pairings_unclaimed");
+    expect(await plan("SELECT id FROM pairings WHERE claimed = 1 AND used_at <= 1 AND paired_at <= 1")).toContain("INDEX pairings_used");
+    expect(await plan("SELECT user_id FROM users WHERE used_at <= 1 AND created_at <= 1")).toContain("INDEX users_used");
+  });
+
+  test("[LM3] a PRIVATE commit marks its user and the pairings that it may go to, once a day", async () => {
+    await pair("owner", Date.now() - 10 * DAY, 0);
+    await user("owner", Date.now() - 10 * DAY, 0);
+    const headers = { "content-type": "application/json", "x-user-token": "t" };
+    await env.DB.prepare("UPDATE users SET token_hash = NULL").run();
+    const body = JSON.stringify({ job_type: "TASK", user_id: "owner", payload: { task_type: "summarize", input: "i" }, privacy_class: "PRIVATE" });
+    const commit = () => main.fetch(new Request("http://x/v1/jobs/commit/cheap", { method: "POST", headers, body }), env);
+    const began = Date.now();
+    expect((await commit()).status).toBe(422);
+    const marks = async () => [
+      await env.DB.prepare("SELECT used_at FROM pairings").first<number>("used_at"),
+      await env.DB.prepare("SELECT used_at FROM users").first<number>("used_at"),
+    ];
+    const first = await marks();
+    for (const mark of first) expect(mark).toBeGreaterThanOrEqual(began);
+    await commit();
+    expect(await marks()).toEqual(first);
+  });
+});
+
 describe("cron", () => {
   const run = (overrides: Record<string, unknown>) => main.scheduled(createScheduledController(), { ...env, ...overrides });
 
@@ -101,7 +157,7 @@ describe("cron", () => {
     expect(logged).not.toHaveBeenCalled();
   });
 
-  test("[LM3] a failing store does not keep the hub asleep, a failing hub does not stop the sweep", async () => {
+  test("[LM3] if D1 fails the hub is still woken, and if the hub fails the sweep still runs", async () => {
     const hub = failingHub({}, 0);
     await run({ ...hub, DB: failingDb() });
     expect(hub.calls()).toBe(1);
@@ -117,7 +173,7 @@ describe("deadline of D1", () => {
     await expect(withDeadline(new Promise(() => undefined), 10)).rejects.toThrow(StoreUnavailable);
   });
 
-  test("[API1] what drizzle says of a failed query, with its parameters, is not in the error; what D1 says is", async () => {
+  test("[API1] the error has the message of D1, and not the message of drizzle with the parameters of the query", async () => {
     const drizzles = new Error("Failed query: select … params: user-secret", { cause: new Error("D1_ERROR: no such table: x") });
     const error: unknown = await withDeadline(Promise.reject(drizzles)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: "StoreUnavailable", message: "the store did not answer", reason: "D1_ERROR: no such table: x" });

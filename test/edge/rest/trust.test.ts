@@ -70,7 +70,7 @@ describe("POST /v1/trust/create", () => {
     expect(await refusal(await post(CREATE, `{"user_id":"${"x".repeat(LIMITS.bodyBytes)}"}`), 413)).toBe("payload_too_large");
   });
 
-  test("[TR3] a sixth open code of a user is 429 with Retry-After until the first expires; others go on", async () => {
+  test("[TR3] a sixth open code of a user is 429 with Retry-After until the first expires; other users are not affected", async () => {
     const codes = [];
     for (let i = 0; i < LIMITS.openPairingCodes; i++) codes.push(await create("u"));
     await expire(codes[0] ?? "", Date.now() + 90_000);
@@ -87,7 +87,7 @@ describe("POST /v1/trust/create", () => {
     expect((await post(CREATE, { user_id: "u" }, {}, LIMITED)).status).toBe(429);
   });
 
-  test("[TR3] of many at once no more than five are opened", async () => {
+  test("[TR3] of many requests at once five get a code", async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => post(CREATE, { user_id: "u" }, {}, LIMITED)));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(5);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(7);
@@ -97,7 +97,7 @@ describe("POST /v1/trust/create", () => {
     for (let i = 0; i < 8; i++) await create("u");
   });
 
-  test("[TR3] a code is unique among open ones, and free again once it is not open", async () => {
+  test("[TR3] a code is unique among open ones, and can be used again when it is not open", async () => {
     const now = Date.now();
     const fresh = { code: "ABCDEF", userId: "u", now, openLimit: 5 };
     expect(await storeCode(env.DB, fresh)).toEqual({ ok: true, value: now + HOUR });
@@ -123,7 +123,7 @@ describe("POST /v1/trust/claim", () => {
     expect(await list("u")).toHaveLength(1);
   });
 
-  test("[API4] codes and keys are read in either case", async () => {
+  test("[API4] codes and keys are read in upper and lower case", async () => {
     const code = await create("u");
     expect((await post(CLAIM, { pairing_code: code.toLowerCase(), provider_pubkey: A.toUpperCase() })).status).toBe(200);
     expect(await list("u")).toMatchObject([{ provider_pubkey: A }]);
@@ -175,7 +175,7 @@ describe("POST /v1/trust/claim", () => {
     expect(await refusal(await post(CLAIM, body), 400)).toContain(names);
   });
 
-  test("[TR4] a signature is not needed, but must verify where there is one", async () => {
+  test("[TR4] a signature is optional, but must verify if there is one", async () => {
     const key = keyOf(3);
     const pairing_code = await create("u");
     const fields = { network, code: pairing_code, pubkey: key.publicKey };
@@ -202,10 +202,10 @@ describe("POST /v1/trust/claim", () => {
     expect(await refusal(answer, 429)).toBe("rate_limited");
   });
 
-  /** Claims a code as a new client. */
+  /** Claims a code as a new client in a network of its own. */
   let clients = 0;
   const strangerClaims = (pairing_code: string) =>
-    post(CLAIM, { pairing_code, provider_pubkey: A }, { "x-real-ip": `192.0.2.${++clients}` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
+    post(CLAIM, { pairing_code, provider_pubkey: A }, { "x-real-ip": `192.0.${++clients}.2` }, { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip" });
 
   test("[TR3] after thirty failed claims in a minute all are 429, whoever asks; claims that win are no failures", async () => {
     const codes = [];
@@ -227,7 +227,7 @@ describe("POST /v1/trust/claim", () => {
     expect(await refusal(await strangerClaims("000000"), 429)).toBe("rate_limited");
   });
 
-  test("[TR3] a claim whose answer was lost and that is asked about again counts once", async () => {
+  test("[TR3] a claim that is delivered again after its answer was lost counts once", async () => {
     for (let i = 0; i < RATES.failedPairingClaimsPerMinute; i++) {
       const hub = failingAnswer();
       expect(
@@ -235,7 +235,7 @@ describe("POST /v1/trust/claim", () => {
           await post(
             CLAIM,
             { pairing_code: "000000", provider_pubkey: A },
-            { "x-real-ip": `198.51.100.${i}` },
+            { "x-real-ip": `198.51.${i}.100` },
             { ...LIMITED, TRUSTED_IP_HEADER: "x-real-ip", ...hub },
           )
         ).status,
@@ -248,7 +248,7 @@ describe("POST /v1/trust/claim", () => {
     for (let i = 0; i < 12; i++) await refusal(await post(CLAIM, { pairing_code: "000000", provider_pubkey: A }), 400);
   });
 
-  test("[SPEC] a claim stands when the hub cannot be told", async () => {
+  test("[SPEC] a claim is valid even if the hub cannot be told", async () => {
     const pairing_code = await create("u");
     expect((await post(CLAIM, { pairing_code, provider_pubkey: A }, {}, failingHub({ remote: true }))).status).toBe(200);
     expect(await list("u")).toHaveLength(1);
@@ -298,7 +298,7 @@ describe("X-User-Token", () => {
     expect((await post(CREATE, { user_id: "v" })).status, "nor another user").toBe(201);
   });
 
-  test("[TR2] only a hash of it is kept, another one for another user", async () => {
+  test("[TR2] only a hash of it is stored, and it differs from user to user", async () => {
     await createAs(MINE);
     await post(CREATE, { user_id: "v" }, MINE);
     const rows = await stored();
@@ -307,7 +307,7 @@ describe("X-User-Token", () => {
     expect(JSON.stringify(await env.DB.prepare("SELECT * FROM users").all())).not.toContain("horse");
   });
 
-  test("[TR2] only the first code ever may bring it: a user who began without goes on without, whatever was swept since", async () => {
+  test("[TR2] only the first code ever may set it: a user who began without a token stays without one, even if old codes were deleted", async () => {
     await create("u");
     await env.DB.prepare("DELETE FROM pairings").run();
     expect((await createAs(MINE)).status).toBe(201);
@@ -315,7 +315,7 @@ describe("X-User-Token", () => {
     expect(await stored()).toEqual([{ user_id: "u", token_hash: null }]);
   });
 
-  test("[TR2] a user whose codes a router of before tokens made has begun without", async () => {
+  test("[TR2] a user whose codes were made by a version without tokens stays without one", async () => {
     await create("u");
     await env.DB.prepare("DELETE FROM users").run();
     expect((await createAs(MINE)).status).toBe(201);
@@ -368,13 +368,13 @@ describe("X-User-Token", () => {
     expect(batches).toBe(1);
   });
 
-  test("[API1] the store out of reach is 503, never an open door", async () => {
+  test("[API1] if D1 cannot be reached it is 503, never access without the token", async () => {
     await createAs(MINE);
     expect(await refusal(await commitAs({}, { DB: failingDb() }), 503)).toBe("overloaded");
   });
 });
 
-test("[TR1] a user_id, which is a secret, is in no line of ours, whatever fails", async () => {
+test("[TR1] a user_id, which is a secret, is in no log line, whatever fails", async () => {
   const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const user = "a-secret-user-id";
   await env.DB.prepare("DROP TABLE pairings").run();
@@ -388,7 +388,7 @@ test("[TR1] a user_id, which is a secret, is in no line of ours, whatever fails"
 });
 
 describe("GET /v1/trust/list", () => {
-  test("[SPEC] is empty for a user without pairings, open codes do not show", async () => {
+  test("[SPEC] is empty for a user without pairings, also if there are open codes", async () => {
     await create("u");
     expect(await list("u")).toEqual([]);
   });

@@ -31,7 +31,7 @@ describe("GET /worker", () => {
     expect(named(page).length).toBeGreaterThanOrEqual(6);
   });
 
-  test("every file that page, manifest and service worker name is there; those with a hash may be kept for good", async () => {
+  test("every file that page, manifest and service worker name exists; those with a hash may be cached for ever", async () => {
     const texts = await Promise.all(["/worker", "/worker/manifest.webmanifest", "/worker/sw.js"].map(async (path) => (await rest(path)).text()));
     const files = new Set(texts.flatMap(named));
     expect([...files].filter((path) => /-[0-9a-f]{12}\./.test(path)).length).toBeGreaterThanOrEqual(4);
@@ -47,12 +47,12 @@ describe("GET /worker", () => {
     }
   });
 
-  test("the service worker may rule the page, and no path beside it", async () => {
+  test("the service worker may control the page and no other path", async () => {
     expect((await rest("/worker/sw.js")).headers.get("service-worker-allowed")).toBe("/worker");
     expect((await rest("/worker/icon.svg")).headers.get("service-worker-allowed")).toBeNull();
   });
 
-  test("what the browser has already is not sent again", async () => {
+  test("a file that the browser already has is not sent again", async () => {
     const first = await rest("/worker");
     const etag = first.headers.get("etag") ?? expect.unreachable();
     const again = await rest("/worker", { headers: { "if-none-match": etag } });
@@ -88,12 +88,12 @@ describe("GET /worker", () => {
     }
   });
 
-  test("[API1] a coordinator that was deployed without pages has none, and works", async () => {
+  test("[API1] a coordinator without pages answers 404 here and works", async () => {
     expect(await refusal(await rest("/worker", {}, { PAGES: undefined }), 404)).toBe("not_found");
     expect((await rest("/v1/health", {}, { PAGES: undefined })).status).toBe(200);
   });
 
-  test("a strange host does not get into the policy", async () => {
+  test("a Host header that a client invents does not get into the content policy", async () => {
     const response = await env.PAGES.fetch(`${ORIGIN}/worker/index.html`);
     expect(response.status).toBe(200);
     await response.arrayBuffer();
@@ -103,7 +103,7 @@ describe("GET /worker", () => {
 });
 
 describe("GET /pair", () => {
-  test("[API1] is a page under the same policy, with files of its own that may be kept for good", async () => {
+  test("[API1] is a page with the same content policy, and its own files may be cached for ever", async () => {
     const response = await rest("/pair");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toMatch(/^text\/html/);
@@ -122,7 +122,7 @@ describe("GET /pair", () => {
     }
   });
 
-  test("no page has the files of the other, nor a service worker that is not its own", async () => {
+  test("no page serves the files of another page, and only the worker page has a service worker", async () => {
     for (const path of ["/pair/sw.js", "/pair/manifest.webmanifest", "/pair/", "/pair/nothing.js", "/pair/a/b"]) {
       expect(await refusal(await rest(path), 404), path).toBe("not_found");
     }

@@ -33,7 +33,7 @@ async function staked(hub: TestHub, tokens: bigint): Promise<TestWorker> {
 }
 
 describe("STAKE_SOURCE=evm in the hub", () => {
-  test("[ST1] the tier of the chain is told at register and enforced at claim", async () => {
+  test("[ST1] the worker gets its tier from the chain in the answer to register, and it is enforced at claim", async () => {
     const hub = new TestHub();
     const open = await staked(hub, 99n);
     const fast = await hub.commit("fast");
@@ -44,7 +44,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect((await verified.assigned()).job_id).toBe(fast);
   });
 
-  test("[ST2] a stake that rose is told to the worker, and then it is given the FAST job; one that fell is told, and none comes", async () => {
+  test("[ST2] after its stake rose the worker is told and gets the FAST job; after it fell the worker is told and gets none", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await staked(hub, 5n);
@@ -65,7 +65,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect((await worker.register()).tier).toBe("Open");
   });
 
-  test("[ST2] a FAST job under way is finished by a worker whose stake falls meanwhile", async () => {
+  test("[ST2] a worker whose stake falls during a FAST job may finish the job", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await staked(hub, 100n);
@@ -78,7 +78,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect((await worker.complete(job)).status).toBe("accepted");
   });
 
-  test("[ST2] with the chain out of reach a worker is Open, which is logged without the URL; the next sweep finds out", async () => {
+  test("[ST2] if the chain cannot be reached a worker is Open, which is logged without the URL; the next sweep reads the stake", async () => {
     const hub = new TestHub();
     hub.skip(0);
     node.before = () => Promise.reject(new TypeError(`cannot reach ${RPC_URL}`));
@@ -122,7 +122,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect(node.requests).toEqual([40]);
   });
 
-  test("[ST2] a refresh that takes long is not overtaken by another", async () => {
+  test("[ST2] no second refresh starts while a long one runs", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const workers = [await staked(hub, 100n), await staked(hub, 100n)];
@@ -145,14 +145,14 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     hub.skip(0);
     const key = newKey();
     node.stakes.set(key.publicKey, 100n * token);
-    const older = await hub.worker({ key });
+    const older = await hub.worker({ key, signed: true });
     const { promise, resolve } = Promise.withResolvers<Response>();
     node.before = () => promise;
     await pass(hub, [older], TIMING.stakeRefresh);
     await until(async () => node.underWay === 1, "asked");
     node.before = null;
     const newer = await hub.connect(key);
-    expect((await newer.register()).tier).toBe("Verified");
+    expect((await newer.register({ signed: true })).tier).toBe("Verified");
     resolve(Response.json({ id: 0, result: `0x${"0".repeat(64)}` }));
     await until(async () => node.underWay === 0, "answered");
     await newer.quiet();
@@ -160,7 +160,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     await newer.assigned();
   });
 
-  test("[ST2] a chain that hangs holds up a registration for its deadline, and a second register frame meanwhile changes nothing", async () => {
+  test("[ST2] a chain that hangs delays a registration until its deadline, and a second register frame meanwhile changes nothing", async () => {
     const hub = new TestHub();
     const given = Promise.withResolvers<void>();
     node.before = (signal) => hang(signal).finally(() => given.resolve());

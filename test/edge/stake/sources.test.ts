@@ -121,7 +121,7 @@ describe.each([
     expect(await read(staked)).toEqual({ ok: true, value: tier });
   });
 
-  test("[ST1] as much as there can be is Sentinel", async () => {
+  test("[ST1] the largest possible stake is Sentinel", async () => {
     const staked = key();
     await rig.setMost(staked);
     expect(await read(staked)).toEqual({ ok: true, value: "Sentinel" });
@@ -137,7 +137,7 @@ describe.each([
     expect(tiers.map((reading) => reading?.ok && reading.value)).toEqual(["Sentinel", "Verified", "Open", "Verified"]);
   });
 
-  test("[ST2] as many keys as it takes are one call, answered in their order", async () => {
+  test("[ST2] the keys of one read are one call, and the answers have their order", async () => {
     const keys = Array.from({ length: rig.source.keysPerRead }, key);
     await Promise.all(keys.map(async (one, at) => rig.set(one, ["1", "100", "1000"][at % 3] ?? "")));
     const readings = await rig.source.read(keys);
@@ -145,17 +145,17 @@ describe.each([
     expect(rig.calls()).toBe(1);
   });
 
-  test("[ST2] what makes no sense about one key is no tier, and says nothing about the others", async () => {
+  test("[ST2] an invalid answer for one key gives it no tier, and does not affect the others", async () => {
     const [spoilt, staked] = [key(), key()];
     await rig.spoil(spoilt);
     await rig.set(staked, "100");
     expect(await rig.source.read([spoilt, staked])).toEqual([
-      { ok: false, reason: "nonsense" },
+      { ok: false, reason: "invalid_response" },
       { ok: true, value: "Verified" },
     ]);
   });
 
-  test("[ST2] a source that refuses rejects, and what is logged of it has no secret", async () => {
+  test("[ST2] a source that refuses rejects, and the log has no secret", async () => {
     rig.refuse();
     const error: unknown = await rig.source.read([key()]).catch((thrown: unknown) => thrown);
     expect(errorFacts(error)).toMatchObject({ reason: name === "table" ? "no such table: dropped: SQLITE_ERROR" : "http_502" });
@@ -172,13 +172,13 @@ describe.each([
 describe("STAKE_SOURCE=evm", () => {
   test.each([
     ["0x", "no_contract"],
-    ["0x0", "nonsense"],
-    [`0x${"0".repeat(62)}64`.slice(0, 65), "nonsense"],
-    [`0x${"0".repeat(128)}`, "nonsense"],
-    [`0x${"g".repeat(64)}`, "nonsense"],
-    [100, "nonsense"],
-    [null, "nonsense"],
-    [{ toString: "100" }, "nonsense"],
+    ["0x0", "invalid_response"],
+    [`0x${"0".repeat(62)}64`.slice(0, 65), "invalid_response"],
+    [`0x${"0".repeat(128)}`, "invalid_response"],
+    [`0x${"g".repeat(64)}`, "invalid_response"],
+    [100, "invalid_response"],
+    [null, "invalid_response"],
+    [{ toString: "100" }, "invalid_response"],
   ])("[ST2] the answer %j is %s", async (answer, reason) => {
     const node = new StakeNode();
     const { publicKey } = newKey();
@@ -221,11 +221,11 @@ describe("STAKE_SOURCE=svm", () => {
     ["a negative amount", { amount: -1n }],
     ["more than a u64", { amount: 2n ** 64n }],
     ["decimals that are none", { amount, decimals: 1.5 }],
-  ])("[ST2] an account of %s spoils the answer", async (_, holding) => {
-    expect(await reading([{ amount }, holding])).toEqual({ ok: false, reason: "nonsense" });
+  ])("[ST2] an account of %s makes the answer invalid", async (_, holding) => {
+    expect(await reading([{ amount }, holding])).toEqual({ ok: false, reason: "invalid_response" });
   });
 
-  test("[ST2] too many accounts are this key's own trouble, not the node's", async () => {
+  test("[ST2] too many accounts of a key make only this key unreadable", async () => {
     const many = Array.from({ length: 3_000 }, () => ({ amount }));
     expect(await reading(many)).toEqual({ ok: false, reason: "too_large" });
   });

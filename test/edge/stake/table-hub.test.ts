@@ -34,7 +34,7 @@ describe("STAKE_SOURCE=table", () => {
     expect((await worker.register()).tier).toBe(tier);
   });
 
-  test("[ST1] FAST goes from 100 up only; CHEAP to anyone", async () => {
+  test("[ST1] FAST jobs go only to workers with a stake of 100 or more; CHEAP jobs go to all", async () => {
     const hub = new TestHub();
     const open = await hub.worker();
     const fast = await hub.commit("fast");
@@ -64,7 +64,7 @@ describe("STAKE_SOURCE=table", () => {
     expect((await sentinel.assigned()).job_id).toBe(fast);
   });
 
-  test("[ST2] a tier is read again every 5 min: up opens FAST at once, down closes it", async () => {
+  test("[ST2] a tier is read again every 5 min: a higher one gets FAST jobs at once, a lower one gets none", async () => {
     const hub = new TestHub();
     hub.skip(0);
     const worker = await hub.worker();
@@ -96,7 +96,7 @@ describe("STAKE_SOURCE=table", () => {
     await worker.quiet();
   });
 
-  test("[ST2] a tier outlives the hub's memory", async () => {
+  test("[ST2] a tier survives the loss of the hub's memory", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ key: await staked(100) });
     await hub.evict();

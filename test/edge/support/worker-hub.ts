@@ -38,11 +38,15 @@ export class TestHub {
   readonly #name = crypto.randomUUID();
   readonly #env: Env;
   readonly #workers: TestWorker[] = [];
+  /** The names of the RPCs that the router has made. */
+  readonly rpcs: string[] = [];
   /** True while D1 is broken: an object with work that waits for D1 cannot be evicted. */
   #stuck = false;
 
   constructor() {
-    const hub = new Proxy(env.HUB, { get: (target, member) => (member === "getByName" ? () => target.getByName(this.#name) : Reflect.get(target, member)) });
+    const hub = new Proxy(env.HUB, {
+      get: (target, member) => (member === "getByName" ? () => this.#noting(target.getByName(this.#name)) : Reflect.get(target, member)),
+    });
     this.#env = { ...env, HUB: hub };
     onTestFinished(() => this.#end());
   }
@@ -229,6 +233,19 @@ export class TestHub {
       return row?.status === status;
     }, `${status} in D1`);
     return row ?? {};
+  }
+
+  #noting(stub: DurableObjectStub<WorkerHub>): DurableObjectStub<WorkerHub> {
+    return new Proxy(stub, {
+      get: (target, member) => {
+        const method: unknown = Reflect.get(target, member);
+        if (typeof method !== "function") return method;
+        return (...values: unknown[]) => {
+          this.rpcs.push(String(member));
+          return Reflect.apply(method, target, values);
+        };
+      },
+    });
   }
 
   async #end(): Promise<void> {

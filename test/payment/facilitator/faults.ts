@@ -18,7 +18,7 @@ export type Fault =
   | { kind: "reset" }
   /** The work is done, the money moves, and then the answer is lost: connection cut (default), a 500, or silence. */
   | { kind: "lost"; how?: Loss }
-  /** `isValid: false` or `success: false`, for no good reason. */
+  /** `isValid: false` or `success: false`, by default with the reason `insufficient_funds`, whatever the payer has. */
   | { kind: "refuse"; reason?: string; status?: number }
   /** `isValid: true` or `success: true`, without a look. */
   | { kind: "lie" }

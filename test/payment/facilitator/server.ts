@@ -118,7 +118,7 @@ async function misbehave(fault: Fault, { real, faults, work, call, response }: C
       await perform(real, work, call).catch(() => {});
       return lose(fault.how ?? "reset");
     case "refuse":
-      return sendJson(response, fault.status ?? 200, refusal(call, fault.reason ?? "refused_by_the_lab"));
+      return sendJson(response, fault.status ?? 200, refusal(call, fault.reason ?? "insufficient_funds"));
     case "lie":
       return sendJson(response, 200, lie(call));
     case "pending":

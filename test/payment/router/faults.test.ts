@@ -77,10 +77,12 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
       ["garbage", { kind: "garbage" }],
       ["success without a transaction", { kind: "garbage", body: '{"success":true}' }],
       ["cut", { kind: "reset" }],
+    ];
+    const LOST: typeof AT_SETTLE = [
       ["lost by a cut after the chain moved", { kind: "lost", how: "reset" }],
       ["lost by a 500 after the chain moved", { kind: "lost", how: "status" }],
     ];
-    it.each(AT_SETTLE)("[PY8] settle %s: 201 without a settlement, one job, which runs once it is known; charged once", async (label, fault) => {
+    it.each([...AT_SETTLE, ...LOST])("[PY8] settle %s: 201 without a settlement, one job, which runs once it is known; charged once", async (label, fault) => {
       const who = bench.payer();
       const paid = await bench.pay("cheap", { who });
       lab.facilitator.faults.add({ operation: "settle", fault, payer: paid.payer, times: 1 });
@@ -121,7 +123,7 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
     });
 
     it("[PY8] already used is no settlement where no settle of ours ended unknown", async () => {
-      const reason = side === "evm" ? "invalid_exact_evm_nonce_already_used" : "duplicate_settlement";
+      const reason = "invalid_exact_evm_nonce_already_used";
       lab.facilitator.faults.add({ operation: "settle", fault: { kind: "refuse", reason }, times: 1 });
       const paid = await bench.pay("cheap");
       expect(await bench.earning(async () => check402(await bench.commit("cheap", "used elsewhere", paid.headers()), bench, "cheap", reason))).toBe(0n);

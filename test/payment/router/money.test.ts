@@ -39,7 +39,7 @@ describe.each(["evm", "svm"] as const)("whose money moves on %s", (side) => {
   }
 
   it.each([[20], [3]])(
-    "[PY7] 20 parallel different payments, %i workers: all 201, all completed, exact balances, at most 4 settles at once",
+    "[PY7] 20 parallel different payments, %i workers: all 201, all completed, exact balances, and as many settlements at once as workers are kept",
     async (workers) => {
       await bench.join(workers);
       const payers = Array.from({ length: 20 }, () => bench.payer());
@@ -61,7 +61,9 @@ describe.each(["evm", "svm"] as const)("whose money moves on %s", (side) => {
       const after = await purses();
       expect(before.map((purse, n) => purse - (after[n] ?? 0n))).toEqual(Array.from({ length: 20 }, () => 1_000n));
       expect(bench.settles()).toBe(20);
-      expect(mostAtOnce()).toBeLessThanOrEqual(4);
+      expect(mostAtOnce()).toBeLessThanOrEqual(workers);
+      // No settlement waits for another one while a worker is free.
+      expect(mostAtOnce()).toBeGreaterThan(workers / 2);
     },
     90_000,
   );

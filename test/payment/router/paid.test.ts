@@ -43,15 +43,15 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
     expect(gained).toBe(PRICE[tier]);
   });
 
-  it("[PY6] ten parallel uses with one body are one job and one charge; another body or endpoint is refused, before and after its end", async () => {
+  it("[PY6] nine parallel uses with one body are one job and one charge; another body or endpoint is refused, before and after its end", async () => {
     const paid = await bench.pay("cheap");
     const refused = async () => {
       expect(await brief(await bench.commit("cheap", "another", paid.headers()))).toBe("402 payment_already_used");
       expect((await bench.commit("fast", "same", paid.headers())).status).toBe(402);
     };
     const gained = await bench.earning(async () => {
-      const answers = await Promise.all(times(10, () => bench.commit("cheap", "same", paid.headers())));
-      expect(await Promise.all(answers.map(brief))).toEqual(times(10, () => "201 "));
+      const answers = await Promise.all(times(9, () => bench.commit("cheap", "same", paid.headers())));
+      expect(await Promise.all(answers.map(brief))).toEqual(times(9, () => "201 "));
       const ids = await Promise.all(answers.map(idOf));
       expect(new Set(ids).size).toBe(1);
       await refused();
@@ -62,11 +62,11 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
     expect(gained).toBe(1_000n);
   });
 
-  it("[PY6] ten parallel uses with ten bodies: one wins, nobody is charged twice", async () => {
+  it("[PY6] nine parallel uses with nine bodies: one wins, nobody is charged twice", async () => {
     const paid = await bench.pay("cheap");
     const gained = await bench.earning(async () => {
-      const answers = await Promise.all(times(10, (n) => bench.commit("cheap", `body ${n}`, paid.headers())));
-      expect((await Promise.all(answers.map(brief))).toSorted()).toEqual(["201 ", ...times(9, () => "402 payment_already_used")]);
+      const answers = await Promise.all(times(9, (n) => bench.commit("cheap", `body ${n}`, paid.headers())));
+      expect((await Promise.all(answers.map(brief))).toSorted()).toEqual(["201 ", ...times(8, () => "402 payment_already_used")]);
     });
     expect(gained).toBe(1_000n);
   });
@@ -133,6 +133,8 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
   });
 
   it("[PY6] [PY7] a refused settlement is 402 with the reason; its payment is used up, its worker is free, nothing was charged", async () => {
+    // Jobs of earlier tests have ended when this one has: a payment whose job waits is settled later, and its commit is a 201.
+    await bench.ended(await idOf(await bench.commit("cheap", "the last in the queue", (await bench.pay("cheap")).headers())));
     const paid = await bench.pay("cheap");
     lab.facilitator.faults.add({ operation: "settle", fault: { kind: "refuse", reason: "insufficient_funds" }, times: 1 });
     const gained = await bench.earning(async () => {

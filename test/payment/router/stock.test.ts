@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
 import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { EXTENSIONS_JSON } from "../../../src/coordinator/payment/extensions.ts";
 import { startBundled } from "../../support/bundle.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
@@ -34,9 +35,14 @@ describe.each(["evm", "svm"] as const)("beside x402's own middleware on %s", (in
     server.register(network, instance === "evm" ? new ExactEvmScheme() : new ExactSvmScheme());
     const price = instance === "evm" ? { amount: "1000", asset: lab.evm.token, extra: { name: "USDC", version: "2" } } : "$0.001";
     const description = "Commit a compute job to the CHEAP tier";
+    const listing = {
+      serviceName: "Compute Router",
+      tags: ["inference", "llm", "summarize", "classify", "extract-json"],
+      extensions: JSON.parse(EXTENSIONS_JSON) as Record<string, unknown>,
+    };
     const accepts = { scheme: "exact", network, payTo, price, maxTimeoutSeconds: 300 };
     stock = new Hono();
-    stock.use(paymentMiddleware({ "POST /v1/jobs/commit/cheap": { accepts, description, mimeType: "application/json" } }, server));
+    stock.use(paymentMiddleware({ "POST /v1/jobs/commit/cheap": { accepts, description, mimeType: "application/json", ...listing } }, server));
     stock.post("/v1/jobs/commit/cheap", (c) => c.json({ run: ++runs }, 201));
     return async () => {
       await coordinator.stop();

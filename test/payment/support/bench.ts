@@ -41,7 +41,8 @@ export class Bench {
   }
 
   async start(): Promise<this> {
-    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...this.lab.description.settings[this.side] };
+    // An empty PUBLIC_HOST: as at a deployed coordinator, pages of every origin may pay.
+    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side] };
     this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings });
     return this;
   }

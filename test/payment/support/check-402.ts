@@ -49,7 +49,10 @@ export async function check402(response: Response, { lab, side, url }: Bench, ti
       lab.svm.feePayers.map(({ address }) => String(address)),
       label,
     ).toContain((entry?.extra as { feePayer: string }).feePayer);
-  expect(header.resource, label).toEqual({ url: `${url}/v1/jobs/commit/${tier}`, description: expect.any(String), mimeType: "application/json" });
+  expect(header.resource, label).toEqual({
+    ...{ url: `${url}/v1/jobs/commit/${tier}`, description: expect.any(String), mimeType: "application/json" },
+    ...{ serviceName: "Compute Router", tags: expect.any(Array) },
+  });
 
   expect(Object.keys(body), label).toEqual(["error", "accepts", "x402Version", "resource"]);
   expect(body.error, label).toMatch(/\S/);

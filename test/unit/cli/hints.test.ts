@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
-import { runCli } from "../worker/support/cli-process.ts";
+import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
 /** A folder with this program in `root`, built, and an empty folder beside it. */
@@ -83,7 +83,7 @@ describe("what is wrong with a command line points to the help of that command",
     [["--url", "http://127.0.0.1:4020", "run", "hi"], "put options after the command: npx compute-router run …"],
     [["--url", "http://127.0.0.1:4020"], "put options after the command; see: npx compute-router --help"],
   ])("%j", async (args, message) => {
-    const { code, stderr } = await runCli(args);
+    const { code, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr.trimEnd()).not.toContain("\n");
   });
@@ -92,7 +92,7 @@ describe("what is wrong with a command line points to the help of that command",
 describe("a hint keeps what was said", () => {
   it("pair list without a worker: the coordinator and the user, for the code", async () => {
     const router = await RouterServer.start();
-    const { code, stdout } = await runCli(["pair", "list", "--url", router.url, "--user", "ann"]);
+    const { code, stdout } = await runHere(["pair", "list", "--url", router.url, "--user", "ann"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `no paired workers; to pair one: npx compute-router pair create --url ${router.url} --user ann\n` });
   });
 });
@@ -100,9 +100,9 @@ describe("a hint keeps what was said", () => {
 describe("compute-router user", () => {
   it("prints the id alone on standard output, and with --json where it is kept", async () => {
     const folder = join(temporaryFolder(), "new");
-    const first = await runCli(["user", "--config-dir", folder]);
+    const first = await runHere(["user", "--config-dir", folder]);
     expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f]{32}\n$/), stderr: expect.stringContaining("a secret") });
-    const { stdout } = await runCli(["user", "--config-dir", folder, "--json"]);
+    const { stdout } = await runHere(["user", "--config-dir", folder, "--json"]);
     expect(JSON.parse(stdout)).toEqual({ user_id: first.stdout.trim(), file: join(folder, "user-id") });
   });
 });

@@ -101,7 +101,7 @@ function hostileFolder(): string {
   return folder;
 }
 
-describe.runIf(hasScript)("text of strangers on a terminal commands nothing, and forges no line of ours", () => {
+describe.runIf(hasScript)("untrusted text cannot control a terminal or imitate a line of ours", () => {
   it.each([
     ["quote", "--type", "LLM_INFER", "--policy", "FAST"],
     ["pair", "create", "--no-wait", "--json"],

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { waitFor } from "../../../src/cli/waiting.ts";
 import { type Rules, RouterServer } from "../sdk/support/router-server.ts";
-import { runCli } from "../worker/support/cli-process.ts";
+import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 import { hasScript, terminal } from "./support/terminal.ts";
 
@@ -37,7 +37,7 @@ describe("the wait for a job", () => {
 
   it("that is too long ends with the command that goes on, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
-    const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
+    const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
     expect({ code, stderr }).toEqual({
       code: 7,
       stderr: expect.stringContaining(
@@ -52,7 +52,7 @@ describe("the wait for a job", () => {
     ["task", "classify"],
   ])("shows nothing in a pipe: %j", async (...args) => {
     const router = await RouterServer.start();
-    const { code, stderr } = await runCli([...args, "--user", "u", "--url", router.url], { input: "a text" });
+    const { code, stderr } = await runHere([...args, "--user", "u", "--url", router.url], { input: "a text" });
     expect(code).toBe(0);
     expect(stderr).not.toMatch(/waiting|sending|\p{Cc}(?<!\n)/u);
   });
@@ -66,14 +66,14 @@ describe("the wait for a job", () => {
   });
 
   it("verify --job - says that there is nothing, where a run has failed", async () => {
-    expect(await runCli(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
+    expect(await runHere(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
   });
 
   it("verify --job - refuses the receipt of another job", async () => {
     const router = await RouterServer.start();
-    const { stdout } = await runCli(["run", "hi", "--json", "--user", "u", "--url", router.url]);
+    const { stdout } = await runHere(["run", "hi", "--json", "--user", "u", "--url", router.url]);
     const moved = JSON.stringify({ ...JSON.parse(stdout), job_id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" });
-    expect(await runCli(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("belongs to job") });
+    expect(await runHere(["verify", "--job", "-"], { input: moved })).toMatchObject({ code: 8, stderr: expect.stringContaining("belongs to job") });
   });
 });
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
+import { runHere } from "../worker/support/cli-here.ts";
 import { runCli, WorkerProcess } from "../worker/support/cli-process.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -26,7 +27,7 @@ function withKey(): { folder: string; seed: string; publicKey: string } {
 async function examine(
   ...args: string[]
 ): Promise<{ code: number | null; stderr: string; checks: Map<string, { state: string; message: string; fix?: string }> }> {
-  const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...args]);
+  const { code, stdout, stderr } = await runHere(["worker", "doctor", "--json", ...args]);
   const lines = stdout.trimEnd().split("\n");
   return { code, stderr, checks: new Map(lines.map((line) => JSON.parse(line)).map((check) => [check.name, check])) };
 }
@@ -36,7 +37,7 @@ describe("worker init", () => {
     const coordinators = await Promise.all([FakeCoordinator.start(), FakeCoordinator.start("solana:x")]);
     const folder = join(temporaryFolder(), "new");
     const urls = coordinators.flatMap(({ url }) => ["--url", url]);
-    const init = await runCli(["worker", "init", ...urls, "--tasks-only", "--name", "box", "--metrics", "0", "--config-dir", folder]);
+    const init = await runHere(["worker", "init", ...urls, "--tasks-only", "--name", "box", "--metrics", "0", "--config-dir", folder]);
     expect({ code: init.code, stderr: init.stderr }).toEqual({ code: 0, stderr: "" });
     expect(init.stdout).toContain("compute-router worker start");
     expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toEqual({
@@ -56,7 +57,7 @@ describe("worker init", () => {
 
   it("does not replace a configuration unless told to, and never a key", async () => {
     const { folder, publicKey } = withKey();
-    const init = (...more: string[]) => runCli(["worker", "init", "--url", NOBODY, "--tasks-only", "--config-dir", folder, "--json", ...more]);
+    const init = (...more: string[]) => runHere(["worker", "init", "--url", NOBODY, "--tasks-only", "--config-dir", folder, "--json", ...more]);
     expect(JSON.parse((await init()).stdout)).toMatchObject({ provider_pubkey: publicKey, key_made: false });
     expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining("--force") });
     expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
@@ -70,7 +71,7 @@ describe("worker init", () => {
   ])("a configuration that makes no sense is a usage error that says where: %s", async (content, message) => {
     const folder = temporaryFolder();
     put(folder, "worker.json", content);
-    const { code, stderr } = await runCli(["worker", "start", "--config-dir", folder]);
+    const { code, stderr } = await runHere(["worker", "start", "--config-dir", folder]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr).toContain("compute-router worker init");
   });
@@ -82,12 +83,12 @@ describe("worker init", () => {
     [["--metrics", "nowhere"], "--metrics"],
     [["--metrics", "127.0.0.1:99999"], "--metrics"],
   ])("start %o is a usage error", async (args, message) => {
-    const { code, stderr } = await runCli(["worker", "start", "--config-dir", temporaryFolder(), ...args]);
+    const { code, stderr } = await runHere(["worker", "start", "--config-dir", temporaryFolder(), ...args]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   });
 
   it("options before the command are refused, not dropped", async () => {
-    const { code, stderr } = await runCli(["worker", "--url", NOBODY, "start"]);
+    const { code, stderr } = await runHere(["worker", "--url", NOBODY, "start"]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("write options after the command: npx compute-router worker start") });
   });
 });
@@ -160,7 +161,7 @@ describe("worker doctor", () => {
   });
 
   it("prints a mark for each, and the cure below what is wrong", async () => {
-    const { stdout } = await runCli(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
+    const { stdout } = await runHere(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port .*\n +→ is the address right/m);
     expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start creates one, or create it now: npx compute-router worker init\n/m);
@@ -229,12 +230,12 @@ describe("worker status", () => {
   it("says what runs, for whom, and by its exit code whether all is well", async () => {
     const coordinator = await FakeCoordinator.start();
     const { folder, publicKey } = withKey();
-    const status = (...more: string[]) => runCli(["worker", "status", "--config-dir", folder, ...more]);
+    const status = (...more: string[]) => runHere(["worker", "status", "--config-dir", folder, ...more]);
     expect(await status()).toMatchObject({ code: 9, stderr: expect.stringContaining("compute-router worker start") });
     const worker = new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
     const { pid } = await worker.says("starting");
-    // It is written before the first dial.
-    expect(await status()).toMatchObject({ code: 6, stderr: expect.stringContaining(`not online at ${coordinator.host}`) });
+    // It is written before the first dial, which nobody has answered yet.
+    await expect.poll(status, { timeout: 10_000 }).toMatchObject({ code: 6, stderr: expect.stringContaining(`not online at ${coordinator.host}`) });
     await coordinator.registered();
     await worker.says("online");
     await expect.poll(async () => (await status()).code, { timeout: 10_000 }).toBe(0);
@@ -257,26 +258,26 @@ describe("worker key", () => {
   it("export copies the seed into a new file of its owner's, never over another", async () => {
     const { folder, seed } = withKey();
     const file = join(folder, "copy.key");
-    const exported = await runCli(["worker", "key", "export", file, "--config-dir", folder]);
+    const exported = await runHere(["worker", "key", "export", file, "--config-dir", folder]);
     expect({ code: exported.code, leaks: exported.stdout.includes(seed) }).toEqual({ code: 0, leaks: false });
     expect(readFileSync(file, "utf8")).toBe(`${seed}\n`);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await runCli(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({
+    expect(await runHere(["worker", "key", "export", file, "--config-dir", folder])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("exists already"),
     });
-    expect((await runCli(["worker", "key", "export", "-", "--config-dir", folder])).stdout).toBe(`${seed}\n`);
+    expect((await runHere(["worker", "key", "export", "-", "--config-dir", folder])).stdout).toBe(`${seed}\n`);
   });
 
   it("rotate makes a new key and keeps the old one; it has to be told to, without a terminal", async () => {
     const { folder, seed, publicKey } = withKey();
-    const rotate = (...more: string[]) => runCli(["worker", "key", "rotate", "--config-dir", folder, ...more]);
+    const rotate = (...more: string[]) => runHere(["worker", "key", "rotate", "--config-dir", folder, ...more]);
     expect(await rotate()).toMatchObject({ code: 2, stderr: expect.stringContaining("--yes") });
     const rotated = JSON.parse((await rotate("--yes", "--json")).stdout);
     expect(rotated).toMatchObject({ old_pubkey: publicKey, old_key_file: join(folder, `worker.key.${publicKey.slice(0, 16)}`) });
     expect(readFileSync(rotated.old_key_file, "utf8")).toBe(`${seed}\n`);
     expect(statSync(rotated.old_key_file).mode & 0o777).toBe(0o600);
-    expect((await runCli(["worker", "key", "show", "--config-dir", folder])).stdout.trim()).toBe(rotated.provider_pubkey);
+    expect((await runHere(["worker", "key", "show", "--config-dir", folder])).stdout.trim()).toBe(rotated.provider_pubkey);
     expect(rotated.provider_pubkey).not.toBe(publicKey);
     expect(readdirSync(folder)).toHaveLength(2);
   });
@@ -285,7 +286,7 @@ describe("worker key", () => {
     const coordinator = await FakeCoordinator.start();
     const { folder, seed } = withKey();
     put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: [{ url: coordinator.url }], llm: { kind: "none" } }));
-    const rotate = () => runCli(["worker", "key", "rotate", "--yes", "--config-dir", folder]);
+    const rotate = () => runHere(["worker", "key", "rotate", "--yes", "--config-dir", folder]);
     const worker = new WorkerProcess(["--config-dir", folder]);
     const { worker: connection } = await coordinator.registered();
     connection.assign();

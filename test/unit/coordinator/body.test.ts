@@ -25,7 +25,7 @@ function pieces(chunks: (Uint8Array | Error)[], headers: Record<string, string> 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
 describe("readJsonBody", () => {
-  test("[API2] a character cut by the pieces it arrives in is put together", async () => {
+  test("[API2] a character whose bytes arrive in two pieces is read correctly", async () => {
     const bytes = utf8('{"a":"é😀"}');
     const { request } = pieces([...bytes].map((byte) => Uint8Array.of(byte)));
     expect(await readJsonBody(request)).toEqual({ ok: true, value: { json: { a: "é😀" }, text: '{"a":"é😀"}' } });

@@ -11,14 +11,14 @@ test("[LM2] at Cloudflare it is CF-Connecting-IP", () => {
   expect(clientIp(request({ "cf-connecting-ip": "192.0.2.1" }, true), direct, true)).toBe("192.0.2.1");
 });
 
-test("[LM2] where a client may send that header itself, it is not believed", () => {
+test("[LM2] that header is ignored where a client can set it itself", () => {
   const forged = { "cf-connecting-ip": "192.0.2.1", "cf-ray": "x", "x-forwarded-for": "192.0.2.2", "x-real-ip": "192.0.2.3" };
   expect(clientIp(request(forged, true), direct, false)).toBe("local");
   expect(clientIp(request(forged, false), direct, true)).toBe("local");
   expect(clientIp(request(forged, true), direct)).toBe("local");
 });
 
-test("[LM2] behind a proxy it is what the proxy put last into its header", () => {
+test("[LM2] behind a proxy it is the last entry of the proxy's header", () => {
   expect(clientIp(request({ "x-forwarded-for": "forged, 192.0.2.7" }, false), proxied, false)).toBe("192.0.2.7");
   expect(clientIp(request({ "cf-connecting-ip": "192.0.2.1", "x-forwarded-for": "192.0.2.7" }, true), proxied, true)).toBe("192.0.2.7");
   expect(clientIp(request({}, false), proxied, false)).toBe("local");

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("[API6] any number of deadlines is one timer, and none when nothing is held", () => {
+it("[API6] all deadlines share one timer, and without a deadline there is no timer", () => {
   const deadlines = new Deadlines();
   const now = Date.now();
   const called: number[] = [];
@@ -25,7 +25,7 @@ it("[API6] any number of deadlines is one timer, and none when nothing is held",
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("[API6] an earlier deadline that comes later is kept", () => {
+it("[API6] a deadline that is added later but is earlier comes first", () => {
   const deadlines = new Deadlines();
   const called: string[] = [];
   deadlines.add(Date.now() + 100, () => called.push("late"));

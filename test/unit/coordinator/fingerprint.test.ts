@@ -4,7 +4,7 @@ import type { CommitRequest } from "../../../src/protocol/job.ts";
 
 const task: CommitRequest = { job_type: "TASK", user_id: "u", privacy_class: "PUBLIC", payload: { task_type: "classify", input: "x" } };
 
-test("[API5] is lowercase hex of SHA-256 and blind to the order of members", async () => {
+test("[API5] is lowercase hex of SHA-256 and does not depend on the order of members", async () => {
   const one = await fingerprint("CHEAP", task, { job_type: "TASK", input: "x", more: { a: 1, b: [2, 3] } });
   expect(one).toMatch(/^[0-9a-f]{64}$/);
   expect(await fingerprint("CHEAP", task, { more: { b: [2, 3], a: 1 }, input: "x", job_type: "TASK" })).toBe(one);

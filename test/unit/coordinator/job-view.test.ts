@@ -20,7 +20,7 @@ describe("jobJson", () => {
     });
   });
 
-  test("[RC5] the stored text of the result is not touched", () => {
+  test("[RC5] the stored text of the result is returned unchanged", () => {
     const result = String.raw`{"b":1.0,"a":"é\/","10":-0,  "$&":"$'"}`;
     expect(jobJson({ ...pending, status: "completed", result })).toContain(`"result":${result},"receipt"`);
   });

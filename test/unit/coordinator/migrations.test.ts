@@ -21,7 +21,7 @@ describe("the check of migrations/", () => {
     writeFileSync(join(folder, name), text.replace(from, to));
   };
 
-  test("[API10] finds nothing wrong with those that are there, and the coordinator has them all", async () => {
+  test("[API10] finds no problem in the committed migrations, and the coordinator has them all", async () => {
     const { problems, text } = await readMigrations();
     expect(problems).toEqual([]);
     expect(text).toBe(readFileSync("src/coordinator/store/migrations.ts", "utf8"));
@@ -29,7 +29,7 @@ describe("the check of migrations/", () => {
   });
 
   test("[API10] finds a schema that has changed since", async () => {
-    edit("meta/0002_snapshot.json", '"jobs_full"', '"jobs_empty"');
+    edit("meta/0003_snapshot.json", '"jobs_full"', '"jobs_empty"');
     expect(await check()).toMatch(/the schema has changed: run `npx drizzle-kit generate[^]*jobs_full/);
   });
 
@@ -50,12 +50,12 @@ describe("the check of migrations/", () => {
     ["CREATE TABLE `a` (`b` text);\nCREATE TABLE `c` (`d` text)", "two statements must be separated by `--> statement-breakpoint`"],
     [`CREATE TABLE \`a\` (\`${"b".repeat(100_000)}\` text)`, "longer than D1 accepts"],
   ])("[API10] refuses %s", async (statement, message) => {
-    appendFileSync(join(folder, "0002_user_tokens.sql"), `--> statement-breakpoint\n${statement};`);
+    appendFileSync(join(folder, "0003_pairings_used.sql"), `--> statement-breakpoint\n${statement};`);
     expect(await check()).toContain(message);
   });
 
   test("[API10] refuses a file that is not in the journal", async () => {
-    writeFileSync(join(folder, "0003_forgotten.sql"), "CREATE TABLE `a` (`b` text);");
-    expect(await check()).toContain("0003_forgotten.sql; its journal has 0000_init.sql");
+    writeFileSync(join(folder, "0004_forgotten.sql"), "CREATE TABLE `a` (`b` text);");
+    expect(await check()).toContain("0004_forgotten.sql; its journal has 0000_init.sql");
   });
 });

@@ -24,7 +24,7 @@ const examples = operations.flatMap(({ path, operation }) => {
 });
 
 describe("OpenAPI document", () => {
-  test("[API8] every example is of its schema", () => {
+  test("[API8] every example matches its schema", () => {
     expect(examples.length).toBeGreaterThan(30);
     for (const { where, schema, value } of examples) {
       const found = Object.entries(NAMED).find(([name]) => name === schema)?.[1];
@@ -60,7 +60,7 @@ describe("OpenAPI document", () => {
     for (const { receipt, result } of receipts) expect(receipt && verifyReceipt(receipt, result)).toEqual({ ok: true });
   });
 
-  test("[API8] every pointer points at something", () => {
+  test("[API8] every reference has a target", () => {
     const text = JSON.stringify(document);
     for (const [, pointer = ""] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
       const target = pointer

@@ -36,7 +36,7 @@ describe("preferredWait", () => {
   test.each([
     ...['"'.repeat(long), "\\".repeat(long), `x="${"\\a".repeat(long)}`, blanks, ",".repeat(long), "wait=1,".repeat(long / 10)],
     ...[`wait${blanks}=`, `wait=${blanks}"`, `wait=${blanks}x${blanks}y`, `wait${blanks}=${blanks}=`, `wait=""${blanks}"`, `wait=${"x".repeat(long)}"`],
-  ])("[API6] a long header is read in time that grows with its length alone (%#)", (header) => {
+  ])("[API6] a long header is read in time linear in its length (%#)", (header) => {
     expect(cpuTimeOf(() => preferredWait(header))).toBeLessThan(250);
   });
 });
@@ -60,7 +60,7 @@ describe("waitParameter", () => {
   });
 });
 
-test("[API6] what is left of a wait shrinks with the time and never below nothing", () => {
+test("[API6] the rest of a wait becomes shorter with time and is never negative", () => {
   let now = 1_000;
   const left = waitLeft(10, () => now);
   const seen = [0, 1, 999, 1_000, 9_999, 10_000, 60_000].map((after) => {

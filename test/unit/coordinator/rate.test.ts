@@ -4,7 +4,7 @@ import { isRejectedByPlatform } from "../../../src/coordinator/http/rate-limit.t
 import { RATES } from "../../../src/protocol/limits.ts";
 
 describe("the platform's counter", () => {
-  test("[LM2] is asked about the client, and its no is a no", async () => {
+  test("[LM2] gets the name of the client, and a client that it refuses is refused", async () => {
     const asked: string[] = [];
     const counter = (success: boolean) => ({
       limit: ({ key }: { key: string }) => {
@@ -17,7 +17,7 @@ describe("the platform's counter", () => {
     expect(asked).toEqual(["192.0.2.1", "192.0.2.2"]);
   });
 
-  test("[LM2] says nothing where it is not bound or does not work", async () => {
+  test("[LM2] allows the request if it is not bound or fails", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
     expect(await isRejectedByPlatform(undefined, "192.0.2.1")).toBe(false);
     expect(await isRejectedByPlatform({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);

@@ -6,7 +6,7 @@ import { Desk, START, words } from "./desk.ts";
 const PLAIN = { acks: false };
 
 describe("a worker without `ack` that has just registered", () => {
-  test("[JB2] is given nothing for 2 s, and then at once the job that waits", () => {
+  test("[JB2] gets nothing for 2 s, and then at once the job that waits", () => {
     const desk = new Desk();
     desk.submit("j");
     expect(words(desk.register("w", PLAIN))).toBe("");
@@ -16,7 +16,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(1))).toBe("assign j 1 to w#1");
   });
 
-  test("[JB2] is given a job that comes later as soon as it has arrived, not at the next tick", () => {
+  test("[JB2] gets a job that came during these 2 s as soon as they are over, not at the next tick", () => {
     const desk = new Desk();
     desk.register("w", PLAIN);
     desk.pass(1_500);
@@ -26,7 +26,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(1))).toBe("assign j 1 to w#1");
   });
 
-  test("[JB2] wakes nobody up when nothing waits, and has its turn by last use all the same", () => {
+  test("[JB2] sets no timer if no job waits, and its turn still goes by last use", () => {
     const desk = new Desk();
     desk.register("used", { lastUsedAt: START - 1 });
     desk.register("w", PLAIN);
@@ -37,7 +37,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.submit("k"))).toBe("assign k 1 to w#1");
   });
 
-  test("[JB2] leaves the job to another idle worker that fits, which takes it at once", () => {
+  test("[JB2] does not delay a job that another idle worker can take at once", () => {
     const desk = new Desk();
     desk.register("w", PLAIN);
     desk.register("other", { lastUsedAt: START });
@@ -46,7 +46,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.register("third", { capabilities: ["TASK"] }))).toBe("assign second 1 to third#1");
   });
 
-  test("[JB2] one that announces `ack` is given a job at once, on a second register frame too", () => {
+  test("[JB2] does not wait if it announces `ack`, on a second register frame too", () => {
     const desk = new Desk();
     desk.submit("j");
     expect(words(desk.register("acks"))).toBe("assign j 1 to acks#1");
@@ -55,7 +55,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["TASK"]), acks: true }))).toBe("assign k 1 to w#1");
   });
 
-  test("[JB2] is given at once a job whose claim window ends before it has arrived, the first in order of those", () => {
+  test("[JB2] gets at once a job whose claim window ends within the 2 s, the first one in order", () => {
     const desk = new Desk();
     desk.submit("llm", { jobType: "LLM_INFER" });
     desk.pass(500);
@@ -71,7 +71,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(TIMING.arrival))).toContain("assign young 1 to u#1");
   });
 
-  test("[JB2] is given at once a job that another gives back when its window ends before the arrival", () => {
+  test("[JB2] gets at once a job that another worker rejects, if its claim window ends within the 2 s", () => {
     const desk = new Desk();
     desk.submit("j");
     desk.pass(29_000);
@@ -81,7 +81,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.tell({ type: "reject", conn: "rejects#1", jobId: "j" }))).toBe("assign j 1 to w#1");
   });
 
-  test("[JB2] has its lease rebound at once", () => {
+  test("[JB2] gets its own lease back at once", () => {
     const desk = new Desk();
     desk.register("w", PLAIN);
     desk.pass(TIMING.arrival);
@@ -94,7 +94,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(TIMING.arrival))).toBe("assign next 1 to w#2");
   });
 
-  test("[JB2, JB4] counts as connected: who lost the job stands back for it", () => {
+  test("[JB2, JB4] counts as connected: a worker that lost the job does not get it again before this one", () => {
     const desk = new Desk();
     desk.register("loses");
     desk.submit("j");
@@ -113,7 +113,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(TIMING.arrival))).toBe("assign j 1 to w#1");
   });
 
-  test("[JB2, PY7] counts as busy for a paid job: its payment is held, and settled when the worker has arrived", () => {
+  test("[JB2, PY7] counts as busy for a paid job: the payment is held, and settled after the 2 s", () => {
     const desk = new Desk();
     desk.register("w", PLAIN);
     desk.pay("k", "j");
@@ -122,7 +122,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.settled("k"))).toBe("assign j 1 to w#1");
   });
 
-  test("[JB2] has not to arrive again when the hub loses its memory", () => {
+  test("[JB2] does not wait again after the hub lost its memory", () => {
     const desk = new Desk();
     desk.register("w", PLAIN);
     desk.pass(TIMING.arrival);
@@ -131,7 +131,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.register("w", { ...PLAIN, registeredAt: START }))).toBe("assign j 1 to w#2");
   });
 
-  test("[JB2] a clock that was put back keeps it waiting for 2 s and no longer", () => {
+  test("[JB2] waits for 2 s and no longer if the clock is set back", () => {
     const desk = new Desk();
     desk.submit("j");
     desk.register("w", { ...PLAIN, registeredAt: START + 3_600_000 });

@@ -76,7 +76,7 @@ describe("what a claim costs [JB2]", () => {
     for (const [step, work] of cost(5_000).entries()) expect(work).toBeLessThanOrEqual(allowed(few[step] ?? 0, 64, 5_000));
   });
 
-  test("[JB2, JB11] a newcomer that becomes free before 10,000 jobs that wait for a proven worker costs the same as before 64", () => {
+  test("[JB2, JB11] a newcomer that becomes free costs the same while 64 and while 10,000 jobs wait for a proven worker", () => {
     const cost = (count: number) => {
       const desk = new Desk();
       desk.register("old");
@@ -94,7 +94,7 @@ describe("what a claim costs [JB2]", () => {
     expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));
   });
 
-  test("[JB2] a completion that brings the next job costs the same before 64 and before 10,000 waiting jobs", () => {
+  test("[JB2] a completion with the claim of the next job costs the same with 64 and with 10,000 waiting jobs", () => {
     const cost = (count: number) => {
       const desk = queue(count);
       const jobId = desk.state.leases.get("w") ?? "";
@@ -103,7 +103,7 @@ describe("what a claim costs [JB2]", () => {
     expect(cost(10_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 10_000));
   });
 
-  test("[JB2] a registration before a full queue, an acknowledgement, a requeue and a timer cost the same", () => {
+  test("[JB2] a registration, an acknowledgement, a requeue and a timer cost the same with a full queue", () => {
     const cost = (count: number) => {
       const desk = queue(count);
       const jobId = desk.state.leases.get("w") ?? "";
@@ -118,7 +118,7 @@ describe("what a claim costs [JB2]", () => {
     for (const [step, work] of cost(10_000).entries()) expect(work).toBeLessThanOrEqual(allowed(few[step] ?? 0, 64, 10_000));
   });
 
-  test("[JB2] PRIVATE jobs that a paired worker cannot run do not stand in its way", () => {
+  test("[JB2] PRIVATE jobs that a paired worker cannot run do not delay it", () => {
     const cost = (count: number) => {
       const desk = new Desk();
       desk.register("desktop", { capabilities: ["LLM_INFER"] });
@@ -131,7 +131,7 @@ describe("what a claim costs [JB2]", () => {
     expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));
   });
 
-  test("[JB2] many busy workers cost a submit nothing, and the count can see a walk", () => {
+  test("[JB2] many busy workers cost a submit nothing, and the count would show a loop over them", () => {
     const busy = (count: number) => {
       const desk = workers(count);
       for (let n = 0; n < count; n++) desk.submit(`j${n}`);

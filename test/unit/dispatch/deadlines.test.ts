@@ -24,7 +24,7 @@ describe("times of a job", () => {
     expect(nextDue(desk.state)).toBeNull();
   });
 
-  test("[WS9] a worker that announced ack loses the job after 5 s without one and is told", () => {
+  test("[WS9] a worker that announced ack and does not acknowledge in 5 s loses the job and is told", () => {
     const desk = assigned();
     expect(words(desk.pass(4_999))).toBe("");
     expect(words(desk.pass(1))).toBe("cancel j 1 on w#1: ack_timeout");
@@ -105,7 +105,7 @@ describe("times of a job", () => {
     expect(words(desk.register("w", { resume: [J1] }))).toBe("cancel j 1 on w#2: not_assigned");
   });
 
-  test("[JB4] after a requeue the claim window begins afresh, and its end has the last attempt's cause [JB5]", () => {
+  test("[JB4] after a requeue a new claim window begins, and at its end the job fails with the cause of the last attempt [JB5]", () => {
     const desk = assigned();
     desk.tell({ type: "ack", conn: "w#1", ...J1 });
     desk.pass(20_000);
@@ -151,7 +151,7 @@ describe("times of a job", () => {
 });
 
 describe("silence [WS6]", () => {
-  test("[WS6] a worker silent for more than 25 s is not claimed, and is when it is heard again", () => {
+  test("[WS6] a worker that is silent for more than 25 s is not claimed, until it sends something again", () => {
     const desk = new Desk();
     desk.register("w");
     desk.silence("w#1");
@@ -171,7 +171,7 @@ describe("silence [WS6]", () => {
     expect(words(desk.pass(2_000))).toBe("assign j 1 to w#1");
   });
 
-  test("[WS6] the sweep closes what has been silent for 30 s with 4008 and gives its job away at once", () => {
+  test("[WS6] the sweep closes a socket that was silent for 30 s with 4008 and gives its job to another worker at once", () => {
     const desk = new Desk();
     desk.register("w");
     desk.pass(1_000);
@@ -182,7 +182,7 @@ describe("silence [WS6]", () => {
     expect(words(desk.pass(60_000))).toContain("close w#1 4008, assign j 2 to v#1");
   });
 
-  test("[JB4] a silent worker that has not tried a job does not keep the other one from a second try", () => {
+  test("[JB4] a silent worker that has not tried a job does not stop the other one from a second attempt", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");

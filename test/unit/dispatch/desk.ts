@@ -1,3 +1,4 @@
+import { TIMING } from "../../../src/protocol/limits.ts";
 import type { JobType } from "../../../src/protocol/job.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";
 import {
@@ -11,6 +12,7 @@ import {
   nextDue,
   type Payment,
   type PaymentFacts,
+  QUEUE_SIZE,
   type Reduced,
   reduce,
   restore,
@@ -57,7 +59,7 @@ export class Desk {
   readonly #sockets = new Map<string, number>();
 
   constructor(rules: Partial<Rules> = {}) {
-    this.rules = { stake: false, receiptPolicy: "strict", ...rules };
+    this.rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, clientShares: true, ...rules };
     this.state = createState(this.rules);
   }
 
@@ -130,8 +132,8 @@ export class Desk {
   }
 
   /** Submits job `id` with a verified payment. */
-  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}): Reduced {
-    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer } });
+  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}, settles = false): Reduced {
+    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer, settles } });
   }
 
   /** Reserve and submit in one. */
@@ -140,14 +142,15 @@ export class Desk {
   }
 
   settled(key: string, settlement: Settlement = { kind: "settled", transaction: `tx ${key}` }): Reduced {
-    return this.tell({ type: "settled", key, settlement });
+    const by = this.state.ledger.entrusted.has(key) ? "request" : "hub";
+    return this.tell({ type: "settled", key, settlement, by, stored: this.rows.get(key) ?? null });
   }
 
   /** The phase of a payment as it is stored: `held`, `void refused`, `gone`. */
   money(key: string): string {
     const phase = this.rows.get(key)?.phase;
     if (phase === undefined) return "gone";
-    return phase.kind === "void" ? `void ${phase.reason}` : phase.kind;
+    return phase.kind === "void" || phase.kind === "unresolved" ? `${phase.kind} ${phase.reason}` : phase.kind;
   }
 
   /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all that followed. */
@@ -183,8 +186,13 @@ export class Desk {
       return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
     });
     this.state = createState(this.rules);
-    const open = [...this.rows.values()].filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void");
-    restorePayments(this.state, open, this.now);
+    const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
+    const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.day;
+    restorePayments(
+      this.state,
+      [...this.rows.values()].filter((row) => isOpen(row) || isAssumed(row)),
+      this.now,
+    );
     restore(this.state, saved, this.now);
     for (const key of live) this.register(key);
   }

@@ -27,7 +27,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("completed larger");
   });
 
-  test("[JB5] ends at once when nobody else is there", () => {
+  test("[JB5] ends at once if no other worker is connected", () => {
     const made = desk({ a: 4096 });
     expect(tooLong(made, "a", 1, "9000 tokens are too many")).toBe("");
     expect(made.where("j")).toBe("failed context_length_exceeded: 9000 tokens are too many");
@@ -58,7 +58,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("failed context_length_exceeded");
   });
 
-  test("[JB5] waits for a larger one that is busy, while smaller ones take other jobs", () => {
+  test("[JB5] waits for a busy worker with a larger context, while the others take other jobs", () => {
     const made = desk({ a: 4096, larger: 8192, b: 4096 });
     made.submit("k", LLM);
     expect(made.where("k")).toBe("assigned larger 1");
@@ -71,7 +71,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(words(made.tell({ type: "complete", conn: "larger#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to larger#1");
   });
 
-  test("[JB5, JB3] a larger worker takes it in its order among the others", () => {
+  test("[JB5, JB3] a worker with a larger context takes it in the order of the queue", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);
     tooLong(made, "a", 1);
@@ -92,7 +92,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(words(made.tell({ type: "update", conn: "b#1", capabilities, acks: true, context: 5000 }))).toBe("assign j 2 to b#1");
   });
 
-  test("[JB5] when the larger one leaves it waits its window out and ends with the cause and the words", () => {
+  test("[JB5] if the worker with the larger context leaves, the job fails after its claim window, with the cause and the message", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);
     tooLong(made, "a", 1, "too long");
@@ -101,7 +101,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("failed context_length_exceeded: too long");
   });
 
-  test("[JB4] the larger one that gave it back gets it again at the tick, the smaller one does not", () => {
+  test("[JB4] a larger worker that rejected it gets it again at the tick, a smaller one does not", () => {
     const made = desk({ a: 4096, larger: 8192 });
     tooLong(made, "a", 1);
     made.tell({ type: "reject", conn: "larger#1", jobId: "j" });
@@ -117,14 +117,14 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("failed context_length_exceeded");
   });
 
-  test("[WS9] a reject for that reason uses no attempt; with nobody larger it is the end", () => {
+  test("[WS9] a reject for that reason uses no attempt; without a larger worker the job ends", () => {
     const made = desk({ a: 4096, larger: 8192 });
     expect(words(made.tell({ type: "reject", conn: "a#1", jobId: "j", tooLong: true }))).toBe("assign j 1 to larger#1");
     expect(words(made.tell({ type: "reject", conn: "larger#1", jobId: "j", tooLong: true }))).toBe("");
     expect(made.where("j")).toBe("failed context_length_exceeded");
   });
 
-  test("[JB9] the hub's memory lost: what it outgrew and what was said is remembered", () => {
+  test("[JB9] after the hub lost its memory, the context that was too small and the message are still known", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);
     tooLong(made, "a", 1, "too long");
@@ -138,7 +138,7 @@ describe("a job that does not fit a worker's context", () => {
 });
 
 describe("what the last worker said", () => {
-  test("[JB5] ends up at the job's end; of several attempts the last one's", () => {
+  test("[JB5] is part of the failed job; of several attempts the last message counts", () => {
     const made = desk({ a: 0, b: 0, c: 0 });
     const fail = (key: string, attempt: number, message: string) =>
       made.tell({ type: "failed", conn: `${key}#1`, jobId: "j", attempt, retryable: true, message });
@@ -148,7 +148,7 @@ describe("what the last worker said", () => {
     expect(made.where("j")).toBe("failed worker_error: third");
   });
 
-  test("[JB5] a last worker that said nothing is not given the words of another", () => {
+  test("[JB5] if the last worker sent no message, the job has no message of an earlier worker", () => {
     const made = desk({ a: 0, b: 0 });
     made.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, message: "out of memory" });
     expect(made.where("j")).toBe("assigned b 2");
@@ -176,7 +176,7 @@ describe("a frame over the limit", () => {
     expect(made.where("j")).toBe("failed output_too_large");
   });
 
-  test("[LM1, WS7] the worker is given nothing on the socket that is about to be closed", () => {
+  test("[LM1, WS7] the worker gets no job on the socket that is about to be closed", () => {
     const made = desk({ a: 0 });
     made.submit("k", LLM);
     expect(words(made.tell({ type: "oversized", conn: "a#1", jobId: "j" }))).toBe("rejected: output_too_large");
@@ -184,7 +184,7 @@ describe("a frame over the limit", () => {
     expect(made.tell({ type: "disconnect", conn: "a#1" })).toEqual(NOTHING);
   });
 
-  test("[LM1] of a job that it does not hold changes nothing but the socket", () => {
+  test("[LM1] for a job that the worker does not hold only closes the socket", () => {
     const made = desk({ a: 0 });
     made.tell({ type: "oversized", conn: "a#1", jobId: "other" });
     expect(made.where("j")).toBe("assigned a 1 gone");
@@ -192,12 +192,15 @@ describe("a frame over the limit", () => {
 });
 
 describe("a worker that ends job after job", () => {
-  test.each(["content_refused", "output_too_large", "context_length_exceeded"] as const)("[JB4] rests whatever cause it names: %s", (cause) => {
-    const made = new Desk();
-    made.register("a");
-    for (let i = 0; i < 8; i++) made.submit(`j${i}`, LLM);
-    for (let i = 0; i < 5; i++) made.tell({ type: "failed", conn: "a#1", jobId: `j${i}`, attempt: 1, retryable: false, cause });
-    expect([made.where("j4"), made.where("j5")]).toEqual([`failed ${cause}`, "pending"]);
-    expect(words(made.pass(2_000))).toBe("assign j5 1 to a#1");
-  });
+  test.each(["content_refused", "output_too_large", "context_length_exceeded"] as const)(
+    "[JB4] gets nothing until the tick, whatever cause it names: %s",
+    (cause) => {
+      const made = new Desk();
+      made.register("a");
+      for (let i = 0; i < 8; i++) made.submit(`j${i}`, LLM);
+      for (let i = 0; i < 5; i++) made.tell({ type: "failed", conn: "a#1", jobId: `j${i}`, attempt: 1, retryable: false, cause });
+      expect([made.where("j4"), made.where("j5")]).toEqual([`failed ${cause}`, "pending"]);
+      expect(words(made.pass(2_000))).toBe("assign j5 1 to a#1");
+    },
+  );
 });

@@ -35,7 +35,7 @@ const step = fc.oneof(
 );
 
 describe("OrderedPool", () => {
-  test("[JB3] does what a sorted list does, in any order of steps", () => {
+  test("[JB3] behaves like a sorted list, in any order of steps", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const pool = new OrderedPool();

@@ -55,7 +55,7 @@ describe("the claim between proven keys and newcomers", () => {
     expect(desk.where("02-job")).toBe("assigned new 1");
   });
 
-  test("[JB11] beside an idle proven worker a network has one at work, of all its keys", () => {
+  test("[JB11] beside an idle proven worker all keys of a network together have one job at a time", () => {
     const desk = new Desk();
     for (const key of ["a", "b", "c"]) newcomer(desk, key, "n");
     desk.register("old");
@@ -105,7 +105,7 @@ describe("the claim between proven keys and newcomers", () => {
     expect(desk.where(OTHER)).toBe("assigned p1 1");
   });
 
-  test("[JB11, JB8] a PRIVATE job knows no probation", () => {
+  test("[JB11, JB8] a PRIVATE job goes to paired workers on probation too", () => {
     const desk = new Desk();
     newcomer(desk, "new", "n");
     desk.pass(1_000);
@@ -177,7 +177,7 @@ describe("blame", () => {
     expect(desk.where(FIFTH)).toBe("assigned old 1");
   });
 
-  test("[JB11] context_length_exceeded is no blame", () => {
+  test("[JB11] context_length_exceeded does not move the network back", () => {
     const desk = new Desk();
     newcomer(desk, "a", "n");
     desk.submit("j", { jobType: "LLM_INFER" });
@@ -264,7 +264,7 @@ describe("the last word on a job", () => {
     expect(desk.where("j")).toBe("failed worker_error");
   });
 
-  test("[JB11, JB9] who denied a job is not forgotten with the memory", () => {
+  test("[JB11, JB9] after the hub lost its memory it still knows which keys said that a job cannot be done", () => {
     const desk = new Desk();
     desk.register("a");
     desk.submit("j");
@@ -287,7 +287,7 @@ describe("the last word on a job", () => {
     );
   });
 
-  test("[JB11] the keys of one network cannot pass a job on to each other, each with a larger context", () => {
+  test("[JB11] the keys of one network do not get a job one after the other because each announces a larger context", () => {
     const desk = new Desk();
     for (const [key, context] of [
       ["a", 1],

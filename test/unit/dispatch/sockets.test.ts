@@ -14,7 +14,7 @@ describe("one socket per key [WS7]", () => {
     expect(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" })).toEqual(NOTHING);
   });
 
-  test("[WS10] a worker back after its grace time takes a job that still waits, without a new attempt", () => {
+  test("[WS10] a worker that reconnects after the grace time gets its job back if it still waits, without a new attempt", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
@@ -24,7 +24,7 @@ describe("one socket per key [WS7]", () => {
     expect(desk.where("j")).toBe("running w 1");
   });
 
-  test("[WS10] what it lists and another one has is cancelled before it is given anything new", () => {
+  test("[WS10] a listed job that another worker has is cancelled before this worker gets a new one", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
@@ -36,7 +36,7 @@ describe("one socket per key [WS7]", () => {
     expect(words(desk.register("w", { resume: [J1] }))).toBe("cancel j 1 on w#2: not_assigned, assign next 1 to w#2");
   });
 
-  test("[JB6] a late result of an earlier holder counts, and the present one is told, also when it is the same worker", () => {
+  test("[JB6] a late result of an earlier holder counts, and the present holder is cancelled, even if it is the same worker", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
@@ -45,7 +45,7 @@ describe("one socket per key [WS7]", () => {
     expect(words(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, cancel j 2 on w#1: completed");
   });
 
-  test("[WS11] a draining worker finishes, hears drained and is closed, and gets nothing new", () => {
+  test("[WS11] a draining worker gets no new job; after its job it gets drained and is closed", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
@@ -68,7 +68,7 @@ describe("one socket per key [WS7]", () => {
 describe("strikes [RC4]", () => {
   const bad = (desk: Desk, jobId: string) => desk.tell({ type: "complete", conn: "w#1", jobId, attempt: undefined, verdict: "invalid_receipt" });
 
-  test("[RC4] the third strike parks the worker: it is given nothing in between, and its job goes to another", () => {
+  test("[RC4] the third strike parks the worker: it gets no job before the close, and its job goes to another worker", () => {
     const desk = new Desk();
     desk.register("w", { strikes: 2 });
     desk.submit("j");
@@ -80,7 +80,7 @@ describe("strikes [RC4]", () => {
     expect(desk.state.jobs.get("j")?.cause).toBe("invalid_receipt");
   });
 
-  test("[RC4] parked for a foreign result, it loses the job that it holds", () => {
+  test("[RC4] a worker that is parked for a result of a job that it never held loses the job that it holds", () => {
     const desk = new Desk();
     desk.register("v");
     desk.submit("foreign");
@@ -90,7 +90,7 @@ describe("strikes [RC4]", () => {
     expect([desk.where("foreign"), desk.where("own")]).toEqual(["assigned v 1", "pending"]);
   });
 
-  test("[RC4] one job is one strike, and a verified result takes one off", () => {
+  test("[RC4] one job gives one strike at most, and a verified result removes one", () => {
     const desk = new Desk();
     desk.register("w", { strikes: 1 });
     desk.submit("j");
@@ -101,7 +101,7 @@ describe("strikes [RC4]", () => {
     expect(rows).toContainEqual({ type: "record", key: "w", record: expect.objectContaining({ strikes: 1, parks: 0, parkedUntil: 0 }) });
   });
 
-  test("[RC4] the time of a park halves for each day since the last was over", () => {
+  test("[RC4] the parking time is halved for each day since the last parking", () => {
     const day = 86_400_000;
     const parkedFor = (parks: number, since: number): number => {
       const desk = new Desk();
@@ -116,7 +116,7 @@ describe("strikes [RC4]", () => {
     ]);
   });
 
-  test("[RC4] under `record` an invalid receipt completes the job, unverified, and nobody is struck", () => {
+  test("[RC4] with `record` an invalid receipt completes the job, unverified, and gives no strike", () => {
     const desk = new Desk({ receiptPolicy: "record" });
     desk.register("w", { strikes: 2 });
     desk.submit("j");
@@ -127,7 +127,7 @@ describe("strikes [RC4]", () => {
 });
 
 describe("the hub's memory is lost [JB9]", () => {
-  test("[JB9] sockets that are still there take their leases back, attempts and losers are kept", () => {
+  test("[JB9] sockets that are still open take their leases back; attempts, and workers that lost a job, are still known", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
@@ -173,7 +173,7 @@ describe("the hub's memory is lost [JB9]", () => {
     expect(desk.where("j")).toBe("pending");
   });
 
-  test("[WS11] who was draining still is, and gets nothing new", () => {
+  test("[WS11] a draining worker is still draining, and gets no new job", () => {
     const desk = new Desk();
     desk.register("w", { draining: true });
     expect(desk.state.workers.size).toBe(0);

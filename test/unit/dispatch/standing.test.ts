@@ -24,7 +24,7 @@ describe("standingOf, the standing of a key", () => {
     expect(standingOf(completed(["ann", "bob", "cyd"]), false)).toBe("probation");
   });
 
-  test("[JB11] two failures in a row take it away, one does not", () => {
+  test("[JB11] two failures in a row end it, one does not", () => {
     const once = afterFailure(completed(["ann", "bob", "cyd"]), 5);
     expect(standingOf(once, true)).toBe("proven");
     expect(once).toMatchObject({ failed: 1, failedAt: 5 });
@@ -34,7 +34,7 @@ describe("standingOf, the standing of a key", () => {
     expect(twice).toMatchObject({ completed: 0, users: [] });
   });
 
-  test("[JB11] whoever lost it earns it in the same way again", () => {
+  test("[JB11] a key that lost it gets it again in the same way", () => {
     const lost = afterFailure(afterFailure(completed(["ann", "bob", "cyd"]), 1), 2);
     expect(standingOf(completed(["ann", "bob", "cyd"], lost), true)).toBe("proven");
   });
@@ -46,7 +46,9 @@ describe("afterCompletion, what counts", () => {
     ["a job from the worker's own network", { ...JOB, network: OWN }, OWN],
     ["a job from a network that nobody named", { ...JOB, network: "" }, OWN],
   ])("[JB11] %s does not", (_title, job, own) => {
-    expect(afterCompletion(NEW_KEY, job, own)).toBe(NEW_KEY);
+    const once = afterCompletion(NEW_KEY, job, own);
+    expect(once).toEqual({ ...NEW_KEY, hasCompleted: true });
+    expect(afterCompletion(once, job, own)).toBe(once);
   });
 
   test.each(["127.0.0.1", "127.0.0.9", "0:0:0::/48", "local"])("[JB11] on loopback (%s) every job does", (own) => {

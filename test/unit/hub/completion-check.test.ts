@@ -58,7 +58,7 @@ describe("the receipt of a completion", () => {
     expect(check(completion(fields))).toMatchObject({ verdict: "invalid_receipt", fault: expect.stringMatching(new RegExp(`^${failed}: .{10,}`)) });
   });
 
-  it("[RC3] over a lone surrogate is invalid: it has no UTF-8", () => {
+  it("[RC3] over a lone surrogate is invalid, because that has no UTF-8", () => {
     const output = { summary: "\ud800", word_count: 1 };
     const fault = "hash: expected an output of well-formed Unicode; a lone surrogate has no UTF-8";
     expect(check(completion({}, output))).toMatchObject({ verdict: "invalid_receipt", fault });

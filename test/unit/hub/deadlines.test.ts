@@ -3,7 +3,7 @@ import { Deadlines } from "../../../src/coordinator/hub/timers.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-test("[API6] a fault in what is due keeps the timer from nothing else", async () => {
+test("[API6] an error in one deadline does not stop the others", async () => {
   const log = vi.spyOn(console, "error").mockImplementation(() => {});
   const deadlines = new Deadlines();
   const now = Date.now();

@@ -21,7 +21,7 @@ function desk(): { lookups: LateResults; asked: string[]; ask: (conn: string) =>
   return { lookups, asked, ask, answer };
 }
 
-test("[WS10] so many at once are asked, the others in their turn", async () => {
+test("[WS10] a limited number of lookups run at once, the others wait for their turn", async () => {
   const { asked, ask, answer } = desk();
   for (let n = 0; n < LIMITS.lookups + 2; n++) expect(ask(`w${n}`)).toBe(true);
   expect(asked).toHaveLength(LIMITS.lookups);
@@ -31,7 +31,7 @@ test("[WS10] so many at once are asked, the others in their turn", async () => {
   expect(asked).toHaveLength(LIMITS.lookups + 2);
 });
 
-test("[LM1] one socket has so many questions; when one is answered it may ask again, and others are not held up", async () => {
+test("[LM1] one socket has a limited number of lookups; after one is answered it may have another, and other sockets do not wait for it", async () => {
   const { ask, answer } = desk();
   for (let n = 0; n < LIMITS.lookupsPerSocket; n++) expect(ask("greedy")).toBe(true);
   expect(ask("greedy")).toBe(false);
@@ -40,7 +40,7 @@ test("[LM1] one socket has so many questions; when one is answered it may ask ag
   expect(ask("greedy")).toBe(true);
 });
 
-test("[LM1] no more wait than memory is given to them", () => {
+test("[LM1] a limited number of lookups may wait", () => {
   const { ask } = desk();
   for (let n = 0; n < LIMITS.lookups + LIMITS.lookupsWaiting; n++) expect(ask(`w${n}`)).toBe(true);
   expect(ask("late")).toBe(false);

@@ -13,7 +13,7 @@ const read = (change: Record<string, unknown> = {}, more: Record<string, unknown
 };
 
 describe("shape", () => {
-  test("[PY3, PY6] hex goes on in lower case, the payer is who signed, and unknown members stay behind", () => {
+  test("[PY3, PY6] hex is converted to lower case, the payer is the signer, and unknown members are left out", () => {
     const reading = read({ evil: 1 }, { signature: `0x${"AB".repeat(65)}`, evil: 1 });
     const { authorization: signed } = authorization(NOW);
     expect(reading).toEqual({
@@ -60,7 +60,7 @@ describe("shape", () => {
     ["nonce", `0x${"0".repeat(66)}`],
     ["nonce", 0],
   ];
-  test.each(wrong)("[PY3] authorization.%s %o is refused before anybody is asked", (field, value) => {
+  test.each(wrong)("[PY3] authorization.%s %o is refused before the facilitator is asked", (field, value) => {
     const reading = read({ [field]: value });
     expect(reading).toEqual({ ok: false, reason: expect.stringMatching(new RegExp(`^payload\\.authorization\\.${field} `)) });
   });
@@ -92,11 +92,11 @@ describe("terms", () => {
     ["value", "10001"],
     ["value", "1000"],
     ["value", "0"],
-  ])("[PY3] %s %s is not what we asked for", (field, value) => {
+  ])("[PY3] %s %s differs from our terms", (field, value) => {
     expect(read({ [field]: value })).toEqual({ ok: false, reason: expect.stringContaining(`${field} must be `) });
   });
 
-  test("[PY6] the key is of network, token, payer and nonce, and of nothing else", () => {
+  test("[PY6] the key depends on network, token, payer and nonce, and on nothing else", () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 1_000 }), fc.integer({ min: 0, max: SECONDS }), (before, after) => {
         const reading = read({ validBefore: String(SECONDS + before), validAfter: String(after) });
@@ -125,11 +125,11 @@ describe("times", () => {
     expect(reading).toMatchObject({ ok: true, value: { untimely: untimely === null ? null : expect.stringMatching(untimely) } });
   });
 
-  test("[PY6] one that is over is still that payment: it may have been good when it came first", () => {
+  test("[PY6] an expired payment is still the same payment, because it may have been valid when it came first", () => {
     expect(read({ validBefore: "1" })).toMatchObject({ ok: true, value: { key: readKey(), expiresAt: 1_000 } });
   });
 
-  test("[PY8] an authorization without end is not asked about for ever", () => {
+  test("[PY8] the hub does not ask for ever about an authorization without an end", () => {
     expect(read({ validBefore: String(2n ** 256n - 1n) })).toMatchObject({ ok: true, value: { untimely: null, expiresAt: NOW + 24 * 60 * 60 * 1_000 } });
   });
 });

@@ -47,14 +47,14 @@ function made({ version = 0x80, signers = 1, keys = 3, program = 2, accounts = [
 }
 
 describe("a payment of @x402/svm", () => {
-  test("[PY3, PY6] is read: its key is its message's hash, its payer the owner of the tokens", () => {
+  test("[PY3, PY6] is read: its key is the hash of its message, its payer is the owner of the tokens", () => {
     expect(read(TRANSACTION)).toEqual({
       ok: true,
       value: { payload: { transaction: TRANSACTION }, key: SVM_KEY, payer: SVM_PAYER, feePayer: FEE_PAYER, expiresAt: NOW + 120_000, untimely: null },
     });
   });
 
-  test("[PY6] a signature that is filled in or changed leaves the key, and makes another digest of it", () => {
+  test("[PY6] a signature that is added or changed does not change the key, but the digest", () => {
     const signed = read(changed(1, 1, 2, 3));
     expect(signed).toMatchObject({ ok: true, value: { key: SVM_KEY, payload: { transaction: changed(1, 1, 2, 3) } } });
   });
@@ -68,7 +68,7 @@ describe("a payment of @x402/svm", () => {
     ["amount", { amount: "1000" }],
     ["payTo", { payTo: SVM_PAYER }],
     ["asset", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }],
-  ])("[PY3] of another %s than ours it is refused", (_, terms) => {
+  ])("[PY3] with another %s than ours it is refused", (_, terms) => {
     expect(read(TRANSACTION, { ...ours, ...terms })).toEqual({ ok: false, reason: expect.stringContaining("payload.transaction must transfer ") });
   });
 });
@@ -79,7 +79,7 @@ describe("shape", () => {
   });
 
   test.each(["%", "AA==", "AAAA", "A".repeat(1_644), TRANSACTION.slice(0, -4), `${TRANSACTION.slice(0, -2)}AA==`, TRANSACTION.replaceAll("+", "-")])(
-    "[PY3] %s is no transaction",
+    "[PY3] %s is not a transaction",
     (transaction) => {
       expect(read(transaction)).toEqual(NO_TRANSACTION);
     },
@@ -101,17 +101,17 @@ describe("shape", () => {
     expect(read(made(parts)).ok).toBe(ok);
   });
 
-  test("[PY3] without a transfer that names everything the facilitator decides, and says who pays", () => {
+  test("[PY3] without a complete transfer the facilitator decides, and says who pays", () => {
     expect(read(made({}))).toMatchObject({ ok: true, value: { payer: null } });
   });
 
-  test("[PY3] a length in more bytes than it needs is none: the chain does not take it", () => {
+  test("[PY3] a length in more bytes than necessary is refused, because the chain refuses it too", () => {
     const [count = 0, ...rest] = bytes;
     expect(read(Buffer.from([count | 0x80, 0, ...rest]).toString("base64"))).toEqual(NO_TRANSACTION);
     expect(read(Buffer.from([0xff, 0xff, 0xff, 1, ...rest]).toString("base64"))).toEqual(NO_TRANSACTION);
   });
 
-  test("[PY3] no bytes make it throw, and none that are cut short are read", () => {
+  test("[PY3] no bytes make it throw, and a transaction that is cut is refused", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 1_300 }), (random) => void readTransaction(random)),
       { numRuns: 2_000 },

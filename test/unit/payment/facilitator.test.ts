@@ -18,8 +18,8 @@ async function verify(reply: Reply): Promise<unknown> {
   return await verifyPayment(at(facilitator.url), ...texts);
 }
 
-async function settle(reply: Reply | Reply[], verified: Reply = valid): Promise<unknown> {
-  await using facilitator = await answering({ "/settle": reply, "/verify": verified });
+async function settle(reply: Reply): Promise<unknown> {
+  await using facilitator = await answering({ "/settle": reply });
   return await settlePayment(at(facilitator.url), ...texts);
 }
 
@@ -27,19 +27,19 @@ async function settle(reply: Reply | Reply[], verified: Reply = valid): Promise<
 const NO_ANSWERS: [string, Reply, string][] = [
   ["500", { status: 500, body: { success: false, isValid: false, errorReason: "x" } }, "server_error"],
   ["503", { status: 503, body: "" }, "server_error"],
-  ["404", { status: 404, body: "Not Found" }, "nonsense"],
-  ["429", { status: 429, body: { error: "slow down" } }, "nonsense"],
+  ["404", { status: 404, body: "Not Found" }, "invalid_response"],
+  ["429", { status: 429, body: { error: "slow down" } }, "invalid_response"],
   ["a redirect", { status: 302, headers: { location: "/yes" }, body: { isValid: true, success: true, transaction: "0x1" } }, "redirected"],
   ["a redirect that repeats the body", { status: 307, headers: { location: "/yes" }, body: "" }, "redirected"],
-  ["HTML", { body: "<html>" }, "nonsense"],
-  ["nothing", { body: "" }, "nonsense"],
-  ["null", { body: "null" }, "nonsense"],
-  ["an array", { body: [{ isValid: true, success: true }] }, "nonsense"],
-  ["an empty object", { body: {} }, "nonsense"],
-  ["an answer in words", { body: { isValid: "true", success: "true", transaction: "0x1" } }, "nonsense"],
-  ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "nonsense"],
-  ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "nonsense"],
-  ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "nonsense"],
+  ["HTML", { body: "<html>" }, "invalid_response"],
+  ["nothing", { body: "" }, "invalid_response"],
+  ["null", { body: "null" }, "invalid_response"],
+  ["an array", { body: [{ isValid: true, success: true }] }, "invalid_response"],
+  ["an empty object", { body: {} }, "invalid_response"],
+  ["an answer in words", { body: { isValid: "true", success: "true", transaction: "0x1" } }, "invalid_response"],
+  ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "invalid_response"],
+  ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "invalid_response"],
+  ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "invalid_response"],
   ["a connection that is cut", cut, "unreachable"],
 ];
 
@@ -92,12 +92,15 @@ describe("settle", () => {
       kind: "refused",
       reason: "insufficient_funds",
       response: JSON.stringify({ success: false, errorReason: "insufficient_funds", transaction: "", network: ours.network, payer: PAYER }),
-      alreadyUsed: false,
     });
   });
 
-  test.each(NO_ANSWERS)("[PY8] %s leaves it unknown", async (_, reply, reason) => {
-    expect(await settle(reply)).toEqual({ kind: "unknown", reason });
+  test.each(NO_ANSWERS)("[PY8] %s leaves it unknown, or the facilitator was not asked", async (title, reply, reason) => {
+    const lost = ["500", "503", "a connection that is cut"].includes(title);
+    const taken = title !== "404" && title !== "429";
+    expect(await settle(reply)).toEqual(
+      taken ? { kind: "unknown", reason: title.startsWith("yes") ? "status_400" : reason, lost } : { kind: "not_asked", reason },
+    );
   });
 
   test.each([
@@ -106,47 +109,25 @@ describe("settle", () => {
     ["a refusal without a reason", { success: false }],
     ["a refusal with an empty reason", { success: false, errorReason: "" }],
   ])("[PY8] %s leaves it unknown", async (_, body) => {
-    expect(await settle({ body })).toEqual({ kind: "unknown", reason: "nonsense" });
+    expect(await settle({ body })).toEqual({ kind: "unknown", reason: "status_200", lost: false });
   });
 
-  test.each(["settlement_pending", "pending", "transaction_pending_confirmation"])("[PY8] %s is no refusal", async (errorReason) => {
-    expect(await settle({ body: { success: false, errorReason, transaction: "0x1" } })).toEqual({ kind: "unknown", reason: errorReason });
+  test("[PY8] used before: with the reason for the payer; pending: unknown, and no answer was lost", async () => {
+    const used = { success: false, errorReason: "invalid_exact_evm_nonce_already_used", transaction: "", network: "x", payer: PAYER };
+    expect(await settle({ body: used })).toEqual({
+      kind: "already_used",
+      reason: "invalid_exact_evm_nonce_already_used",
+      response: JSON.stringify({ ...used, network: ours.network }),
+    });
+    const pending = { success: false, errorReason: "settlement_pending", transaction: "0x1" };
+    expect(await settle({ body: pending })).toEqual({ kind: "unknown", reason: "settlement_pending", lost: false });
   });
 
-  test.each([
-    [{ errorReason: "invalid_exact_evm_nonce_already_used" }, true],
-    [{ errorReason: "duplicate_settlement" }, true],
-    [{ errorReason: "authorization_already_used" }, true],
-    [{ errorReason: "failed", errorMessage: "Transaction simulation failed: This transaction has already been processed" }, true],
-    [{ errorReason: "failed", errorMessage: "AlreadyProcessed" }, true],
-    [{ errorReason: "failed", errorMessage: "execution reverted: FiatTokenV2: authorization is used or canceled" }, true],
-    [{ errorReason: "invalid_exact_evm_insufficient_balance" }, false],
-    [{ errorReason: "suspending" }, false],
-  ])("[PY8] %o has been used: %o", async (refusal, alreadyUsed) => {
-    expect(await settle({ body: { success: false, ...refusal } }, cut)).toMatchObject({ kind: "refused", alreadyUsed });
-  });
-});
-
-describe("a refusal that may hide a use", () => {
-  const failed = { body: { success: false, errorReason: "invalid_exact_svm_transaction_simulation_failed" } };
-  const said = (invalidMessage: string): Reply => ({
-    body: { isValid: false, invalidReason: "invalid_exact_svm_transaction_simulation_failed", invalidMessage },
-  });
-
-  test("[PY8] is looked at again, since settle drops the words that verify has", async () => {
-    expect(await settle(failed, said("Simulation failed: AlreadyProcessed"))).toMatchObject({ kind: "refused", alreadyUsed: true });
-    expect(await settle(failed, said("InsufficientFunds"))).toMatchObject({ kind: "refused", alreadyUsed: false });
-    expect(await settle(failed, valid)).toMatchObject({ kind: "refused", alreadyUsed: false });
-  });
-
-  test("[PY8] a transaction that failed on the chain, since an earlier one had landed", async () => {
-    const reverted = { body: { success: false, errorReason: "invalid_exact_evm_transaction_failed", transaction: "0x2" } };
-    const used = { body: { isValid: false, invalidReason: "invalid_exact_evm_nonce_already_used" } };
-    expect(await settle(reverted, used)).toMatchObject({ kind: "refused", alreadyUsed: true });
-  });
-
-  test("[PY8] is unknown when nobody answers", async () => {
-    expect(await settle(failed, cut)).toEqual({ kind: "unknown", reason: "unreachable" });
+  test("[PY8] an answer that stops in the middle is lost", async () => {
+    const stops: Reply = (_, response) => {
+      response.writeHead(200, { "content-length": "100" }).write('{"success":true', () => response.destroy());
+    };
+    expect(await settle(stops)).toEqual({ kind: "unknown", reason: "unreachable", lost: true });
   });
 });
 
@@ -163,7 +144,7 @@ describe("time", () => {
     await using facilitator = await answering({ "/verify": hangs, "/settle": hangs });
     for (const [call, limit, late] of [
       [verifyPayment, 5_000, { kind: "unavailable", reason: "timeout" }],
-      [settlePayment, 20_000, { kind: "unknown", reason: "timeout" }],
+      [settlePayment, 20_000, { kind: "unknown", reason: "timeout", lost: true }],
     ] as const) {
       asked = Promise.withResolvers();
       const answer = call(at(facilitator.url), ...texts);

@@ -43,7 +43,7 @@ describe("feePayers", () => {
     expect(facilitator.asked).toHaveLength(3);
   });
 
-  test("[PY12] an old answer is better than none, and one that gives none is left alone for a while", async () => {
+  test("[PY12] an old list is used if there is no new one, and a facilitator without an answer is not asked for some time", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     await using facilitator = await answering({ "/supported": [supported("a"), { status: 500 }, { status: 500 }, supported("b")] });
     let now = 0;
@@ -55,13 +55,13 @@ describe("feePayers", () => {
     expect(await ask()).toMatchObject({ quoted: "b" });
   });
 
-  test("[PY12] with the facilitator down there is none, and only the first 402 waits for that", async () => {
+  test("[PY12] if the facilitator is down there is no list, and only the first 402 waits for it", async () => {
     const spy = vi.spyOn(console, "error").mockImplementation(() => {});
     for (let i = 0; i < 5; i++) expect(await feePayers(settings("http://127.0.0.1:9/down"), undefined, () => 1_000)).toBeNull();
     expect(spy).toHaveBeenCalledTimes(1);
   });
 
-  test("[PY12] while one asks, others are answered from what is known; without that they ask too", async () => {
+  test("[PY12] while one request asks, others use the known list; without one they ask too", async () => {
     const release = Promise.withResolvers<void>();
     const slow = async () => await release.promise;
     await using facilitator = await answering({

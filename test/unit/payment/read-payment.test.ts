@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { bringsPayment, chargedTerms, type PaymentHeaders, payloadText, readPayment } from "../../../src/coordinator/payment/read-payment.ts";
-import { type Offer, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
+import { EXTENSIONS, type Offer, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { authorization, encode, evmOffer, SVM_KEY, svmOffer, TRANSACTION } from "../../support/payments.ts";
 
@@ -44,7 +44,7 @@ describe("what is read", () => {
     expect(read(headers(undefined, envelope), SVM)).toMatchObject({ ok: true, value: { key: SVM_KEY, payload: { transaction: TRANSACTION } } });
   });
 
-  test("[PY6] a name that every object has is no network", () => {
+  test("[PY6] a name that every object has is not a network", () => {
     expect(errorOf(headers(v1(SVM, { network: "constructor" })), SVM)).toContain("network must be");
   });
 
@@ -53,12 +53,18 @@ describe("what is read", () => {
     expect(read({ "PAYMENT-SIGNATURE": ` ${text.replaceAll("=", "")} `, "X-PAYMENT": undefined }).ok).toBe(true);
   });
 
-  test("[PY3] nothing of the client's terms goes on: what is sent to the facilitator is ours, and what was signed", () => {
+  test("[PY3] the facilitator gets our terms and what was signed, and nothing of the client's terms", () => {
     const bait = { extra: { name: "Evil" }, maxTimeoutSeconds: 9e9, price: "$0" };
     const reading = read(headers({ ...v2(EVM, bait), resource: { url: "https://evil.example" }, extensions: { evil: 1 } }));
     if (!reading.ok) throw new Error(reading.reason);
-    const sent = z.record(z.string(), z.unknown()).parse(JSON.parse(payloadText(reading.value, EVM, resourceInfo(EVM))));
-    expect(sent).toEqual({ x402Version: 2, resource: resourceInfo(EVM), accepted: requirements(EVM), payload: reading.value.payload });
+    const sent = z.record(z.string(), z.unknown()).parse(JSON.parse(payloadText(reading.value, EVM)));
+    expect(sent).toEqual({
+      x402Version: 2,
+      resource: resourceInfo(EVM),
+      accepted: requirements(EVM),
+      payload: reading.value.payload,
+      extensions: { bazaar: EXTENSIONS.bazaar },
+    });
   });
 
   test("[PY11] the terms that a payment is charged under name the fee payer that it names", () => {
@@ -70,17 +76,17 @@ describe("what is read", () => {
 });
 
 describe("both headers", () => {
-  test("[PY3] the same payment in both, whatever the envelope, is that payment", () => {
+  test("[PY3] the same payment in both headers is one payment, whatever the envelope", () => {
     expect(read(headers(v2(EVM), v2(EVM)))).toMatchObject({ ok: true, value: { key: KEY } });
     expect(read(headers(v2(EVM), v1(EVM)))).toMatchObject({ ok: true, value: { key: KEY } });
   });
 
-  test("[PY3] two payments are none", () => {
+  test("[PY3] two different payments are refused", () => {
     const other = { ...authorization(NOW), signature: `0x${"cd".repeat(65)}` };
     expect(errorOf(headers(v2(EVM), v2(EVM, {}, other)))).toBe("PAYMENT-SIGNATURE and X-PAYMENT bring different payments");
   });
 
-  test("[PY3] one that cannot be read spoils the other", () => {
+  test("[PY3] if one of them cannot be read both are refused", () => {
     expect(errorOf(headers(v2(EVM), "junk"))).toMatch(/^X-PAYMENT: /);
     expect(errorOf(headers("junk", v2(EVM)))).toMatch(/^PAYMENT-SIGNATURE: /);
   });
@@ -112,7 +118,7 @@ describe("terms that are not ours", () => {
     expect(errorOf(headers(v2(EVM, { [term]: value })))).toContain(`accepted.${term} must be `);
   });
 
-  test("[PY3] on SVM case counts", () => {
+  test("[PY3] on SVM upper and lower case differ", () => {
     expect(errorOf(headers(v2(SVM, { payTo: SVM.payTo.toLowerCase() })), SVM)).toContain("accepted.payTo");
   });
 
@@ -126,7 +132,7 @@ describe("terms that are not ours", () => {
     expect(errorOf(headers(v1(EVM, more)))).toContain(`${term} must be `);
   });
 
-  test("[PY3] the cheap payment is not taken on the fast endpoint", () => {
+  test("[PY3] a payment for the cheap endpoint is refused on the fast one", () => {
     const cheap: Offer = { ...EVM, policy: "CHEAP" };
     const payload = { ...authorization(NOW), authorization: { ...authorization(NOW).authorization, value: "1000" } };
     expect(read(headers(v2(cheap, {}, payload)), cheap).ok).toBe(true);
@@ -178,7 +184,7 @@ describe("hostile headers", () => {
     expect(errorOf({ "PAYMENT-SIGNATURE": header.slice(1), "X-PAYMENT": undefined })).toContain("must be base64");
   });
 
-  test("[PY3] whatever comes, it is an answer and no exception, and what is refused says so in printable words of ours", () => {
+  test("[PY3] any input gives an answer and no exception, and a refusal has a printable reason of our own", () => {
     const junk = fc.oneof(
       fc.string({ unit: "binary", maxLength: 300 }),
       fc.json({ maxDepth: 6 }).map(encode),
@@ -196,7 +202,7 @@ describe("hostile headers", () => {
     );
   });
 
-  test("[PY6] any changed byte of what was signed makes another payment of it, or none", () => {
+  test("[PY6] any changed byte of what was signed makes another payment, or an invalid one", () => {
     const good = read(headers(v2(SVM)), SVM);
     if (!good.ok) throw new Error(good.reason);
     const bytes = Buffer.from(TRANSACTION, "base64");

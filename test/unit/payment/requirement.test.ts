@@ -26,13 +26,13 @@ describe("402 body", () => {
     expect(body.accepts).toMatchObject([{ asset: evmOffer().token.address, amount: "10000", price: "$0.010", extra: { name: "USDC", version: "2" } }]);
   });
 
-  test("[PY4, PY11] SVM names no asset, but who pays the fee", () => {
+  test("[PY4, PY11] SVM names no asset, but the fee payer", () => {
     const [accepts] = PaymentRequired.parse(paymentRequired(svmOffer(), "e")).accepts;
     expect(accepts).not.toHaveProperty("asset");
     expect(accepts?.extra).toEqual({ feePayer: FEE_PAYER });
   });
 
-  test("[PY4] the specification's fields come first, and it is no challenge of version 1", () => {
+  test("[PY4] the fields of the specification come first, and clients do not read it as version 1", () => {
     const body = paymentRequired(evmOffer(), "e");
     expect(Object.keys(body).slice(0, 2)).toEqual(["error", "accepts"]);
     expect(Object.keys(body.accepts[0] ?? {}).slice(0, 5)).toEqual(["scheme", "price", "network", "payTo", "asset"]);
@@ -46,20 +46,20 @@ describe("402 header", () => {
     ["SVM", svmOffer()],
   ])("[PY4] %s: pure version 2, the asset there, nothing added", (_, offer) => {
     const header = requiredHeader(offer, "payment_required");
-    expect(Object.keys(header)).toEqual(["x402Version", "error", "resource", "accepts"]);
+    expect(Object.keys(header)).toEqual(["x402Version", "error", "resource", "accepts", "extensions"]);
     expect(header.accepts.map((accepts) => Object.keys(accepts).toSorted())).toEqual([
       ["amount", "asset", "extra", "maxTimeoutSeconds", "network", "payTo", "scheme"],
     ]);
     expect(header.accepts[0]?.asset).toBe(offer.token.address);
   });
 
-  test("[PY12] without an answer of the facilitator SVM is asked for all the same", () => {
+  test("[PY12] without an answer of the facilitator there is still a 402 on SVM", () => {
     expect(svmToken("mint", null)).toEqual({ address: "mint", extra: {} });
   });
 });
 
 describe("offerOf", () => {
-  test("[PY12] on EVM nobody is asked", async () => {
+  test("[PY12] on EVM the facilitator is not asked", async () => {
     // A port of the discard protocol: to ask would fail.
     const settings = readSettings({ INSTANCE: "evm", EVM_FACILITATOR: "http://127.0.0.1:9" });
     const offer = await offerOf(settings, "CHEAP", "http://r.example/x");
@@ -91,7 +91,7 @@ describe("resourceUrl", () => {
     ["http://forged.example/", "127.0.0.1:4010", "http://127.0.0.1:4010/v1/jobs/commit/fast"],
     ["http://forged.example/", "[::1]:4010", "http://[::1]:4010/v1/jobs/commit/fast"],
     ["http://forged.example/", "127.evil.example", "https://127.evil.example/v1/jobs/commit/fast"],
-  ])("[PY4] asked as %s with PUBLIC_HOST %o it is %s", (request, publicHost, url) => {
+  ])("[PY4] for a request to %s with PUBLIC_HOST %o it is %s", (request, publicHost, url) => {
     expect(resourceUrl(endpoint, request, publicHost)).toBe(url);
   });
 });

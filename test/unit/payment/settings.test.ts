@@ -15,7 +15,7 @@ describe("where the money goes", () => {
     "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
   ];
 
-  test.each(CHECKSUMMED)("[PY1] %s is a payee, and so it is in small letters", (payTo) => {
+  test.each(CHECKSUMMED)("[PY1] %s is accepted as a payee, and so is its lower-case form", (payTo) => {
     expect(evm(payTo)().payment.payTo).toBe(payTo);
     expect(evm(payTo.toLowerCase())).not.toThrow();
   });
@@ -25,7 +25,7 @@ describe("where the money goes", () => {
     ["two digits swapped", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeeAd"],
     ["too short", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Bea"],
     ["no 0x", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
-  ])("[PY1] %s is none, and the error names the setting, not the value", (_, payTo) => {
+  ])("[PY1] %s is refused, and the error names the setting, not the value", (_, payTo) => {
     expect(evm(payTo)).toThrow(SettingsError);
     expect(evm(payTo)).toThrow("EVM_PAY_TO");
     expect(evm(payTo)).not.toThrow(payTo);
@@ -35,15 +35,15 @@ describe("where the money goes", () => {
     ["31 bytes", "1111111111111111111111111111111"],
     ["a letter that base58 has not", "3eUGXu7U5LZPevkSXfvVyejdobFp8Evo1pqobeN4LRM0"],
     ["more than 32 bytes", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"],
-  ])("[PY1] on SVM %s is none", (_, payTo) => {
+  ])("[PY1] on SVM %s is refused", (_, payTo) => {
     expect(svm(payTo)).toThrow("SVM_PAY_TO");
   });
 
-  test("[PY1] a Solana address is one", () => {
+  test("[PY1] on SVM a Solana address is accepted", () => {
     expect(svm("3eUGXu7U5LZPevkSXfvVyejdobFp8Evo1pqobeN4LRMb")).not.toThrow();
   });
 
-  test("[PY8] what the facilitator is told of who asks is a secret of its instance, and must fit a header", () => {
+  test("[PY8] the Authorization header for the facilitator is a secret of its instance, and must be valid in a header", () => {
     const { payment } = readSettings({ INSTANCE: "evm", EVM_FACILITATOR_AUTHORIZATION: "Bearer x", SVM_FACILITATOR_AUTHORIZATION: "Bearer y" });
     expect(payment.authorization).toBe("Bearer x");
     expect(() => readSettings({ INSTANCE: "svm", SVM_FACILITATOR_AUTHORIZATION: "a\nb" })).toThrow("SVM_FACILITATOR_AUTHORIZATION");

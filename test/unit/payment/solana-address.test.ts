@@ -17,7 +17,7 @@ const NEAR_ADDRESSES = fc.oneof(
 );
 
 describe("address", () => {
-  test("[PY11] what is written is read", () => {
+  test("[PY11] every written address is read back", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
         expect(addressBytes(base58.encode(bytes))).toEqual(bytes);
@@ -30,13 +30,13 @@ describe("address", () => {
   });
 
   test.each(["", "1".repeat(31), "1".repeat(33), "0".repeat(32), "O".repeat(40), "l".repeat(40), "z".repeat(44), "z".repeat(45), `1${FEE_PAYER}`])(
-    "[PY11] %s is no address",
+    "[PY11] %s is not an address",
     (text) => {
       expect(addressBytes(text)).toBeNull();
     },
   );
 
-  test("[PY11] what @solana/kit takes for an address we read to the same bytes, and nothing else", () => {
+  test("[PY11] exactly the texts that @solana/kit accepts are addresses, with the same bytes", () => {
     fc.assert(
       fc.property(NEAR_ADDRESSES, (text) => {
         expect(addressBytes(text)).toEqual(isAddress(text) ? getAddressEncoder().encode(text) : null);
@@ -56,7 +56,7 @@ describe("associated token account", () => {
     expect(associatedTokenAccount(owner, program, mint)).toBe(account);
   });
 
-  test("[PY3] of what is no address there is none", () => {
+  test("[PY3] of an invalid address there is none", () => {
     expect(associatedTokenAccount("x", TOKEN_PROGRAM, svmOffer().token.address)).toBeNull();
   });
 });

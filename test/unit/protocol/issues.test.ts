@@ -57,7 +57,7 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     expect(parseCommit({ ...TASK, user_id: null })).toEqual({ ok: false, reason: "invalid", error: "Missing required fields: job_type, payload, user_id" });
   });
 
-  test("never repeats long or unprintable input, and never speaks of the parser's own terms", () => {
+  test("never repeats long or unprintable input, and uses no terms of the parser", () => {
     const hostile = fc.oneof(
       fc.string({ unit: "binary", maxLength: 500 }),
       fc.jsonValue(),

@@ -22,7 +22,7 @@ describe("[WS8] the text of a member", () => {
     expect(rawJsonMember(json, "payload")).toBeNull();
   });
 
-  test("parses to what the whole text parses to, whatever is in it, at any indentation", () => {
+  test("parses to the same value as in the whole text, with any content and indentation", () => {
     const object = fc.dictionary(fc.oneof(fc.string({ unit: "binary" }), fc.constant("payload")), fc.jsonValue());
     fc.assert(
       fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {
@@ -50,7 +50,7 @@ describe("[WS8] an object with one member put first", () => {
     expect(withFirstMember(json, "job_type", "TASK")).toBe(text);
   });
 
-  test("has the member once and first, and all others as they were", () => {
+  test("has the member once, as the first one, and all others unchanged", () => {
     const object = fc.dictionary(fc.oneof(fc.string({ unit: "binary" }), fc.constant("job_type")), fc.jsonValue());
     fc.assert(
       fc.property(object, fc.constantFrom(0, 2, "\t"), (value, space) => {

@@ -22,7 +22,7 @@ test.each([
   expect(networkOf(address)).toBe(network);
 });
 
-test("[LM2] all addresses of one /64 are one client, however they are written; those of another are another", () => {
+test("[LM2] all addresses of one /64 are one client, however they are written; another /64 is another client", () => {
   const group = fc.integer({ min: 0, max: 0xffff });
   const groups = fc.array(group, { minLength: 8, maxLength: 8 });
   fc.assert(

@@ -19,7 +19,7 @@ function run(gapsBefore: number[], most: number): { at: number; ok: boolean; ret
   });
 }
 
-test("[LM2] no stretch of a period ever has more than the limit in it, wherever it begins", () => {
+test("[LM2] no time span of one period has more than the limit, wherever it begins", () => {
   fc.assert(
     fc.property(gaps, limit, (before, most) => {
       const passed = run(before, most).filter(({ ok }) => ok);
@@ -32,7 +32,7 @@ test("[LM2] no stretch of a period ever has more than the limit in it, wherever 
   );
 });
 
-test("[LM2] nobody is refused who has kept the limit for a period and a tenth", () => {
+test("[LM2] a client that has kept the limit for 1.1 periods is not refused", () => {
   fc.assert(
     fc.property(gaps, limit, (before, most) => {
       const all = run(before, most);
@@ -45,7 +45,7 @@ test("[LM2] nobody is refused who has kept the limit for a period and a tenth", 
   );
 });
 
-test("[API1] Retry-After is kept: who comes then is let through, and a millisecond before is not", () => {
+test("[API1] after Retry-After a client is allowed, and a millisecond before it is not", () => {
   fc.assert(
     fc.property(gaps, limit, (before, most) => {
       const count = new SlidingWindow(PERIOD, 10);
@@ -65,25 +65,25 @@ test("[API1] Retry-After is kept: who comes then is let through, and a milliseco
   );
 });
 
-test("[LM2] at the limit it is let through, past it it is not, and another client is", () => {
+test("[LM2] up to the limit a client is allowed, above it is refused; another client is still allowed", () => {
   const count = new SlidingWindow(PERIOD, 10);
   for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true, value: null });
   expect(count.take("a", 7, START + 8).ok).toBe(false);
   expect(count.take("b", 7, START + 8).ok).toBe(true);
 });
 
-test("[LM2] a limit of nothing lets nothing through", () => {
+test("[LM2] with a limit of 0 everything is refused", () => {
   expect(new SlidingWindow(PERIOD, 10).take("a", 0, START)).toMatchObject({ ok: false });
 });
 
-test("[LM2] a clock that goes back neither frees nor forgets", () => {
+test("[LM2] a clock that is set back neither makes room nor loses a count", () => {
   const count = new SlidingWindow(PERIOD, 10);
   expect(count.take("a", 1, START)).toEqual({ ok: true, value: null });
   expect(count.take("a", 1, START - 60_000).ok).toBe(false);
   expect(count.take("a", 1, START + 2 * PERIOD)).toEqual({ ok: true, value: null });
 });
 
-test("[LM2] memory is bounded: the client unheard for longest is forgotten, not the one that goes on asking", () => {
+test("[LM2] memory is bounded: the client that was silent for longest is forgotten, not one that keeps asking", () => {
   const count = new SlidingWindow(PERIOD, 3);
   for (const key of ["a", "b", "c"]) count.take(key, 1, START);
   expect(count.take("a", 1, START).ok).toBe(false);

@@ -25,7 +25,7 @@ describe("frames of one socket", () => {
     expect(bucket.take(START)).toEqual({ kind: "excess", nth: 2 });
   });
 
-  test("[LM2] a frame counts as much as it weighs; one that is spared passes, uses up what is left and is no part of a flood", () => {
+  test("[LM2] a frame counts its amount; a spared frame passes, uses the tokens that are left, and is not part of a flood", () => {
     const bucket = new TokenBucket(10, 100, START);
     expect(bucket.take(START, 60)).toEqual({ kind: "pass" });
     expect(bucket.take(START, 60)).toEqual({ kind: "excess", nth: 1 });
@@ -34,12 +34,12 @@ describe("frames of one socket", () => {
     expect(bucket.take(START + 2 * TIMING.flood, 60)).toEqual({ kind: "excess", nth: 1 });
   });
 
-  test("[LM2] what keeps the rate passes for ever", () => {
+  test("[LM2] a sender that keeps the rate is never refused", () => {
     const { kinds } = send(fullBucket(), START, 1_000 / PER_SECOND, 60_000);
     expect(new Set(kinds)).toEqual(new Set(["pass"]));
   });
 
-  test("[LM2] twice the rate is refused half the time, and after 5 s of that ends the socket", () => {
+  test("[LM2] at twice the rate half of the frames are refused, and after 5 s the socket floods", () => {
     const bucket = fullBucket();
     send(bucket, START, 0.5, 50);
     const { kinds, took } = send(bucket, START + 50, 500 / PER_SECOND, 60_000);
@@ -50,13 +50,13 @@ describe("frames of one socket", () => {
     expect(passed / kinds.length).toBeGreaterThan(0.4);
   });
 
-  test("[LM2] who stops for a while begins anew", () => {
+  test("[LM2] after a pause the flood is over", () => {
     const bucket = fullBucket();
     const once = (at: number) => Array.from({ length: BURST + 50 }, () => bucket.take(at).kind);
     for (let n = 0; n < 10; n++) expect(once(START + n * (TIMING.flood - 1))).not.toContain("flood");
   });
 
-  test("[LM2] in no stretch of time more passes than the burst and the rate give", () => {
+  test("[LM2] in no time span more passes than the burst and the rate allow", () => {
     const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { maxLength: 400 });
     fc.assert(
       fc.property(gaps, fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 40 }), (before, perSecond, burst) => {

@@ -23,11 +23,11 @@ describe.each(vectors.receipts)("[RC1][RC2] vector: $name", (vector) => {
     if (typeof output === "string") expect(verifyReceipt(vector.receipt, { output })).toEqual({ ok: true });
   });
 
-  test("a settlement in payment_ref changes nothing, for the worker signed null [PY10]", () => {
+  test("a settlement in payment_ref does not break the signature, because the worker signed null [PY10]", () => {
     expect(verifyReceipt({ ...vector.receipt, payment_ref: "0xabc" }, output)).toEqual({ ok: true });
   });
 
-  test("any change is noticed", () => {
+  test("every change of a receipt breaks its signature", () => {
     const { receipt } = vector;
     expect(verifyReceipt(receipt, { other: output })).toEqual({ ok: false, reason: "hash_mismatch" });
     expect(verifyReceipt({ ...receipt, job_id: `${receipt.job_id}x` }, output)).toEqual({ ok: false, reason: "bad_signature" });
@@ -47,13 +47,13 @@ test.each(vectors.refused_keys)("[WS4] a worker cannot have the key: $name", ({ 
   expect(isPublicKey(key)).toBe(false);
 });
 
-test("[WS4] a small-order key does not verify the signature that needs no secret", () => {
+test("[WS4] a small-order key does not verify, although its signature can be made without a secret", () => {
   const identity = "0100000000000000000000000000000000000000000000000000000000000000";
   const signature = `${identity}${"00".repeat(32)}`;
   expect(verifyText("any message", signature, identity)).toBe(false);
 });
 
-test("[RC1] a signature is read from base64 and hex, 64 bytes of it", () => {
+test("[RC1] a signature of 64 bytes is read from base64 and from hex", () => {
   const { signature } = vectors.receipts[0]?.receipt ?? { signature: "" };
   const bytes = parseSignature(signature) ?? new Uint8Array();
   expect(bytes).toHaveLength(64);
@@ -69,7 +69,7 @@ test("[RC2] our workers sort members as RFC 8785 does, at every depth, __proto__
   expect(JSON.stringify(canonicalize(output))).toBe('{"__proto__":{"x":2,"y":1},"a":{"1":4,"\\r":3,"😀":2,"\uFB33":1},"b":[{"a":2,"z":1}]}');
 });
 
-test("[RC2] a bare-hex hash is read", () => {
+test("[RC2] a hash without the prefix sha256: is read", () => {
   const key = keyPair(new Uint8Array(32).fill(5));
   const { signature: _, ...fields } = signReceipt(key, "j", "text", "2026-01-01T00:00:00.000Z");
   const bare = { ...fields, output_hash: fields.output_hash.slice("sha256:".length) };

@@ -56,7 +56,7 @@ beforeAll(() => {
 });
 
 describe("installEmbedded", () => {
-  it("[LLM11] installs once, with lines for a person", async () => {
+  it("[LLM11] installs once, and prints what it does", async () => {
     const folder = packageFolder();
     await registry();
     const lines: string[] = [];
@@ -69,7 +69,7 @@ describe("installEmbedded", () => {
     expect(lines).toEqual([]);
   });
 
-  it("[LLM11] two at once both succeed", async () => {
+  it("[LLM11] two installations at the same time both succeed", async () => {
     const folder = packageFolder();
     await registry();
     expect(await Promise.all([installEmbedded(() => {}, { folder }), installEmbedded(() => {}, { folder })])).toEqual([{ ok: true }, { ok: true }]);
@@ -115,7 +115,7 @@ describe("installEmbedded", () => {
     expect(await installEmbedded(() => {}, { folder })).toMatchObject({ ok: false, reason: "npm_missing" });
   });
 
-  it("[LLM11] a broken package is npm's own message", async () => {
+  it("[LLM11] for a broken package it shows the message of npm", async () => {
     const folder = packageFolder();
     await registry();
     writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ name: "llama", version: "1.0.0", lockfileVersion: 3, packages: {} }));

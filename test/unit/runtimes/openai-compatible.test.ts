@@ -130,7 +130,7 @@ describe("the stream", () => {
     }
   });
 
-  it("[LLM1] a delta is given on when it comes, not at the end", async () => {
+  it("[LLM1] a delta is passed on as soon as it arrives", async () => {
     const first = Promise.withResolvers<void>();
     const { baseUrl } = await serve(async (_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write(event(chunk({ content: "one" })));
@@ -164,7 +164,7 @@ describe("the stream", () => {
     expect(seen).toEqual(["*", "*", "b", "*"]);
   });
 
-  it("[LLM3] counts the usage when the server gives none or nonsense", async () => {
+  it("[LLM3] counts the tokens itself if the server gives no usage or an invalid one", async () => {
     const counted = { prompt_tokens: 2, completion_tokens: 4 };
     const without = HELLO.filter((data) => data !== USAGE);
     expect((await answerOf(...without)).usage).toEqual(counted);
@@ -172,7 +172,7 @@ describe("the stream", () => {
     expect((await answerOf({ ...(chunk({}) as object), usage: null }, ...without)).usage).toEqual(counted);
   });
 
-  it("[LLM12] ends by finish_reason, [DONE] or not", async () => {
+  it("[LLM12] ends with finish_reason, with or without [DONE]", async () => {
     expect(await answerOf(chunk({ content: "a" }), chunk({}, "length"))).toMatchObject({ text: "a", finishReason: "length" });
     expect(await answerOf(chunk({ content: "a" }), chunk({}, "stop"), "[DONE]")).toMatchObject({ text: "a", finishReason: "stop" });
     const { baseUrl } = await serve((_request, response) => stream(response, event(chunk({ content: "a" }, "stop")).trimEnd()));
@@ -189,7 +189,7 @@ describe("the stream", () => {
     await closed.promise;
   });
 
-  it("[LLM1] a server that answers JSON instead is taken", async () => {
+  it("[LLM1] an answer in JSON instead of a stream is accepted", async () => {
     const message = { role: "assistant", content: "<think>x</think>Yes", reasoning_content: "y" };
     const { baseUrl } = await serve((_request, response) =>
       json(response, 200, { choices: [{ index: 0, message, finish_reason: "length" }], usage: { prompt_tokens: 1, completion_tokens: 2 } }),
@@ -225,19 +225,19 @@ describe("finish_reason", () => {
     ["an unknown word", chunk({}, `x${"y".repeat(500)}`), { code: "runtime_error", message: /^.{1,120}$/ }],
     ["an empty word", chunk({}, ""), { code: "runtime_error", message: /without a finish_reason/ }],
     ["[DONE] alone", "[DONE]", { code: "runtime_error", message: /without a finish_reason/ }],
-  ])("[LLM12] no result of half an answer: %s", async (_title, last, expected) => {
+  ])("[LLM12] an incomplete answer is not a result: %s", async (_title, last, expected) => {
     const failure = await answerOf(chunk({ content: "half" }), last, "[DONE]").catch((error: unknown) => error);
     expect(failure).toMatchObject({ name: "RuntimeError", code: expected.code, retryable: true, message: expect.stringMatching(expected.message) });
   });
 
-  it("[LLM12] JSON without a finish_reason is no whole answer", async () => {
+  it("[LLM12] JSON without a finish_reason is an incomplete answer", async () => {
     const failure = await failureOf((response) => json(response, 200, { choices: [{ index: 0, message: { content: "Yes" } }] }));
     expect(failure).toMatchObject({ code: "runtime_error", message: expect.stringMatching(/without a finish_reason/) });
   });
 });
 
 describe("a server that ignores max_tokens", () => {
-  it("[LLM4] is cut after as many pieces, its stream is closed", async () => {
+  it("[LLM4] is cut after max_tokens pieces, and its stream is closed", async () => {
     const left = Promise.withResolvers<void>();
     const { baseUrl } = await serve((_request, response) => {
       response.once("close", left.resolve);
@@ -275,7 +275,7 @@ describe("a server that ignores max_tokens", () => {
     expect(await runtimeAt(baseUrl).generate("Hello?", { signal, maxTokens: 8 })).toMatchObject({ text: "w0 w1 w2 ", finishReason: "length" });
   });
 
-  it("[LLM4] is cut by the usage that it tells on the way", async () => {
+  it("[LLM4] is cut by the usage that it sends in the stream", async () => {
     const told = (content: string, completion_tokens: number): object => ({
       ...(chunk({ content }) as object),
       usage: { prompt_tokens: 4, completion_tokens },
@@ -285,7 +285,7 @@ describe("a server that ignores max_tokens", () => {
     });
   });
 
-  it("[LLM4] is cut in its share when it does not stream", async () => {
+  it("[LLM4] is cut in proportion to its usage if it does not stream", async () => {
     const content = "0123456789".repeat(10);
     const body = { choices: [{ index: 0, message: { content }, finish_reason: "stop" }], usage: { prompt_tokens: 1, completion_tokens: 50 } };
     const { baseUrl } = await serve((_request, response) => json(response, 200, body));
@@ -294,12 +294,12 @@ describe("a server that ignores max_tokens", () => {
     });
   });
 
-  it("[LLM4] text that a server held back to the end is not cut", async () => {
+  it("[LLM4] text that a server sends only at the end is not cut", async () => {
     const held = [...words(5).map((content) => chunk({ content })), chunk({ content: "end" }), chunk({}, "length"), USAGE, "[DONE]"];
     expect(await answerWithin(5, ...held)).toMatchObject({ text: `${words(5).join("")}end`, finishReason: "length", usage: { completion_tokens: 7 } });
   });
 
-  it("[LM1] 2 MB in few pieces are output_too_large, and not read to the end", async () => {
+  it("[LM1] 2 MB in a few pieces are output_too_large, and are not read to the end", async () => {
     const left = Promise.withResolvers<void>();
     const piece = "x".repeat(64 * 1024);
     const { baseUrl } = await serve((_request, response) => {
@@ -317,7 +317,7 @@ describe("a server that ignores max_tokens", () => {
 });
 
 describe("a prompt and max_tokens that do not fit together", () => {
-  it("[LLM4] is asked again without max_tokens, and cut here", async () => {
+  it("[LLM4] is sent again without max_tokens, and the worker cuts the answer", async () => {
     const { baseUrl, received } = await serve((request, response) => {
       if (JSON.parse(request.body).max_tokens !== undefined) {
         return json(response, 400, error("maximum context length is 100 tokens and your request has 90 input tokens", { code: 400 }));
@@ -411,7 +411,7 @@ describe("failures", () => {
     expect(failure).toMatchObject({ message: expect.stringMatching(/^.{1,260}$/) });
   });
 
-  it("[LLM6] nobody listens", async () => {
+  it("[LLM6] no server at the port", async () => {
     await expect(runtimeAt(`http://127.0.0.1:${await closedPort()}/v1`).generate("Hello?", { signal })).rejects.toMatchObject({
       code: "runtime_unreachable",
       retryable: true,
@@ -442,7 +442,7 @@ describe("failures", () => {
     expect(await failureOf(answer)).toMatchObject({ name: "RuntimeError", code: "runtime_error", retryable: true, message: expect.stringMatching(message) });
   });
 
-  it("[LLM6] a warm-up needs an answer, not a text", async () => {
+  it("[LLM6] a warm-up needs an answer, which may have no text", async () => {
     const { baseUrl, received } = await serve((_request, response) => stream(response, event(chunk({}, "length"))));
     await runtimeAt(baseUrl).warmUp(signal);
     expect(JSON.parse(received[0]!.body).max_tokens).toBe(1);

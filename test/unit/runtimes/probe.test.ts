@@ -70,7 +70,7 @@ describe("[LLM7] without a chosen URL", () => {
     expect((await runtime.generate("Hello?", { signal })).text).toBe("Yes");
   });
 
-  it("takes the first of the list, even when it answers last", async () => {
+  it("chooses the first of the list, even if it answers last", async () => {
     const others = Promise.withResolvers<void>();
     const ports: Machine = {
       11434: async (request, response) => {
@@ -85,14 +85,14 @@ describe("[LLM7] without a chosen URL", () => {
     expect(runtimeOf(await find(ports))).toMatchObject({ name: "ollama", model: "slow" });
   });
 
-  it("gives each 500 ms, all at once", async () => {
+  it("asks all at the same time, and gives each 500 ms", async () => {
     const started = performance.now();
     const found = await find({ 11434: hanging, 8080: hanging, 1234: hanging, 8000: hanging });
     expect(performance.now() - started).toBeLessThan(1500);
     expect(found).toMatchObject({ ok: false, tried: [{ why: "no answer in 500 ms" }, { why: "no answer in 500 ms" }, {}, {}, { why: "not running" }, {}, {}] });
   });
 
-  it("passes one over that is loading, is something else, or has no model", async () => {
+  it("skips one that is still loading, is another program, or has no model", async () => {
     const ports: Machine = {
       11434: serving(),
       8080: (_request, response) => json(response, 503, { error: { message: "Loading model" } }),
@@ -159,7 +159,7 @@ describe("[LLM7] with a chosen URL", () => {
     }
   });
 
-  it("[LLM9] LLM_API_KEY goes there, and never to the list; OPENAI_API_KEY goes nowhere", async () => {
+  it("[LLM9] LLM_API_KEY is sent there, and never to the known runtimes; OPENAI_API_KEY is never sent", async () => {
     const keys: (string | undefined)[] = [];
     const noting = (request: Received, response: ServerResponse): unknown => {
       keys.push(request.headers.authorization);
@@ -212,7 +212,7 @@ describe("[LLM8] the model", () => {
     ["/srv/llama-3/", "llama-3"],
     ["/srv/llama-3/.", "llama-3"],
     ["/", "unnamed"],
-  ])("[JB7] %s is told as %s, and asked for as it is", async (id, name) => {
+  ])("[JB7] %s is reported as %s, and requested by its own name", async (id, name) => {
     const asked: unknown[] = [];
     const noting = (request: Received, response: ServerResponse): unknown => {
       if (request.path.endsWith("/chat/completions")) asked.push(JSON.parse(request.body).model);
@@ -224,12 +224,12 @@ describe("[LLM8] the model", () => {
     expect(asked).toEqual([id]);
   });
 
-  it("[JB7] no path in what is said about a model that is missing", async () => {
+  it("[JB7] the message about a missing model contains no path", async () => {
     const found = await find({ 8080: serving("/home/anna/a.gguf", "/home/anna/b.gguf") }, { model: "c" });
     expect(found).toMatchObject({ tried: [{}, { why: 'has no model "c", but a.gguf, b.gguf' }, {}, {}, {}, {}, {}] });
   });
 
-  it("[LLM4] its context and --max-tokens cap the tokens", async () => {
+  it("[LLM4] its context and --max-tokens limit the tokens", async () => {
     const limits: number[] = [];
     const noting = (request: Received, response: ServerResponse): unknown => {
       if (request.path.endsWith("/chat/completions")) limits.push(JSON.parse(request.body).max_tokens);
@@ -247,7 +247,7 @@ describe("[LLM8] the model", () => {
     ["Ollama, loaded", 11434, "m", { "/api/ps": { models: [{ name: "m", context_length: 4096 }] }, "/api/show": { parameters: "num_ctx 9" } }, 4096],
     ["an older Ollama", 11434, "m", { "/api/ps": { models: [{ name: "m" }] }, "/api/show": { parameters: 'stop "x"\nnum_ctx    16384\n' } }, 16_384],
     ["Ollama that does not tell", 11434, "m", { "/api/ps": { models: [] }, "/api/show": { parameters: "temperature 1" } }, undefined],
-    ["a runtime that tells nonsense", 8080, "m", { "/props": { default_generation_settings: { n_ctx: "much" } } }, undefined],
+    ["a runtime that reports something invalid", 8080, "m", { "/props": { default_generation_settings: { n_ctx: "much" } } }, undefined],
   ])("[LLM13] the context of %s", async (_title, port, model, native, expected) => {
     const telling = (request: Received, response: ServerResponse): unknown => {
       const body = native[request.path];

@@ -40,7 +40,7 @@ describe("VisibleText", () => {
     expect(["Hel", "lo <", "b> ", "😀".charAt(0), "😀".charAt(1)].map((piece) => filter.push(piece))).toEqual(["Hel", "lo ", "<b> ", "", "😀"]);
   });
 
-  it("[LLM2] any cutting gives the same well-formed text", () => {
+  it("[LLM2] the text is the same and well-formed, however it is cut into pieces", () => {
     const words = fc.constantFrom("<think>", "</think>", "<", "think>", " ", "\n", "a", "😀", "\uD83D", "\uDE00", "</");
     fc.assert(
       fc.property(fc.array(words, { maxLength: 12 }), fc.array(fc.nat(60), { maxLength: 8 }), (parts, cuts) => {

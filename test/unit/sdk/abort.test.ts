@@ -23,7 +23,7 @@ const calls: [string, `${"GET" | "POST"} ${string}`, Call][] = [
 ];
 
 describe("abort", () => {
-  it.each(calls)("%s rejects with the signal's reason, closes its request and sends no other", async (_title, route, call) => {
+  it.each(calls)("%s rejects with the signal's reason, closes its request and sends no other request", async (_title, route, call) => {
     const router = await RouterServer.start();
     const { fault, arrived } = held();
     const closed = new Promise<void>((resolve) =>
@@ -43,7 +43,7 @@ describe("abort", () => {
     expect(router.received).toHaveLength(before);
   });
 
-  it.each(calls)("%s sends nothing under a signal that was aborted before", async (_title, _route, call) => {
+  it.each(calls)("%s sends nothing if the signal is already aborted", async (_title, _route, call) => {
     const router = await RouterServer.start();
     expect(await rejection(call(router.client(), AbortSignal.abort("before")))).toBe("before");
     expect(router.received).toEqual([]);
@@ -66,7 +66,7 @@ describe("abort", () => {
     await during((signal) => router.client().health({ signal }));
   });
 
-  it("works with a fetch that does not heed signals", async () => {
+  it("works with a fetch that ignores signals", async () => {
     const router = await RouterServer.start();
     const deaf: typeof fetch = () => new Promise(() => {});
     expect(await rejection(router.client({ fetch: deaf, requestTimeout: 50, maxRetries: 0 }).health())).toMatchObject({ reason: "timeout" });

@@ -18,7 +18,7 @@ import { type Fault, RouterServer } from "./support/router-server.ts";
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 
 describe("the router of these tests", () => {
-  it("speaks the contract: every body it sends is one of src/protocol", async () => {
+  it("sends only bodies that match the schemas of src/protocol", async () => {
     const router = await RouterServer.start();
     const ask = async (path: string, body?: unknown, headers: Record<string, string> = {}): Promise<unknown> => {
       const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body), headers };
@@ -64,7 +64,7 @@ describe("refusals", () => {
     expect(error.message).toContain(reason);
   });
 
-  it("an error page is an error of its status, without a reason", async () => {
+  it("an error page is an error with its status and without a reason", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", garbage(502, "<html>Bad Gateway</html>"));
     expect(await rejection(router.client({ maxRetries: 0 }).health())).toMatchObject({ code: "unavailable", status: 502, reason: null });
@@ -145,7 +145,7 @@ describe("malformed answers are ProtocolErrors", () => {
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
   });
 
-  it("members that nobody knows are let through: the wire grows by addition", async () => {
+  it("unknown members are accepted, because the protocol may add members", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", reply(200, { status: "ok", workers_online: 0, network: "n", timestamp: "t", region: "eu" }));
     expect(await router.client().health()).toMatchObject({ region: "eu" });

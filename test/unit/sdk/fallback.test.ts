@@ -32,7 +32,7 @@ const unreachable = reply(502, "Bad Gateway");
 const queueFull = reply(503, { error: "queue_full" }, { "retry-after": "0" });
 
 describe("fallback", () => {
-  it("[SPEC] answers when nobody listens: no price, no receipt, and it says so", async () => {
+  it("[SPEC] answers if no router is there: without price and receipt, and marked as a fallback", async () => {
     const spare = provider();
     const router = await RouterServer.start();
     const result = await router.client({ baseUrl: await closedUrl(), fallback: [spare] }).run(CLASSIFY);
@@ -89,13 +89,13 @@ describe("fallback", () => {
     expect(ran).toBe(0);
   });
 
-  it("never answers once the job was accepted, however the polls fail", async () => {
+  it("never answers after the job was accepted, even if all polls fail", async () => {
     const { answer, ran } = await outcome({ poll: Array.from({ length: 500 }, () => reply(500, { error: "internal" })) }, {}, { timeout: 1_000 });
     expect(answer).toMatchObject({ code: "job_timeout" });
     expect(ran).toBe(0);
   });
 
-  it("the key in the error gets the job that was made after all", async () => {
+  it("the key in the error finds the job if it was created", async () => {
     const router = await RouterServer.start();
     router.fail("POST /v1/jobs/commit", loseAnswer);
     const client = router.client({ maxRetries: 0, fallback: [provider()] });
@@ -141,7 +141,7 @@ describe("fallback", () => {
     expect(spare.ran).toEqual([]);
   });
 
-  it("never answers while the payment hook is at work", async () => {
+  it("never answers while the payment hook runs", async () => {
     const router = await RouterServer.start({ gated: true });
     const spare = provider();
     const client = router.client({ fallback: [spare], payment: () => new Promise(() => {}) });
@@ -149,7 +149,7 @@ describe("fallback", () => {
     expect(spare.ran).toEqual([]);
   });
 
-  it("asks the providers in order and those only that support the job", async () => {
+  it("asks the providers in order, and only those that support the job", async () => {
     const failing: FallbackProvider = {
       name: "a",
       supports: () => true,
@@ -176,7 +176,7 @@ describe("fallback", () => {
     expect(error.fallbackErrors.map(String)).toEqual(["Error: down", "FallbackError: c returned an output that is neither text nor an object"]);
   });
 
-  it("a failed provider is named with what it said, or with why it was not reached", async () => {
+  it("a failed provider is named with its answer, or with the reason why it was not reached", async () => {
     const server = await RouterServer.start();
     const dead = await closedUrl();
     server.fail("POST /v1/chat/completions", reply(404, { error: { message: "no model\u001b[31m m for sk-1" } }));
@@ -192,14 +192,14 @@ describe("fallback", () => {
     );
   });
 
-  it("where no provider supports the job the router's own error stands", async () => {
+  it("if no provider supports the job, the error of the router is thrown", async () => {
     const router = await RouterServer.start();
     const fallback = [openaiCompatible({ baseUrl: "http://127.0.0.1:9/v1", model: "m" })];
     const error = await rejection(router.client({ baseUrl: await closedUrl(), maxRetries: 0, fallback }).run(CLASSIFY));
     expect(error).toMatchObject({ code: "connection_failed", fallbackErrors: [] });
   });
 
-  it("a provider has the run's timeout to itself and hears of its end", async () => {
+  it("a provider gets a whole timeout for itself, and its signal is aborted at the end", async () => {
     let heard: AbortSignal | undefined;
     const slow: FallbackProvider = { name: "slow", supports: () => true, run: (_job, signal) => ((heard = signal), new Promise(() => {})) };
     const router = await RouterServer.start();
@@ -247,7 +247,7 @@ describe("openaiCompatible", () => {
     expect(JSON.parse(request?.body ?? "")).toEqual({ model: "m", messages: [{ role: "user", content: "Hi" }], max_tokens: 9, stream: false });
   });
 
-  it("does LLM_INFER only, and is named after its host", () => {
+  it("supports LLM_INFER only, and has the name of its host", () => {
     const spare = openaiCompatible({ baseUrl: "https://api.example.com/v1", model: "m" });
     expect(spare.name).toBe("api.example.com");
     expect([spare.supports(LLM), spare.supports(CLASSIFY)]).toEqual([true, false]);
@@ -269,7 +269,7 @@ describe("openaiCompatible", () => {
     expect(error.message).not.toContain("sk-1");
   });
 
-  it("stops with its signal", async () => {
+  it("stops when its signal is aborted", async () => {
     const server = await RouterServer.start();
     const { fault, arrived } = held();
     server.fail("POST /v1/chat/completions", fault);

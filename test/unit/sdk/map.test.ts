@@ -23,7 +23,7 @@ describe("map", () => {
     expect(await router.client().map([])).toEqual([]);
   });
 
-  it("never has more than `concurrency` jobs under way, and as many as that", async () => {
+  it("runs exactly `concurrency` jobs at the same time", async () => {
     const router = await RouterServer.start();
     let open = 0;
     let most = 0;
@@ -41,7 +41,7 @@ describe("map", () => {
     expect(router.received.filter(({ path }) => /^\/v1\/jobs\/[0-9a-f-]{36}$/.test(path)).map(({ query }) => query.get("wait"))).toEqual(["25"]);
   });
 
-  it("one that fails stops no other", async () => {
+  it("a job that fails does not stop the others", async () => {
     const router = await RouterServer.start({
       work: ({ input }) => (input === "text 1" ? { error: "worker_error" } : { output: { summary: "s", word_count: 1 } }),
     });
@@ -52,7 +52,7 @@ describe("map", () => {
     expect(results[1]).toMatchObject({ reason: expect.any(JobFailedError) });
   });
 
-  it("[LM2] waits out a 429 for as long as the router says, all together, outside of the job's own time", async () => {
+  it("[LM2] after a 429 all jobs wait for the time that the router says, and it does not count as time of a job", async () => {
     const router = await RouterServer.start();
     router.fail("POST /v1/jobs/commit", limited(3), limited(3));
     const results = await router.client({ timeout: 2_500, maxRetries: 0 }).map(INPUTS.map(summarize), { concurrency: 2 });
@@ -65,7 +65,7 @@ describe("map", () => {
     expect(router.jobs.size).toBe(INPUTS.length);
   });
 
-  it("[LM2] an accepted job whose polls were refused until its time was over is followed on", async () => {
+  it("[LM2] an accepted job whose polls were refused until its timeout is still followed", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", limited(3));
     const results = await router.client({ timeout: 2_000 }).map([summarize("a")]);
@@ -93,7 +93,7 @@ describe("map", () => {
     expect(router.received).toEqual([]);
   });
 
-  it("an abort rejects with its reason, and nothing is begun after it", async () => {
+  it("an abort rejects with its reason, and no job is started after it", async () => {
     const router = await RouterServer.start();
     const { fault, arrived, release } = held();
     router.fail("POST /v1/jobs/commit", fault);
@@ -119,7 +119,7 @@ describe("map", () => {
     expect(await all).toBe("enough");
   });
 
-  it("what onResult throws ends the call", async () => {
+  it("an error of onResult ends the call", async () => {
     const router = await RouterServer.start();
     const bug = new Error("mine");
     const onResult = (): never => {
@@ -129,7 +129,7 @@ describe("map", () => {
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
   });
 
-  it("the fallback answers for each job that the router cannot be asked about", async () => {
+  it("the fallback answers each job for which the router cannot be reached", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/quote", reply(500, { error: "internal" }));
     const fallback = [{ name: "spare", supports: () => true, run: async () => ({ summary: "spare", word_count: 1 }) }];

@@ -28,7 +28,7 @@ describe("client options", () => {
     });
   });
 
-  it("ROUTER_BASE_URL stands before the default and behind the option", () => {
+  it("ROUTER_BASE_URL counts before the default, and the option counts before both", () => {
     process.env.ROUTER_BASE_URL = "https://router.example/svm/";
     expect(new ComputeRouter({ instance: "svm" }).baseUrl).toBe("https://router.example/svm");
     expect(new ComputeRouter({ baseUrl: "http://[::1]:4010" }).baseUrl).toBe("http://[::1]:4010");
@@ -36,7 +36,7 @@ describe("client options", () => {
     expect(() => new ComputeRouter()).toThrow(invalid("ROUTER_BASE_URL"));
   });
 
-  it("[TR1] a user id is 128 random bits, one for each client, readable and used", async () => {
+  it("[TR1] a user id is 128 random bits, one for each client, which can be read and is sent", async () => {
     const router = await RouterServer.start();
     const [one, other] = [router.client(), router.client()];
     expect(one.userId).toMatch(/^[0-9a-f]{32}$/);
@@ -96,7 +96,7 @@ describe("client options", () => {
     [{ userToken: "my secret" }, "userToken must have 1 to 1024 characters, all of them visible ASCII"],
     [{ requireVerified: "\u001b[31m" }, "requireVerified must be true or false, got a string of 5 characters"],
     [{ requireVerified: "y".repeat(10_000) }, "requireVerified must be true or false, got a string of 10000 characters"],
-  ])("says in a sentence what %j must be, and repeats no secret and nothing long", (options, message) => {
+  ])("says in a sentence what %j must be, without secrets and long values", (options, message) => {
     expect(() => new ComputeRouter(options)).toThrow(message);
   });
 
@@ -126,7 +126,7 @@ describe("client options", () => {
     expect(readOptions(null as never).baseUrl).toBe("http://127.0.0.1:4010");
   });
 
-  it("options that are no object are refused", () => {
+  it("options that are not an object are refused", () => {
     expect(() => new ComputeRouter("http://a.example" as never)).toThrow(InvalidOptionError);
   });
 });
@@ -200,7 +200,7 @@ describe("call options and jobs", () => {
     expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "x", max_tokens: null as never })).toHaveProperty("jobId");
   });
 
-  it("a helper names its own argument and option", async () => {
+  it("a helper names the wrong argument or option", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     expect(await rejection(client.llm(undefined as never))).toMatchObject({ message: "prompt must be a string, got undefined" });
@@ -210,7 +210,7 @@ describe("call options and jobs", () => {
     expect(router.received).toEqual([]);
   });
 
-  it("[API2] takes a text of exactly the limit", async () => {
+  it("[API2] accepts a text of exactly the limit", async () => {
     const router = await RouterServer.start();
     expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "ü".repeat(131_072), max_tokens: 32_768 })).toHaveProperty("jobId");
   });

@@ -11,7 +11,7 @@ const OLDER = keyPair(new Uint8Array(32).fill(8)).publicKey;
 const QUICK = { interval: 5 };
 
 describe("trust.create", () => {
-  it("gives the code, its end by this machine's clock, and the address of the worker page", async () => {
+  it("returns the code, its end by the clock of this machine, and the address of the worker page", async () => {
     const router = await RouterServer.start();
     const before = Date.now();
     const offer = await router.client().trust.create();
@@ -21,7 +21,7 @@ describe("trust.create", () => {
     expect(offer.expiresAt.getTime() - HOUR).toBeLessThanOrEqual(Date.now());
   });
 
-  it("counts the hour from here when the router's clock is another one", async () => {
+  it("counts the hour from now if the router's clock is different", async () => {
     const router = await RouterServer.start();
     router.fail("POST /v1/trust/create", reply(201, { pairing_code: "A1B2C3", expires_at: "2001-01-01T01:00:00.000Z" }));
     const { expiresAt, expires_at } = await router.client().trust.create();
@@ -31,7 +31,7 @@ describe("trust.create", () => {
 });
 
 describe("trust.waitForWorker", () => {
-  it("says who claimed the code, in the words that the worker shows; pairings of before do not count", async () => {
+  it("says who claimed the code, with the same words as the worker; earlier pairings do not count", async () => {
     const router = await RouterServer.start();
     const { trust } = router.client();
     const list = "GET /v1/trust/list";
@@ -55,7 +55,7 @@ describe("trust.waitForWorker", () => {
     expect(await trust.waitForWorker(offer, QUICK)).toMatchObject({ publicKey: OLDER });
   });
 
-  it("outages and refusals for haste only delay it, and are not repeated in between", async () => {
+  it("an outage or a 429 only delays it, and causes no further request meanwhile", async () => {
     const router = await RouterServer.start();
     const { trust } = router.client({ maxRetries: 5 });
     const offer = await trust.create();
@@ -67,14 +67,14 @@ describe("trust.waitForWorker", () => {
     for (const [i, at] of looks.slice(1).entries()) expect(at - (looks[i] ?? 0)).toBeGreaterThanOrEqual(39);
   });
 
-  it("[TR2] a token that is missing ends it", async () => {
+  it("[TR2] a missing token ends it", async () => {
     const router = await RouterServer.start();
     const owner = router.client({ userToken: "secret" });
     const offer = await owner.trust.create();
     expect(await rejection(router.client({ userId: owner.userId }).trust.waitForWorker(offer, QUICK))).toMatchObject({ reason: "user_token_required" });
   });
 
-  it("[SPEC] after the hour it looks once more and then throws", async () => {
+  it("[SPEC] after the hour it asks once more and then throws", async () => {
     const router = await RouterServer.start();
     const { trust } = router.client();
     const offer = await trust.create();
@@ -107,7 +107,7 @@ describe("trust.waitForWorker", () => {
     expect(await rejection(router.client().trust.waitForWorker(offer as never, options as never))).toMatchObject({ code: "invalid_option", option });
   });
 
-  it("[LM2] by default it leaves room for the code, its claim and the worker's owner at the same address", () => {
+  it("[LM2] by default it leaves room in the rate for the other pairing requests from the same address", () => {
     expect(60_000 / CLIENT.pairingInterval).toBeLessThanOrEqual(RATES.trustPerMinute - 3);
   });
 });

@@ -23,7 +23,7 @@ function payer(): { hook: PaymentHook; asked: { required: PaymentChallenge; atte
 }
 
 describe("payment", () => {
-  it("[PY4] without a hook a 402 is a PaymentRequiredError with the ways to pay", async () => {
+  it("[PY4] without a hook a 402 is a PaymentRequiredError with the payment requirements", async () => {
     const router = await RouterServer.start({ gated: true });
     const error = await rejection(router.client().run(CLASSIFY));
     expect(error).toBeInstanceOf(PaymentRequiredError);
@@ -32,7 +32,7 @@ describe("payment", () => {
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
   });
 
-  it("[SPEC] the hook hears body and header, and its headers repeat the commit under the same key", async () => {
+  it("[SPEC] the hook gets body and header, and its headers are sent with the same commit and the same key", async () => {
     const router = await RouterServer.start({ gated: true });
     const { hook, asked } = payer();
     const result = await router.client({ payment: hook }).run(CLASSIFY, { policy: "FAST" });
@@ -55,7 +55,7 @@ describe("payment", () => {
     expect(router.to("/v1/jobs/commit")[1]?.headers).toMatchObject({ "idempotency-key": "mine", "content-type": "application/json", "x-payment": "paid" });
   });
 
-  it("[PY6] a lost answer repeats the same payment: one job, one charge, one question to the hook", async () => {
+  it("[PY6] after a lost answer the same payment is sent again: one job, one charge, one call of the hook", async () => {
     const router = await RouterServer.start({ gated: true });
     router.fail("POST /v1/jobs/commit", (response, _request, proceed) => proceed(response), loseAnswer, reset);
     const { hook, asked } = payer();
@@ -66,7 +66,7 @@ describe("payment", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("a refused payment is made once more, not twice more", async () => {
+  it("after a refused payment the hook is asked for one more payment, not for two", async () => {
     const router = await RouterServer.start({ gated: true, payment: (header) => (header === "paid-2" ? undefined : "payment_already_used") });
     const { hook, asked } = payer();
     expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
@@ -84,7 +84,7 @@ describe("payment", () => {
     expect(router.charged).toEqual(["paid-2"]);
   });
 
-  it("[PY8] no second payment while the fate of the first is unclear", async () => {
+  it("[PY8] no second payment while the outcome of the first is unknown", async () => {
     const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
     router.fail("POST /v1/jobs/commit", (response, _request, proceed) => proceed(response), reset);
     const { hook, asked } = payer();
@@ -93,7 +93,7 @@ describe("payment", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("a lost unpaid try does not keep the hook from paying", async () => {
+  it("a lost request without a payment does not stop the hook from paying", async () => {
     const router = await RouterServer.start({ gated: true });
     router.fail("POST /v1/jobs/commit", loseAnswer);
     const { hook } = payer();
@@ -112,7 +112,7 @@ describe("payment", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("an empty object declines, and what the hook throws is thrown", async () => {
+  it("an empty object declines to pay, and an error of the hook is thrown", async () => {
     const router = await RouterServer.start({ gated: true });
     expect(await rejection(router.client({ payment: async () => ({}) }).run(CLASSIFY))).toMatchObject({ code: "payment_required", idempotencyKey: null });
     const mine = new Error("wallet locked");
@@ -135,7 +135,7 @@ describe("payment", () => {
     expect(router.charged).toEqual([]);
   });
 
-  it("a hook that hangs ends with the timeout, and its signal with it", async () => {
+  it("a hook that hangs is ended by the timeout, and its signal is aborted", async () => {
     const router = await RouterServer.start({ gated: true });
     let signal: AbortSignal | undefined;
     const payment: PaymentHook = (_required, attempt) => {
@@ -147,7 +147,7 @@ describe("payment", () => {
     expect(signal?.aborted).toBe(true);
   });
 
-  it("a 402 without ways to pay is a ProtocolError", async () => {
+  it("a 402 without payment requirements is a ProtocolError", async () => {
     const router = await RouterServer.start();
     router.fail("POST /v1/jobs/commit", reply(402, {}));
     const { hook, asked } = payer();
@@ -155,7 +155,7 @@ describe("payment", () => {
     expect(asked).toEqual([]);
   });
 
-  it("[SPEC] offers with the specification's fields alone are enough", async () => {
+  it("[SPEC] requirements with only the fields of the specification are enough", async () => {
     const router = await RouterServer.start({ gated: true });
     router.fail("POST /v1/jobs/commit", reply(402, { error: "pay", accepts: [{ scheme: "exact", price: "$0.001", network: "solana:x", payTo: "p" }] }));
     const { hook, asked } = payer();
@@ -165,7 +165,7 @@ describe("payment", () => {
 });
 
 describe("maxPrice", () => {
-  it("refuses a dearer quote before anything is committed", async () => {
+  it("refuses a quote above maxPrice before anything is committed", async () => {
     const router = await RouterServer.start({ gated: true });
     const { hook, asked } = payer();
     const error = await rejection(router.client({ payment: hook, maxPrice: 0.0009 }).run(CLASSIFY));

@@ -25,7 +25,7 @@ const forgeries: Forgery[] = [
 ];
 
 describe("verification", () => {
-  it.each(forgeries)("[RC4] says of %s that it does not hold, and why", async (_title, forge, reason) => {
+  it.each(forgeries)("[RC4] says that %s is not valid, and why", async (_title, forge, reason) => {
     const router = await RouterServer.start({ receipt: forge });
     const result = await router.client().run(CLASSIFY);
     expect(result).toMatchObject({ verified: false, verification: { ok: false, reason }, status: "completed" });
@@ -41,14 +41,14 @@ describe("verification", () => {
     expect(await client.run(CLASSIFY, { requireVerified: false })).toMatchObject({ verified: false });
   });
 
-  it("requireVerified passes a receipt that holds, in run and in waitFor", async () => {
+  it("requireVerified accepts a valid receipt, in run and in waitFor", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     const { jobId } = await client.run(CLASSIFY, { requireVerified: true });
     expect(await client.waitFor(jobId ?? "", { requireVerified: true })).toMatchObject({ verified: true });
   });
 
-  it("[PY10] a settlement in payment_ref does not spoil the signature", async () => {
+  it("[PY10] a settlement in payment_ref does not break the signature", async () => {
     const router = await RouterServer.start({ receipt: (receipt) => ({ ...receipt, payment_ref: "0xabc" }) });
     expect(await router.client().run(CLASSIFY)).toMatchObject({ verified: true, receipt: { payment_ref: "0xabc" } });
   });
@@ -63,7 +63,7 @@ describe("verification", () => {
     expect(await router.client().run(CLASSIFY)).toMatchObject({ output: null, result: null, verified: false, verification: { reason: "no_result" } });
   });
 
-  it("verifyReceipt is there without a router, and as a method", async () => {
+  it("verifyReceipt works without a router, and is also a method", async () => {
     const result = { sentiment: "positive", confidence: 1 };
     const receipt = signReceipt(WORKER, OTHER_JOB, result, AT);
     expect(verifyReceipt(receipt, result)).toEqual({ ok: true });

@@ -16,7 +16,7 @@ const transient: [string, Fault][] = [
 ];
 
 describe("retries", () => {
-  it.each(transient)("a GET survives %s twice, not three times", async (_title, fault) => {
+  it.each(transient)("a GET is repeated after %s twice, but not three times", async (_title, fault) => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", fault, fault);
     expect(await router.client().health()).toMatchObject({ status: "ok" });
@@ -26,15 +26,18 @@ describe("retries", () => {
     expect(router.received).toHaveLength(6);
   });
 
-  it.each([...transient, ["a lost answer", loseAnswer] as [string, Fault]])("[API5] a commit survives %s as one job under one key", async (_title, fault) => {
-    const router = await RouterServer.start();
-    router.fail("POST /v1/jobs/commit", fault, fault);
-    expect(await router.client().run(CLASSIFY)).toMatchObject({ verified: true });
-    const commits = router.to("/v1/jobs/commit");
-    expect(commits).toHaveLength(3);
-    expect(new Set(commits.map(({ headers, body }) => `${String(headers["idempotency-key"])} ${body}`)).size).toBe(1);
-    expect(router.jobs.size).toBe(1);
-  });
+  it.each([...transient, ["a lost answer", loseAnswer] as [string, Fault]])(
+    "[API5] a commit is repeated after %s with the same key, and makes one job",
+    async (_title, fault) => {
+      const router = await RouterServer.start();
+      router.fail("POST /v1/jobs/commit", fault, fault);
+      expect(await router.client().run(CLASSIFY)).toMatchObject({ verified: true });
+      const commits = router.to("/v1/jobs/commit");
+      expect(commits).toHaveLength(3);
+      expect(new Set(commits.map(({ headers, body }) => `${String(headers["idempotency-key"])} ${body}`)).size).toBe(1);
+      expect(router.jobs.size).toBe(1);
+    },
+  );
 
   it.each([
     ["a hanging answer", hang],
@@ -74,7 +77,7 @@ describe("retries", () => {
     expect(router.received).toHaveLength(3);
   });
 
-  it("nobody listening is told as such", async () => {
+  it("a router that is not there is a RouterConnectionError with the reason connect", async () => {
     const router = await RouterServer.start();
     const error = await rejection(router.client({ baseUrl: await closedUrl() }).health());
     expect(error).toBeInstanceOf(RouterConnectionError);
@@ -82,7 +85,7 @@ describe("retries", () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it("pauses twice as long each time, at most a quarter less", async () => {
+  it("each pause is twice as long as the one before, with a random quarter less at most", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", reset, reset, reset);
     await router.client({ retryDelay: 40, maxRetries: 3 }).health();
@@ -93,7 +96,7 @@ describe("retries", () => {
 });
 
 describe("Retry-After", () => {
-  it("[API1] is waited for when it is longer than the pause", async () => {
+  it("[API1] counts if it is longer than the pause", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", reply(429, { error: "rate_limited" }, { "retry-after": "1" }));
     await router.client().health();
@@ -101,7 +104,7 @@ describe("Retry-After", () => {
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThan(990);
   });
 
-  it("beyond a minute, or beyond the timeout, ends the retries at once", async () => {
+  it("ends the retries at once if it is longer than a minute or than the timeout", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/health", reply(429, { error: "rate_limited" }, { "retry-after": "61" }));
     const error = await rejection(router.client().health());

@@ -67,7 +67,7 @@ describe("run", () => {
     for (const [i, time] of times.slice(1).entries()) expect(time - (times[i] ?? 0)).toBeGreaterThan(38);
   });
 
-  it("tells each new status once, with the job", async () => {
+  it("reports each new status once, with the job", async () => {
     const router = await RouterServer.start({ statuses: ["pending", "pending", "assigned", "running", "running"] });
     const seen: Job[] = [];
     const { jobId } = await router.client().run(CLASSIFY, { onUpdate: (job) => seen.push(job) });
@@ -75,7 +75,7 @@ describe("run", () => {
     expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([jobId]));
   });
 
-  it("rejects with what onUpdate throws", async () => {
+  it("rejects with the error that onUpdate throws", async () => {
     const router = await RouterServer.start();
     const bug = new Error("mine");
     expect(
@@ -91,7 +91,7 @@ describe("run", () => {
 });
 
 describe("outputs", () => {
-  it("[JB7] gives the text of an LLM job, whichever worker wrapped it", async () => {
+  it("[JB7] returns the text of an LLM job from every known form of output", async () => {
     const router = await RouterServer.start();
     const ours = await router.client().llm("Hi", { maxTokens: 7 });
     expect(ours.output).toBe("Echo: Hi");
@@ -103,7 +103,7 @@ describe("outputs", () => {
     expect(bare).toMatchObject({ output: "bare text", result: { output: "bare text" }, verified: true });
   });
 
-  it("[SPEC] gives each task's object", async () => {
+  it("[SPEC] returns the object of each task", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     expect((await client.classify("x")).output.sentiment).toBe("positive");
@@ -114,7 +114,7 @@ describe("outputs", () => {
     expect(router.to("/v1/jobs/commit").map(({ body }) => JSON.parse(body).payload.task_type)).toEqual(["classify", "summarize", "extract_json"]);
   });
 
-  it("a helper refuses an output of another shape and hands over what came, run does not refuse", async () => {
+  it("a helper refuses an output of another shape with an error that has the output; run accepts it", async () => {
     const router = await RouterServer.start({ work: () => ({ output: { mood: "good" } }) });
     const client = router.client();
     for (const error of await Promise.all([client.classify("x"), client.summarize("x"), client.extractJson("x"), client.llm("x")].map(rejection))) {
@@ -126,7 +126,7 @@ describe("outputs", () => {
     expect((await client.run(CLASSIFY)).output).toEqual({ mood: "good" });
   });
 
-  it("[RC6] reads `text` where an LLM's `output` is missing; result and receipt stay what they are", async () => {
+  it("[RC6] reads `text` if an LLM output has no `output`; result and receipt are unchanged", async () => {
     const router = await RouterServer.start({ work: () => ({ output: { text: "Hello", model: "m" } }) });
     const client = router.client();
     expect(await client.llm("Hi")).toMatchObject({ output: "Hello", result: { text: "Hello", model: "m" }, verified: true });
@@ -158,7 +158,7 @@ describe("failure", () => {
     expect(error).toMatchObject({ name: "JobFailedError", code: "job_failed", cause, reason: cause, jobId: [...router.jobs.keys()][0] });
   });
 
-  it("[JB5] what the worker said is on the error, and not in its message", async () => {
+  it("[JB5] the worker's message is a member of the error, and not part of its own message", async () => {
     const router = await RouterServer.start({ work: () => ({ error: "worker_error", message: "the model is out of memory" }) });
     const error = await rejection(router.client().run(CLASSIFY));
     expect(error).toMatchObject({ reason: "worker_error", workerMessage: "the model is out of memory" });
@@ -188,7 +188,7 @@ describe("failure", () => {
     expect(again.message).toContain("no_trusted_worker");
   });
 
-  it("a failed job without a readable cause is a failed job", async () => {
+  it("a failed job with an unreadable cause is a JobFailedError too", async () => {
     const router = await RouterServer.start({ work: () => ({ output: {} }) });
     const client = router.client();
     const { jobId } = await client.submit(CLASSIFY);
@@ -200,7 +200,7 @@ describe("failure", () => {
 describe("timeout", () => {
   const never = { statuses: Array.from({ length: 10_000 }, () => "running" as const) };
 
-  it("[SPEC] gives up with the job's id, and waitFor takes the job up again", async () => {
+  it("[SPEC] throws with the job's id, and waitFor can continue to wait for it", async () => {
     const router = await RouterServer.start(never);
     const client = router.client();
     const start = performance.now();
@@ -214,7 +214,7 @@ describe("timeout", () => {
     expect(await client.waitFor(error.jobId)).toMatchObject({ output: { sentiment: "positive" }, verified: true, price: null, jobId: error.jobId });
   });
 
-  it("ends a poll that hangs, and no poll follows", async () => {
+  it("ends a poll that hangs, and sends no other", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", hang);
     const error = await rejection(router.client().run(CLASSIFY, { timeout: 1_000 }));
@@ -223,13 +223,13 @@ describe("timeout", () => {
     expect(router.to("/v1/jobs/")).toHaveLength(2);
   });
 
-  it("[JB9] an outage during polling ends nothing: the accepted job is found again", async () => {
+  it("[JB9] an outage during polling does not end the wait: the accepted job is found again", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", ...[500, 503, 502, 500, 429, 504, 500].map((status) => reply(status, { error: "overloaded" })));
     expect(await router.client({ maxRetries: 1 }).run(CLASSIFY)).toMatchObject({ verified: true });
   });
 
-  it("names the trouble when an outage outlasts the timeout", async () => {
+  it("names the cause if an outage lasts longer than the timeout", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", ...Array.from({ length: 2_000 }, () => reply(503, { error: "overloaded" })));
     const error = await rejection(router.client().run(CLASSIFY, { timeout: 1_000 }));
@@ -239,7 +239,7 @@ describe("timeout", () => {
 });
 
 describe("submit, get, quote, health", () => {
-  it("submit returns the id at once; get sees the job as it is, or waits", async () => {
+  it("submit returns the id at once; get returns the job in its present state, or waits", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     const { jobId, ...rest } = await client.submit(CLASSIFY, { policy: "FAST" });
@@ -250,7 +250,7 @@ describe("submit, get, quote, health", () => {
     expect(router.to(`/v1/jobs/${jobId}`).map(({ query }) => query.get("wait"))).toEqual([null, "25"]);
   });
 
-  it("[API6] a held get outlives the request timeout by as long as it asked to be held", async () => {
+  it("[API6] the request timeout of a get that waits is longer by the time that it waits", async () => {
     const router = await RouterServer.start();
     const client = router.client({ requestTimeout: 500, maxRetries: 0 });
     const { jobId } = await client.submit(CLASSIFY);
@@ -258,7 +258,7 @@ describe("submit, get, quote, health", () => {
     expect(await client.get(jobId, { wait: 1 })).toMatchObject({ status: "completed" });
   });
 
-  it("[API5] the same key and job is the same job, another job a conflict", async () => {
+  it("[API5] the same key with the same job is the same job, with another job it is a conflict", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     const first = await client.submit(CLASSIFY, { idempotencyKey: "order-1" });
@@ -279,7 +279,7 @@ describe("submit, get, quote, health", () => {
     for (const key of keys) expect(key).toMatch(/^[0-9a-f]{32}$/);
   });
 
-  it("quote and health are the router's", async () => {
+  it("quote and health return the answers of the router", async () => {
     const router = await RouterServer.start();
     const client = router.client();
     expect(await client.quote("TASK", "FAST")).toEqual({

@@ -37,7 +37,7 @@ async function all(stream: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
 }
 
 describe("stream", () => {
-  it("[API6] commits, yields what the router tells, and ends with the checked result", async () => {
+  it("[API6] commits, yields the events of the router, and ends with the verified result", async () => {
     const router = await RouterServer.start(says("hello"));
     router.fail(EVENTS, whole(router, [RUNNING, delta(0, "hel"), [4, "from_the_future", {}], delta(1, "lo")]));
     const told = await all(router.client().stream(PROMPT));
@@ -52,7 +52,7 @@ describe("stream", () => {
     expect(router.to(`/v1/jobs/${jobId}/events`)[0]?.headers).toMatchObject({ accept: "text/event-stream" });
   });
 
-  it.each(["cut", "end"] as const)("[API6] a stream that breaks (%s) is taken up after its last event", async (how) => {
+  it.each(["cut", "end"] as const)("[API6] a stream that breaks (%s) continues after its last event", async (how) => {
     const router = await RouterServer.start(says("hello"));
     router.fail(EVENTS, events([RUNNING, delta(0, "hel")], how), reset, reply(500, { error: "internal_error" }), whole(router, [delta(1, "lo")]));
     const told = await all(router.client().stream(PROMPT));
@@ -93,7 +93,7 @@ describe("stream", () => {
     expect(await rejection(all(router.client().stream(PROMPT)))).toBeInstanceOf(JobFailedError);
   });
 
-  it("an unknown job throws NotFoundError, and what is no id nothing at all is asked for", async () => {
+  it("an unknown job throws NotFoundError, and for an invalid id no request is sent", async () => {
     const router = await RouterServer.start();
     expect(await rejection(all(router.client().stream("11111111-2222-4333-8444-555555555555")))).toBeInstanceOf(NotFoundError);
     const before = router.received.length;

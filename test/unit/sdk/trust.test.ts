@@ -21,7 +21,7 @@ describe("trust", () => {
   });
 
   it.each(["a1b2c3", "A1B2C", "A1B2C3D", "$(id)", "A1B2CG"])(
-    "[API4] %j for a new code is malformed: a code becomes part of commands and links",
+    "[API4] %j instead of a new code is malformed, because a code becomes part of commands and links",
     async (code) => {
       const router = await RouterServer.start();
       router.fail("POST /v1/trust/create", reply(201, { pairing_code: code, expires_at: "2030-01-01T01:00:00.000Z" }));
@@ -37,7 +37,7 @@ describe("trust", () => {
     expect(error).toMatchObject({ status: 400, reason });
   });
 
-  it("[TR2] the token goes where it is needed and nowhere else", async () => {
+  it("[TR2] the token is sent only with the requests that need it", async () => {
     const router = await RouterServer.start();
     const client = router.client({ userToken: "secret" });
     const { pairing_code } = await client.trust.create();
@@ -55,7 +55,7 @@ describe("trust", () => {
     }
   });
 
-  it("a user id of any characters survives the query", async () => {
+  it("a user id with any characters is sent correctly in the query", async () => {
     const router = await RouterServer.start();
     const userId = "a&user_id=b #ü😀+%";
     const client = router.client({ userId });

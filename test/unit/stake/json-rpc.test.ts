@@ -47,18 +47,18 @@ describe("askRpc", () => {
     expect(node?.asked).toMatchObject([{ body: { id: 0, method: "a" } }]);
   });
 
-  test("[ST2] what is missing, without a result, or answered twice is nonsense; the rest is read", async () => {
-    const nonsense = { ok: false, reason: "nonsense" };
-    expect(await ask({ body: [ok(0, "A"), { id: 1 }, ok(7, "?"), "x", null] })).toEqual([{ ok: true, value: "A" }, nonsense, nonsense]);
+  test("[ST2] what is missing, without a result, or answered twice is an invalid response; the others are read", async () => {
+    const invalid = { ok: false, reason: "invalid_response" };
+    expect(await ask({ body: [ok(0, "A"), { id: 1 }, ok(7, "?"), "x", null] })).toEqual([{ ok: true, value: "A" }, invalid, invalid]);
     await node?.[Symbol.asyncDispose]();
-    expect(await ask({ body: [ok(0, "A"), ok(1, "B"), ok(0, "C")] })).toEqual([nonsense, { ok: true, value: "B" }, nonsense]);
+    expect(await ask({ body: [ok(0, "A"), ok(1, "B"), ok(0, "C")] })).toEqual([invalid, { ok: true, value: "B" }, invalid]);
   });
 
   test.each([
-    ["no JSON", { body: "<html>" }, "nonsense"],
-    ["null", { body: "null" }, "nonsense"],
-    ["an empty batch", { body: [] }, "nonsense"],
-    ["too deep", { body: `{"id":0,"result":${"[".repeat(100)}${"]".repeat(100)}}` }, "nonsense"],
+    ["no JSON", { body: "<html>" }, "invalid_response"],
+    ["null", { body: "null" }, "invalid_response"],
+    ["an empty batch", { body: [] }, "invalid_response"],
+    ["too deep", { body: `{"id":0,"result":${"[".repeat(100)}${"]".repeat(100)}}` }, "invalid_response"],
     ["an error about the request as a whole", { body: { id: null, error: { code: -32_600, message: "no batches" } } }, "rpc_error_-32600"],
     ["a status", { status: 429, body: ok(0, "A") }, "http_429"],
     ["a status of the server's", { status: 503, body: "down" }, "http_503"],

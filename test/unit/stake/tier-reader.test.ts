@@ -35,7 +35,7 @@ function begin(keysPerRead: number) {
 }
 
 describe("TierReader", () => {
-  test("[ST2] who asks in one turn is read together, as many as the source takes", async () => {
+  test("[ST2] keys that are asked for in one turn are read together, as many as the source allows", async () => {
     const { source, reader } = begin(100);
     const asked = keys(250).map((key) => reader.read(key));
     await turn();
@@ -44,7 +44,7 @@ describe("TierReader", () => {
     expect(await Promise.all(asked)).toEqual(asked.map(() => VERIFIED));
   });
 
-  test("[ST2] never more reads at once than the limit; who asks meanwhile waits and is read together", async () => {
+  test("[ST2] never more reads at once than the limit; keys that are asked for meanwhile wait and are read together", async () => {
     const { source, reader } = begin(1);
     const asked = keys(40).map((key) => reader.read(key));
     let done = 0;
@@ -58,7 +58,7 @@ describe("TierReader", () => {
     expect(source.reads.map((read) => read.keys[0])).toEqual(keys(40));
   });
 
-  test("[ST2] a question that waits is asked once for all; one that comes after its read has begun is asked anew", async () => {
+  test("[ST2] callers that wait for the same key share one read; a call after that read has begun starts another one", async () => {
     const { source, reader } = begin(1);
     const first = reader.read("a");
     expect(reader.read("a")).toBe(first);
@@ -71,7 +71,7 @@ describe("TierReader", () => {
     expect([await first, await second]).toEqual([VERIFIED, { ok: true, value: "Sentinel" }]);
   });
 
-  test("[ST2] of a read that fails nobody learns anything, one line is logged, and the next are read", async () => {
+  test("[ST2] a read that fails gives no tiers and logs one line, and the next read starts", async () => {
     const { source, reader } = begin(3);
     const asked = keys(3).map((key) => reader.read(key));
     await turn();
@@ -86,16 +86,16 @@ describe("TierReader", () => {
     expect(source.reads[1]?.keys).toEqual(["next"]);
   });
 
-  test("[ST2] a key that cannot be read does not touch the others of its read; too few answers are none", async () => {
+  test("[ST2] a key that cannot be read does not affect the others of its read; a missing answer is an invalid response", async () => {
     const { source, reader } = begin(3);
     const asked = keys(3).map((key) => reader.read(key));
     await turn();
     source.reads[0]?.answer([VERIFIED, { ok: false, reason: "no_contract" }]);
-    expect(await Promise.all(asked)).toEqual([VERIFIED, { ok: false, reason: "no_contract" }, { ok: false, reason: "nonsense" }]);
+    expect(await Promise.all(asked)).toEqual([VERIFIED, { ok: false, reason: "no_contract" }, { ok: false, reason: "invalid_response" }]);
     expect(log.map((line) => JSON.parse(line))).toEqual([{ level: "error", event: "stake_unreadable", key: "k1", keys: 2, reason: "no_contract" }]);
   });
 
-  test("[ST2] who has waited behind a hanging source for long is told so, without being asked", async () => {
+  test("[ST2] a key that waits too long behind a hanging source gets no answer, and is not read", async () => {
     const { source, reader } = begin(1);
     const asked = keys(LIMITS.stakeReads + 200).map((key) => reader.read(key));
     await turn();

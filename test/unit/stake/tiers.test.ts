@@ -52,6 +52,7 @@ class Crowd {
       ws: Object.create(null),
       seenAt: 0,
       badFrames: 0,
+      unreadBytes: 0,
       buckets: null,
       spared: null,
       foreignResults: 0,
@@ -127,7 +128,7 @@ describe("5,000 workers that came at once", () => {
 });
 
 describe("a source that is down", () => {
-  test("[ST2] is asked a few times in a sweep, all that were due are Open, and the next sweep asks again", async () => {
+  test("[ST2] is asked a few times in a sweep; all workers that were due become Open, and the next sweep asks again", async () => {
     const { source, all } = crowd(1);
     await Promise.all(keys(1_000).map((key) => all.join(key)));
     source.isDown = true;
@@ -150,7 +151,7 @@ describe("a source that is down", () => {
     expect(keys(1_000).map((key) => all.tierOf(key))).toEqual(keys(1_000).map(() => "Verified"));
   });
 
-  test("[ST2] keys that alone cannot be read do not pass for it", async () => {
+  test("[ST2] single keys that cannot be read do not count as a source that is down", async () => {
     const { source, all } = crowd(1);
     await Promise.all(keys(300).map((key) => all.join(key)));
     source.answer = (key) => (Number(key.slice(1)) < 200 ? { ok: false, reason: "too_large" } : { ok: true, value: "Verified" });

@@ -22,7 +22,7 @@ function read(log: EventLog, lastId: number | null): { id: number; name: string;
 const names = (log: EventLog, lastId: number | null): string[] => read(log, lastId).map(({ name }) => name);
 
 describe("numbering", () => {
-  it("[API6] a reader is told the status, then the text in order, and nothing twice", () => {
+  it("[API6] a reader gets the status, then the text in order, and nothing twice", () => {
     const log = new EventLog(START, running(1));
     log.delta(0, "a");
     log.delta(1, "b");
@@ -35,13 +35,13 @@ describe("numbering", () => {
     for (const [index, { id }] of told.entries()) expect(read(log, id)).toEqual(told.slice(index + 1));
   });
 
-  it.each([START - 1, 0, START + 50, ENDED_ID, DONE_ID])("[API6] an id that this log never gave (%d) means that the text is lost", (id) => {
+  it.each([START - 1, 0, START + 50, ENDED_ID, DONE_ID])("[API6] after an id that this log never used (%d) the reader gets a reset", (id) => {
     const log = new EventLog(START, running(2));
     log.delta(0, "a");
     expect(names(log, id)).toEqual(["reset", "status", "delta"]);
   });
 
-  it("[API6] ids of a log begun later are above those of the one before, and are not taken for each other", () => {
+  it("[API6] ids of a later log are higher than those of the earlier one, and are not confused with them", () => {
     const before = new EventLog(START, running(1));
     for (let seq = 0; seq < 20; seq++) before.delta(seq, "x");
     const after = new EventLog(START + 1_000_000, running(1));
@@ -50,7 +50,7 @@ describe("numbering", () => {
     expect(Math.min(...read(after, null).map(({ id }) => id))).toBeGreaterThan(Math.max(...read(before, null).map(({ id }) => id)));
   });
 
-  it("[API6] the last two events have the same ids in every life of the hub", () => {
+  it("[API6] the last two events have the same ids after every restart of the hub", () => {
     const log = new EventLog(START, running(1));
     log.delta(0, "a");
     log.end({ status: "completed", attempt: 1, json: '{"id":1}', key: "worker" });
@@ -72,7 +72,7 @@ describe("text", () => {
     expect(read(log, null).slice(1)).toMatchObject([{ data: { seq: 0 } }, { data: { seq: 1 } }, { data: { seq: 2 } }]);
   });
 
-  it("[API6] after a hole the text begins anew", () => {
+  it("[API6] after missing text there is a reset, and the text begins again", () => {
     const log = new EventLog(START, running(1));
     log.delta(0, "a");
     const [, first] = read(log, null);
@@ -101,7 +101,7 @@ describe("text", () => {
     ]);
   });
 
-  it("[WS9] after a rejection the same attempt number is another lease: its text is its own", () => {
+  it("[WS9] after a rejection the same attempt number means another lease, with its own text", () => {
     const log = new EventLog(START, running(1, 1, "a"));
     log.delta(0, "from a");
     log.see(running(1, 2, "b"));
@@ -116,7 +116,7 @@ describe("text", () => {
     expect(names(log, null)).toEqual(["reset", "status", "done"]);
   });
 
-  it("[API6] keeps a MiB at most: who has read it all goes on, others are told", () => {
+  it("[API6] keeps 1 MiB at most: a reader that has read everything goes on, others get a reset", () => {
     const log = new EventLog(START, running(1));
     const piece = "x".repeat(LIMITS.streamTextBytes / 16);
     for (let seq = 0; seq < 8; seq++) log.delta(seq, piece);
@@ -133,7 +133,7 @@ describe("text", () => {
     ]);
   });
 
-  it("[API6] a delta that is larger than that is gone at once, and stays so", () => {
+  it("[API6] a delta that is larger than that is never kept", () => {
     const log = new EventLog(START, running(1));
     log.delta(0, "x".repeat(LIMITS.streamTextBytes + 1));
     const told = names(log, null);
@@ -143,13 +143,13 @@ describe("text", () => {
     expect(log.bytes).toBe(0);
   });
 
-  it("[API6] the ends of small jobs count for more than their text: a log costs more than that", () => {
+  it("[API6] the log of a small ended job counts more bytes than its text, because it needs more memory", () => {
     const log = new EventLog(START, running(1));
     log.end({ status: "failed", attempt: 1, json: "{}", key: null });
     expect(log.bytes).toBeGreaterThan(1_000);
   });
 
-  it("[API6] empty deltas cannot fill the memory either", () => {
+  it("[API6] empty deltas cannot fill the memory", () => {
     const log = new EventLog(START, running(1));
     for (let seq = 0; seq < 100_000; seq++) log.delta(seq, "");
     expect(read(log, null).length).toBeLessThan(20_000);
@@ -169,7 +169,7 @@ describe("the rest of a job whose text is gone", () => {
     expect(endedEvents(job, lastId).map(({ name }) => name)).toEqual(expected);
   });
 
-  it("[API6] nothing to tell is 204, so that an EventSource does not come back", () => {
+  it("[API6] without further events the answer is 204, so that an EventSource does not reconnect", () => {
     expect(eventStream([]).status).toBe(204);
   });
 });
@@ -253,7 +253,7 @@ class Client {
 }
 
 describe("any interleaving", () => {
-  it("[API6] what a reader has joined is the worker's text, or it saw a reset and has what came after", () => {
+  it("[API6] the deltas that a reader has joined are the worker's text, or the text after a reset", () => {
     fc.assert(
       fc.property(fc.array(AnyStep, { maxLength: 80 }), fc.boolean(), (steps, completes) => {
         let start = START;

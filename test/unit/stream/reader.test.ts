@@ -37,14 +37,14 @@ async function whole(out: ReadableStreamDefaultReader<Uint8Array>): Promise<stri
 }
 
 describe("a reader of a stream", () => {
-  it("[API6] is sent a comment when it has taken everything", async () => {
+  it("[API6] gets a comment when it has read everything", async () => {
     const { reader, out } = opened();
     await text(out);
     reader.comment();
     expect(await text(out)).toBe(":\n\n");
   });
 
-  it("[API6] is sent none in the middle of an event", async () => {
+  it("[API6] gets no comment in the middle of an event", async () => {
     const { log, reader, out } = opened();
     const delta = "\u{1F600}é".repeat(100_000);
     log.delta(0, delta);
@@ -61,7 +61,7 @@ describe("a reader of a stream", () => {
     expect(comments).toBeLessThanOrEqual(1);
   });
 
-  it("[API6] that takes nothing from one look to the next is stuck; one that has nothing to take is not", async () => {
+  it("[API6] is stuck if it reads nothing between two checks although there are events", async () => {
     const { log, reader, out } = opened();
     await text(out);
     for (let look = 0; look < 3; look++) expect(reader.isStuck()).toBe(false);
@@ -72,7 +72,7 @@ describe("a reader of a stream", () => {
     expect(reader.isStuck()).toBe(true);
   });
 
-  it("[API6] holds one part of what it has not taken, however much there is", async () => {
+  it("[API6] holds one chunk that was not read yet, however many there are", async () => {
     const { log, reader, out } = opened();
     await text(out);
     for (let seq = 0; seq < 40; seq++) {
@@ -83,7 +83,7 @@ describe("a reader of a stream", () => {
     expect((await out.read()).value?.length).toBeLessThan(70_000);
   });
 
-  it("[API6] that leaves, or is dropped, or has come to the end is told so once", async () => {
+  it("[API6] reports its end once: when it leaves, is dropped or has read everything", async () => {
     const left = opened();
     await left.out.cancel();
     const dropped = opened();
@@ -100,7 +100,7 @@ describe("a reader of a stream", () => {
     }
   });
 
-  it("[API6] is sent the end once while it waits for bytes: `enqueue` asks for more before it returns", async () => {
+  it("[API6] gets the end once while it waits for bytes, although `enqueue` asks for more before it returns", async () => {
     for (const text of ["", "x", "x".repeat(3 * TUNING.streamChunkChars)]) {
       const { log, reader, out, closed } = opened();
       await out.read();
@@ -116,7 +116,7 @@ describe("a reader of a stream", () => {
     }
   });
 
-  it("[API6] that waits for bytes while a comment is sent is sent what is new once", async () => {
+  it("[API6] gets new events once if it waits for bytes while a comment is sent", async () => {
     const { log, reader, out } = opened();
     await out.read();
     const waiting = whole(out);
@@ -130,7 +130,7 @@ describe("a reader of a stream", () => {
     expect(told.match(/^event: .*$/gm)).toEqual(["event: delta", "event: status", "event: done"]);
   });
 
-  it.each([2, 3])("[API6] %i readers of one log are told everything at once, those that wait and the one that reads later", async (count) => {
+  it.each([2, 3])("[API6] %i readers of one log get everything at once, those that wait and the one that reads later", async (count) => {
     const log = new EventLog(1_000, VIEW);
     const readers = Array.from({ length: count }, () => new Reader(log, log.cursor(null), { closed: () => {}, failed: failsTest }));
     const outs = readers.map(({ stream }) => stream.getReader());
@@ -147,7 +147,7 @@ describe("a reader of a stream", () => {
       expect(told.match(/^event: .*$/gm)).toEqual(["event: status", "event: delta", "event: delta", "event: status", "event: done"]);
   });
 
-  it("[API6] whose log is damaged ends, says so once, and does not throw at the one who wakes it", async () => {
+  it("[API6] whose log is damaged ends, reports that once, and does not throw into the caller that wakes it", async () => {
     const log = new EventLog(1_000, VIEW);
     const faults: unknown[] = [];
     let closed = 0;

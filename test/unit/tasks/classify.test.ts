@@ -21,12 +21,12 @@ describe("classify", () => {
     expect(classify(text).sentiment).toBe(sentiment);
   });
 
-  test("one kind word does not colour a long report", () => {
+  test("one positive word does not make a long report positive", () => {
     const report = "The pipe is ten metres long. ".repeat(200);
     expect(classify(`${report}It is nice.`).sentiment).toBe("neutral");
   });
 
-  test("confidence is within 0..1, has four decimals, and grows with the feeling", () => {
+  test("confidence is between 0 and 1, has four decimals, and is larger for a stronger feeling", () => {
     const mild = classify("It is good.");
     const strong = classify("It is absolutely wonderful, I love it!!!");
     expect(strong.confidence).toBeGreaterThan(mild.confidence);

@@ -163,7 +163,7 @@ describe("JSON that was cut off", () => {
   });
 });
 
-describe("JSON with a slip", () => {
+describe("JSON with a small mistake", () => {
   test("one quote, colon or comma is missing: where ours finds nothing, jsonrepair finds no value either", { timeout: 60_000 }, () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9]{0,6}(?: [a-z]{1,5})?$/);
     fc.assert(

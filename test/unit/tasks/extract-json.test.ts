@@ -38,12 +38,12 @@ describe("JSON", () => {
 });
 
 describe("tables and labels", () => {
-  test("equal and empty headers are told apart", () => {
+  test("equal and empty headers get different names", () => {
     expect(extract("|a|a||\n|-|-|-|\n|1|2|3|4|")).toEqual([{ a: 1, a_2: 2, column_3: 3, column_4: 4 }]);
     expect(extract("| __proto__ | b |\n|-|-|\n| 1 | 2 |").map((record) => JSON.stringify(record))).toEqual(['{"__proto__":1,"b":2}']);
   });
 
-  test("a header and one row is no CSV, two rows are", () => {
+  test("a header with one row is not read as CSV, a header with two rows is", () => {
     expect(extract("p,q\n1,2")).toEqual([]);
     expect(extract("p,q\n1,2\n3,4")).toEqual([
       { p: 1, q: 2 },
@@ -51,7 +51,7 @@ describe("tables and labels", () => {
     ]);
   });
 
-  test("columns set apart by spaces", () => {
+  test("columns that are separated by spaces", () => {
     expect(extract("Name      Wins   Losses\n-----     ----   ------\nRed Fox   3      1\nOwl       2      2")).toEqual([
       { Name: "Red Fox", Wins: 3, Losses: 1 },
       { Name: "Owl", Wins: 2, Losses: 2 },
@@ -136,7 +136,7 @@ describe("invoices", () => {
     ]);
   });
 
-  test("a date is rewritten only where it reads in one way", () => {
+  test("a date is rewritten only if it can be read in one way only", () => {
     expect(["March 3, 2026", "3rd of Mar. 2026", "31/12/2026", "12/31/2026", "03/04/2026", "3.4.2026"].map(isoDate)).toEqual([
       "2026-03-03",
       "2026-03-03",
@@ -147,7 +147,7 @@ describe("invoices", () => {
     ]);
   });
 
-  test("a mention of an invoice is none", () => {
+  test("a text that only mentions an invoice is not read as one", () => {
     expect(extract("We sent the invoice and the total was $500.")).toEqual([{ type: "money", value: "$500" }]);
   });
 

@@ -38,7 +38,7 @@ describe("parseLeniently", () => {
     },
   );
 
-  test("what JSON.parse reads, it reads alike", () => {
+  test("what JSON.parse reads gives the same value", () => {
     fc.assert(
       fc.property(fc.jsonValue({ depthSize: "small" }), (value) => {
         fc.pre(typeof value === "object" && value !== null && !/\d{16}|e\+/.test(JSON.stringify(value)) && !JSON.stringify(value).includes('""'));

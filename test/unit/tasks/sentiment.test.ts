@@ -44,14 +44,14 @@ describe("words", () => {
 describe("phrases", () => {
   const lines = PHRASES.flatMap(([valence, list]) => list.split("\n").map((line) => ({ valence, slots: line.trim().split(/\s+/) })));
 
-  test("every phrase begins with a word and needs two, or it would be a word", () => {
+  test("every phrase begins with a word and has at least two words", () => {
     for (const { slots } of lines) {
       expect(slots[0], slots.join(" ")).toMatch(/^[^?~]/);
       expect(slots.filter((slot) => !slot.startsWith("?") && slot !== "~").length, slots.join(" ")).toBeGreaterThanOrEqual(2);
     }
   });
 
-  test("the longest one counts; a gap spans up to four words and no stop", () => {
+  test("the longest match counts; a gap has at most four words and no end of a sentence", () => {
     const at = (text: string) => phraseAt(tokensOf(text), 0);
     expect(at("can't thank these four people enough")).toEqual({ valence: 3, end: 6 });
     expect(at("can't thank you, not enough")).toBeUndefined();
@@ -74,13 +74,13 @@ describe("context turns a word", () => {
     expect(v(warmer)).toBeGreaterThan(v(colder));
   });
 
-  test("exclamation strengthens whatever is felt", () => {
+  test("an exclamation mark makes a feeling stronger, positive or negative", () => {
     expect(v("This is bad!!!")).toBeLessThan(v("This is bad."));
     expect(v("This is good!!!")).toBeGreaterThan(v("This is good."));
     expect(v("The table is round!!!")).toBe(0);
   });
 
-  test("technical prose has no mood, a person who writes about it has", () => {
+  test("technical prose is neutral, an opinion about it is not", () => {
     expect(v("The request fails with an error when the token is invalid.")).toBe(0);
     expect(v("My request always fails, this is a terrible mess.")).toBeLessThan(-2);
   });
@@ -99,7 +99,7 @@ describe("other languages", () => {
     expect(classify(text).sentiment).toBe(sentiment);
   });
 
-  test("a word that English shares decides nothing", () => {
+  test("a word that also exists in English does not decide the language", () => {
     expect(classify("No complaints!").sentiment).toBe("positive");
   });
 });

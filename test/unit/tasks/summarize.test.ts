@@ -49,12 +49,12 @@ describe("summarize", () => {
     expect(summarize(text).summary).toBe("Engineers found that the leak in the dam grows each week. The dam will be drained and the leak closed in May.");
   });
 
-  test("does not say the same thing twice", () => {
+  test("does not repeat a sentence", () => {
     const twin = "The old mill by the river will become a museum of clocks next year. ";
     expect(summarize(`${twin.repeat(9)}Its wheel turns again.`).summary.split("museum")).toHaveLength(2);
   });
 
-  test("list items get a stop between them", () => {
+  test("list items are separated by a full stop", () => {
     const { summary } = summarize(
       "- repair the water pump in the cellar\n- order a new water pump\n- paint\n- call the pump maker about the water pump\n- x\n- y",
     );
@@ -68,7 +68,7 @@ describe("summarize", () => {
     expect(summarize(`x${"𝒜".repeat(1000)}`).summary.isWellFormed()).toBe(true);
   });
 
-  test("a mail is summarized without its frame; its subject says what matters", () => {
+  test("a mail is summarized without greeting and signature; its subject says what is important", () => {
     const { summary } = summarize(
       "From: Ada\nTo: all\nSubject: Move of the archive\n\nHi all,\n\nI hope you had a good weekend. The archive moves to the new building on 4 May. The canteen has soup. Boxes for the archive must be labelled by Friday. My bike was stolen. Somebody sang.\n\nKind regards,\nAda",
     );
@@ -77,7 +77,7 @@ describe("summarize", () => {
     expect(summary).not.toMatch(/From:|Hi all|good weekend|regards|Ada/);
   });
 
-  test("lines of a chat stay apart and keep their speaker", () => {
+  test("lines of a chat stay separate and keep their speaker", () => {
     const chat =
       "mia: did the courier bring the green paint for the garden fence yesterday?\ntom: no\nmia: hm\ntom: the courier brings the green paint for the fence on Monday at nine";
     expect(unitsOf(chat)).toHaveLength(4);
@@ -85,14 +85,14 @@ describe("summarize", () => {
     expect(unitsOf("Name: Ada Lovelace\nCity: London\nYear: 1815").every(({ kind }) => kind === "sentence")).toBe(true);
   });
 
-  test("a sentence that leans on one left out stands on its own feet", () => {
+  test("a sentence that refers to a sentence that was left out loses its connecting word", () => {
     const { summary } = summarize(
       "Tea is nice. However, the council will close the bridge in June because its pillars are cracked. Ducks swim. Cats sleep. The bridge will open again when new pillars carry it. Dogs bark.",
     );
     expect(summary).toBe("The council will close the bridge in June because its pillars are cracked. The bridge will open again when new pillars carry it.");
   });
 
-  test("word_count is of the summary; don't, well-known and 3.5 are one word each", () => {
+  test("word_count counts the words of the summary; don't, well-known and 3.5 are one word each", () => {
     expect(countWords("Don't stop: 3.5 well-known हिन्दी words — 1,000 of them…")).toBe(9);
     const { summary, word_count } = summarize("One two three. ".repeat(50));
     expect(word_count).toBe(countWords(summary));

@@ -7,7 +7,7 @@ import { replaceNewCharacters } from "../../../src/tasks/unicode.ts";
 const YOUNG = "\u{2ebf0}\u1c89\u0378";
 
 describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
-  test("what is younger than Unicode 14 is no letter, and comes back as it was", () => {
+  test("a character that is newer than Unicode 14 does not count as a letter, and is returned unchanged", () => {
     expect(runTask("summarize", YOUNG)).toEqual({ summary: "", word_count: 0 });
     expect(runTask("summarize", `The lake ${YOUNG} is deep.`)).toEqual({ summary: `The lake ${YOUNG} is deep.`, word_count: 4 });
     expect(runTask("extract_json", `{"${YOUNG}": ["${YOUNG}", {"a": "${YOUNG}"}]}`)).toEqual({
@@ -16,7 +16,7 @@ describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
     });
   });
 
-  test("a private-use character of the text is not mistaken for a stand-in", () => {
+  test("a private-use character of the text is not confused with our placeholder", () => {
     const text = `\ue000\u1c89\u{f0000}\u{2ebf0}`;
     const { text: plain, restore } = replaceNewCharacters(text);
     expect(plain).not.toMatch(/[\u1c89\u{2ebf0}]/u);
@@ -24,7 +24,7 @@ describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
     expect(restore(plain)).toBe(text);
   });
 
-  test("any text comes back", () => {
+  test("any text is returned unchanged", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const { text: plain, restore } = replaceNewCharacters(text);
@@ -34,7 +34,7 @@ describe("[RC2] outputs do not depend on the engine's Unicode tables", () => {
     );
   });
 
-  test("characters of 2021 are left alone", () => {
+  test("characters of Unicode 14 are not replaced", () => {
     const text = "Grüße, 日本語, हिन्दी, العربية, 😀🫠 ₿";
     expect(replaceNewCharacters(text).text).toBe(text);
   });

@@ -47,7 +47,7 @@ class MemoryDatabase {
 afterEach(() => vi.unstubAllGlobals());
 
 describe("the key of a browser's worker", () => {
-  it("[WS3] is the browser's own where it can, and signs as everyone verifies", async () => {
+  it("[WS3] is a key of the browser's WebCrypto if it supports Ed25519, and its signatures verify", async () => {
     const database = new MemoryDatabase();
     const { identity, signer } = await openIdentity(database);
     expect(identity).toEqual({ publicKey: signer.publicKey, words: fingerprintWords(signer.publicKey), custody: "locked", kept: true });
@@ -69,7 +69,7 @@ describe("the key of a browser's worker", () => {
       new MemoryDatabase(),
     ],
     ["storage that takes no CryptoKey", () => {}, new MemoryDatabase((value) => !(value instanceof Uint8Array))],
-  ])("[WS3] is a seed in storage with %s, and says so", async (_, spoil, database) => {
+  ])("[WS3] is a seed in the storage with %s, and the report says so", async (_, spoil, database) => {
     spoil();
     const { identity, signer } = await openIdentity(database);
     expect(identity).toMatchObject({ custody: "stored", kept: true });
@@ -77,7 +77,7 @@ describe("the key of a browser's worker", () => {
     expect((await openIdentity(database)).identity.publicKey).toBe(identity.publicKey);
   });
 
-  it("lasts as long as the tab where nothing can be stored, and says so", async () => {
+  it("lives only as long as the tab if nothing can be stored, and the report says so", async () => {
     expect((await openIdentity(null)).identity).toMatchObject({ custody: "locked", kept: false });
     const refusing = new MemoryDatabase(() => true);
     expect((await openIdentity(refusing)).identity.kept).toBe(false);
@@ -90,7 +90,7 @@ async function kept(jobId: string, completedAt = Date.now()): Promise<KeptResult
 }
 
 describe("finished results", () => {
-  it("[WS10] outlive the page until they are acknowledged", async () => {
+  it("[WS10] are kept after the page is closed, until they are acknowledged", async () => {
     const database = new MemoryDatabase();
     const saved: string[] = [];
     const hooks = { onSave: (fresh: readonly KeptResult[]) => saved.push(...fresh.map(({ jobId }) => jobId)), onFailure: fail };
@@ -104,7 +104,7 @@ describe("finished results", () => {
     expect((await IndexedShelf.open(database, hooks)).load()).toEqual([two]);
   });
 
-  it("nonsense in storage is left out", async () => {
+  it("that are invalid in the storage are ignored", async () => {
     const database = new MemoryDatabase();
     await database.change("results", [
       ["x", { jobId: 5 }],
@@ -113,7 +113,7 @@ describe("finished results", () => {
     expect((await IndexedShelf.open(database, { onSave: () => {}, onFailure: fail })).load()).toEqual([]);
   });
 
-  it("that could not be stored are told", async () => {
+  it("that could not be stored are reported", async () => {
     const failures: unknown[] = [];
     const shelf = await IndexedShelf.open(new MemoryDatabase(() => true), { onSave: () => {}, onFailure: (cause) => failures.push(cause) });
     shelf.save([await kept("one")]);
@@ -129,7 +129,7 @@ describe("history", () => {
     return { history, told };
   };
 
-  it("[RC1] a receipt's signature is checked when it is made and at each visit, from what is stored", async () => {
+  it("[RC1] checks the stored signature of a receipt when it is made and at each visit", async () => {
     const database = new MemoryDatabase();
     const { history } = await open(database);
     for (const jobId of ["good", "forged"]) {
@@ -152,7 +152,7 @@ describe("history", () => {
     expect(again.history.delivered).toBe(2);
   });
 
-  it("what an earlier page left open came to nothing, but for what is kept", async () => {
+  it("shows jobs that an earlier page did not finish as cancelled, except those whose result is kept", async () => {
     const database = new MemoryDatabase();
     const before = await open(database);
     before.history.begin({ jobId: "half", attempt: 1, taskType: "classify", startedAt: 1 });
@@ -167,7 +167,7 @@ describe("history", () => {
     ]);
   });
 
-  it("is bounded, in memory and in storage, and keeps the newest", async () => {
+  it("is limited in memory and in storage, and keeps the newest jobs", async () => {
     const database = new MemoryDatabase();
     const { history } = await open(database);
     for (let i = 0; i < HISTORY_JOBS + 50; i++) history.begin({ jobId: `job-${i}`, attempt: 1, taskType: "classify", startedAt: i });
@@ -176,7 +176,7 @@ describe("history", () => {
     expect(history.records[0]?.jobId).toBe(`job-${HISTORY_JOBS + 49}`);
   });
 
-  it("is forgotten when its owner says so, but for what still waits", async () => {
+  it("is deleted on request, except jobs whose result is not delivered yet", async () => {
     const database = new MemoryDatabase();
     const { history } = await open(database);
     history.begin({ jobId: "done", attempt: 1, taskType: "classify", startedAt: 1 });
@@ -193,7 +193,7 @@ describe("claiming a pairing code", () => {
   const asking = (claim: (body: Record<string, string>) => Response): typeof fetch =>
     vi.fn<typeof fetch>((url, init) => Promise.resolve(url === "/v1/health" ? health() : claim(JSON.parse(init?.body as string) as Record<string, string>)));
 
-  it("[TR4] is proved with the worker's key, for this network", async () => {
+  it("[TR4] sends a signature of the worker's key for this network", async () => {
     const claim = await claimCode(
       "A1B2C3",
       SIGNER,
@@ -215,7 +215,7 @@ describe("claiming a pairing code", () => {
     [503, { error: "overloaded" }, "cannot answer at the moment"],
     [400, { error: "something new" }, "refused: something new"],
     [200, { nonsense: true }, "No answer"],
-  ])("[API4] %i %j is said in words", async (status, body, words) => {
+  ])("[API4] %i %j is explained in a sentence", async (status, body, words) => {
     const claim = await claimCode(
       "A1B2C3",
       SIGNER,
@@ -224,7 +224,7 @@ describe("claiming a pairing code", () => {
     expect(claim).toMatchObject({ ok: false, message: expect.stringContaining(words) });
   });
 
-  it("without a network it says so", async () => {
+  it("says so if there is no network", async () => {
     expect(await claimCode("A1B2C3", SIGNER, () => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
       ok: false,
       message: expect.stringContaining("online"),

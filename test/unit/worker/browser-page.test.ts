@@ -16,7 +16,7 @@ const FINE = { hidden: false, online: true, battery: null };
 const ONLINE: Report = { ...FIRST_REPORT, link: { kind: "online", since: 0, authenticated: true, tier: "Open", network: "eip155:10143" } };
 const JOB = { jobId: "j", since: 0 };
 
-describe("why a worker that is wanted rests", () => {
+describe("why a worker that is switched on pauses", () => {
   it.each([
     ["nothing", FINE, SETTINGS, null],
     ["no network", { ...FINE, online: false }, SETTINGS, "offline"],
@@ -31,12 +31,12 @@ describe("why a worker that is wanted rests", () => {
     expect(pauseOf(conditions, settings)).toBe(pause);
   });
 
-  it("[WS11] says goodbye for all but a network that is gone", () => {
+  it("[WS11] sends drain for every reason except a lost network", () => {
     expect([null, "hidden", "low_battery", "offline"].map((pause) => leavesFor(pause as ReturnType<typeof pauseOf>))).toEqual([false, true, true, false]);
   });
 });
 
-describe("what a storage that does not keep everything is told as", () => {
+describe("the notice about a storage that does not keep everything", () => {
   it.each([
     ["kept", null, false],
     ["outdated", null, false],
@@ -53,7 +53,7 @@ describe("what a storage that does not keep everything is told as", () => {
 });
 
 describe("one worker per browser", () => {
-  it("[WS7] goes without a lock where the browser gives none to a site that may store nothing", async () => {
+  it("[WS7] works without a lock if the browser gives no lock to a site without storage", async () => {
     const said: string[] = [];
     const locks = { request: () => Promise.reject(new DOMException("denied", "SecurityError")), query: () => Promise.reject(new Error("unused")) };
     const lock = new TabLock(locks, { onHeld: () => said.push("held"), onBusy: () => said.push("busy"), onLost: () => said.push("lost") });
@@ -96,7 +96,7 @@ describe("the state in words", () => {
     expect(viewOf(situation(over))).toMatchObject({ tone, title, button: { label } });
   });
 
-  it("counts down to the next try where it is seen, not where it is read out", () => {
+  it("counts down to the next try on the screen, but not for screen readers", () => {
     const report: Report = { ...FIRST_REPORT, link: { kind: "waiting", until: 4_000, cause: "connection lost", parked: false } };
     const [soon, sooner] = [viewOf(situation({ report })), viewOf(situation({ report, now: 2_000 }))];
     expect([soon.detail, sooner.detail]).toEqual(["No connection: connection lost. Next try in 3 s.", "No connection: connection lost. Next try in 2 s."]);
@@ -108,7 +108,7 @@ describe("the state in words", () => {
     expect(viewOf(situation({ wanted: false, report: { ...FIRST_REPORT, unacknowledged: 2 } })).detail).toContain("2 finished results are kept");
   });
 
-  it("follows the notes of a session", () => {
+  it("follows the events of a session", () => {
     const notes: SessionNote[] = [
       { type: "connecting", try: 1 },
       { type: "online", worker_id: "w", authenticated: true, proof: "signed", tier: "Open", network: "n" },
@@ -145,12 +145,12 @@ describe("pairing code", () => {
 describe("settings", () => {
   const box = (text: string | null) => ({ getItem: () => text });
 
-  it("are as by default where nothing or nonsense is stored", () => {
+  it("are the defaults if nothing or something invalid is stored", () => {
     for (const text of [null, "", "{", "[]", "null", "7", '{"wanted":"yes","other":true}']) expect(readSettings(box(text), SETTINGS)).toEqual(SETTINGS);
     expect(readSettings(null, SETTINGS)).toEqual(SETTINGS);
   });
 
-  it("come back as they were kept", () => {
+  it("are read as they were stored", () => {
     let stored: string | null = null;
     const store = { getItem: () => stored, setItem: (_: string, text: string) => (stored = text) };
     const chosen: PageSettings = { wanted: true, keepScreenOn: false, workHidden: false, saveBattery: false };
@@ -173,19 +173,19 @@ describe("history", () => {
     signatureHolds: null,
   };
 
-  it("tells the middle of the times that it knows", () => {
+  it("shows the median of the known times", () => {
     expect(medianTime([])).toBeNull();
     expect(medianTime([record, { ...record, ms: null }, { ...record, ms: 4 }, { ...record, ms: 90 }])).toBe(12);
     expect(medianTime([record, { ...record, ms: 4 }])).toBe(8);
   });
 
-  it("names how a job ended, and why where that is known", () => {
+  it("says how a job ended, and why if that is known", () => {
     expect(outcomeLabel(record).label).toBe("Accepted");
     expect(outcomeLabel({ ...record, outcome: "waiting" }).label).toBe("Working");
     expect(outcomeLabel({ ...record, outcome: "failed", error: "worker_error" })).toEqual({ tone: "bad", label: "Failed: worker error" });
   });
 
-  it("is given out under the names of the wire", () => {
+  it("is exported with the member names of the protocol", () => {
     const file: unknown = JSON.parse(exportOf([record], { publicKey: "ab", words: ["keno", "riba"], host: "router.test" }, new Date(Date.UTC(2026, 10, 22))));
     expect(file).toEqual({
       exported_at: "2026-11-22T00:00:00.000Z",

@@ -6,6 +6,7 @@ import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
 
 import { signReceipt } from "../../../src/receipt/receipt.ts";
 import { temporaryFolder } from "./support/folder.ts";
+import { runHere } from "./support/cli-here.ts";
 import { runCli } from "./support/cli-process.ts";
 
 const KEY = keyPair(new Uint8Array(32).fill(9));
@@ -32,7 +33,7 @@ function jobFiles(): { folder: string; receipt: string; result: string; job: str
 }
 
 describe("compute-router", () => {
-  it("says its version, and helps without a command", async () => {
+  it("prints its version, and its help if there is no command", async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"));
     expect((await runCli(["--version"])).stdout.trim()).toBe(version);
     const help = await runCli([]);
@@ -40,14 +41,16 @@ describe("compute-router", () => {
     for (const name of ["worker", "verify", "run", "task", "quote", "job", "pair", "Exit codes"]) expect(help.stdout).toContain(name);
   });
 
-  it("help [command] is --help of it", async () => {
+  it("help [command] prints the same as [command] --help", async () => {
     const [all, one] = [await runCli(["help"]), await runCli(["help", "pair", "create"])];
-    expect(all).toEqual(await runCli(["--help"]));
+    expect(all).toEqual(await runHere(["--help"]));
     expect(all.stdout).toContain("Use npx compute-router <command> --help");
-    expect(one).toEqual(await runCli(["pair", "create", "--help"]));
+    expect(one).toEqual(await runHere(["pair", "create", "--help"]));
+    // In a pipe there are no colors.
+    for (const { stdout } of [all, one]) expect(stdout).not.toContain("\u001B");
   });
 
-  it("has help for every command, under its whole name, without colors in a pipe", async () => {
+  it("has help for every command, with its full name", async () => {
     const names = [
       "worker",
       "worker key",
@@ -75,11 +78,10 @@ describe("compute-router", () => {
       "stake show",
       "user",
     ];
-    const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runCli([...name.split(" "), "--help"])) })));
+    const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runHere([...name.split(" "), "--help"])) })));
     for (const { name, code, stdout } of helps) {
       expect(code).toBe(0);
       expect(stdout).toContain(`USAGE npx compute-router ${name} `);
-      expect(stdout).not.toContain("\u001B");
     }
   });
 
@@ -115,33 +117,33 @@ describe("compute-router", () => {
     [["worker", "--model-file", "x.gguf"], "--runtime embedded"],
     [["worker", "--runtime", "embedded", "--model-file", "/nowhere.gguf"], "there is no file /nowhere.gguf"],
   ])("%o is a usage error (2) that says what is wrong", async (args, message) => {
-    const { code, stderr } = await runCli(args);
+    const { code, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr).not.toMatch(/\n\s+at |secret@/);
   });
 
-  it("says who is missing when there is no coordinator (6)", async () => {
-    const { code, stderr } = await runCli(["quote", "--url", "ws://127.0.0.1:1/"]);
+  it("says that no coordinator is at the address (6)", async () => {
+    const { code, stderr } = await runHere(["quote", "--url", "ws://127.0.0.1:1/"]);
     expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringMatching(/^no coordinator at http:\/\/127\.0\.0\.1:1: fetch blocks this port/) });
     expect(stderr.split("127.0.0.1:1").length).toBe(2);
   });
 });
 
 describe("verify", () => {
-  it("[RC2] a receipt holds for its result, offline", async () => {
+  it("[RC2] a receipt is valid for its result, without a network", async () => {
     const { receipt, result } = jobFiles();
-    const { code, stdout } = await runCli(["verify", receipt, "--result", result]);
+    const { code, stdout } = await runHere(["verify", receipt, "--result", result]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(KEY.publicKey) });
   });
 
-  it("[PY10] the receipt in a job holds, a payment_ref notwithstanding; standard input will do", async () => {
+  it("[PY10] the receipt in a job is valid, even with a payment_ref; the job may come from standard input", async () => {
     const { job } = jobFiles();
-    expect((await runCli(["verify", "--job", job])).code).toBe(0);
+    expect((await runHere(["verify", "--job", job])).code).toBe(0);
     const { stdout } = await runCli(["verify", "--job", "-", "--json"], { input: readFileSync(job, "utf8") });
     expect(JSON.parse(stdout)).toMatchObject({ valid: true, job_id: JOB_ID, provider_pubkey: KEY.publicKey });
   });
 
-  it("[RC2] another result, another job, another signature: does not hold (8), and says why", async () => {
+  it("[RC2] with another result, job or signature it is not valid (8), and says why", async () => {
     const { folder, receipt, result, job } = jobFiles();
     const changed = (file: string, change: (value: Record<string, unknown>) => unknown) => {
       const name = join(folder, `${Math.random()}.json`);
@@ -152,9 +154,9 @@ describe("verify", () => {
     const late = changed(receipt, (value) => ({ ...value, completed_at: "2026-11-21T00:00:01.000Z" }));
     const moved = changed(job, (value) => ({ ...value, id: "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11" }));
     const runs = await Promise.all([
-      runCli(["verify", receipt, "--result", other]),
-      runCli(["verify", late, "--result", result, "--json"]),
-      runCli(["verify", "--job", moved]),
+      runHere(["verify", receipt, "--result", other]),
+      runHere(["verify", late, "--result", result, "--json"]),
+      runHere(["verify", "--job", moved]),
     ]);
     expect(runs.map(({ code }) => code)).toEqual([8, 8, 8]);
     expect(runs[0]?.stderr).toContain("hash_mismatch");
@@ -162,36 +164,36 @@ describe("verify", () => {
     expect(runs[2]?.stderr).toContain("belongs to job");
   });
 
-  it("files that are no receipt, no JSON or not there are usage errors (2)", async () => {
+  it("files that are not a receipt, not JSON or missing are usage errors (2)", async () => {
     const { folder, result } = jobFiles();
     writeFileSync(join(folder, "bad.json"), "{");
     const runs = await Promise.all([
-      runCli(["verify", result, "--result", result]),
-      runCli(["verify", join(folder, "bad.json"), "--result", result]),
-      runCli(["verify", join(folder, "none.json"), "--result", result]),
+      runHere(["verify", result, "--result", result]),
+      runHere(["verify", join(folder, "bad.json"), "--result", result]),
+      runHere(["verify", join(folder, "none.json"), "--result", result]),
     ]);
     expect(runs.map(({ code }) => code)).toEqual([2, 2, 2]);
   });
 });
 
 describe("worker key", () => {
-  it("prints where the key is, by every way to say it", async () => {
+  it("prints the path of the key, however it was set", async () => {
     const env = { XDG_CONFIG_HOME: "/x" };
-    expect((await runCli(["worker", "key", "path"], { env })).stdout).toBe("/x/compute-router/worker.key\n");
-    expect((await runCli(["worker", "key", "path", "--config-dir", "/c"], { env })).stdout).toBe("/c/worker.key\n");
-    expect((await runCli(["worker", "key", "path", "--key", "/k"], { env })).stdout).toBe("/k\n");
+    expect((await runHere(["worker", "key", "path"], { env })).stdout).toBe("/x/compute-router/worker.key\n");
+    expect((await runHere(["worker", "key", "path", "--config-dir", "/c"], { env })).stdout).toBe("/c/worker.key\n");
+    expect((await runHere(["worker", "key", "path", "--key", "/k"], { env })).stdout).toBe("/k\n");
   });
 
-  it("shows the public key, never the seed, and makes no key", async () => {
+  it("shows the public key, never the seed, and creates no key", async () => {
     const folder = temporaryFolder();
-    const missing = await runCli(["worker", "key", "show", "--config-dir", folder]);
+    const missing = await runHere(["worker", "key", "show", "--config-dir", folder]);
     expect({ code: missing.code, stderr: missing.stderr }).toEqual({
       code: 3,
       stderr: expect.stringContaining(`there is no key file ${join(folder, "worker.key")}; if the worker has another folder, use --config-dir DIR; `),
     });
     const seed = Buffer.from(KEY.secret).toString("hex");
     writeFileSync(join(folder, "worker.key"), seed, { mode: 0o600 });
-    const { stdout } = await runCli(["worker", "key", "show", "--config-dir", folder, "--json"]);
+    const { stdout } = await runHere(["worker", "key", "show", "--config-dir", folder, "--json"]);
     expect(JSON.parse(stdout)).toEqual({ provider_pubkey: KEY.publicKey, fingerprint: fingerprintOf(KEY.publicKey), key_file: join(folder, "worker.key") });
     expect(stdout).not.toContain(seed);
   });
@@ -199,12 +201,12 @@ describe("worker key", () => {
   it("refuses a key that others can read (3)", async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "worker.key"), Buffer.from(KEY.secret).toString("hex"), { mode: 0o644 });
-    const { code, stderr } = await runCli(["worker", "--config-dir", folder, "--tasks-only", "--url", "ws://127.0.0.1:1/"]);
+    const { code, stderr } = await runHere(["worker", "--config-dir", folder, "--tasks-only", "--url", "ws://127.0.0.1:1/"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("chmod 600") });
   });
 });
 
-it("[TR2] --user-token or $ROUTER_USER_TOKEN goes along with what is asked about the user; without it a bound user is told what to do", async () => {
+it("[TR2] --user-token or $ROUTER_USER_TOKEN is sent with requests about the user; without it a user with a token is told what to do", async () => {
   const seen: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     const token = request.headers["x-user-token"];
@@ -216,7 +218,7 @@ it("[TR2] --user-token or $ROUTER_USER_TOKEN goes along with what is asked about
   const address = server.address();
   const port = address !== null && typeof address === "object" ? address.port : 0;
   const list = (more: string[], env: Record<string, string> = {}) =>
-    runCli(["pair", "list", "--user", "u", "--url", `http://127.0.0.1:${port}`, ...more], { env });
+    runHere(["pair", "list", "--user", "u", "--url", `http://127.0.0.1:${port}`, ...more], { env });
   expect((await list(["--user-token", "of-the-option"])).code).toBe(0);
   expect((await list([], { ROUTER_USER_TOKEN: "of-the-environment" })).code).toBe(0);
   const { code, stderr } = await list([]);
@@ -226,7 +228,7 @@ it("[TR2] --user-token or $ROUTER_USER_TOKEN goes along with what is asked about
   server.close();
 });
 
-it("[TR1] a user id is made once, 128 random bits, for its owner only", async () => {
+it("[TR1] a user id is created once, with 128 random bits, readable by its owner only", async () => {
   const folder = join(temporaryFolder(), "config");
   mkdirSync(folder);
   const ask = () => runCli(["pair", "list", "--config-dir", folder, "--url", "ws://127.0.0.1:1/"]);

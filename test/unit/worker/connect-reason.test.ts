@@ -44,19 +44,19 @@ describe("a worker that cannot connect says why", () => {
     expect(await causeAt("ws://no-such-host.invalid/")).toMatch(/^no connection: .+ \((?:ENOTFOUND|EAI_AGAIN)\)$/);
   });
 
-  it("no TLS on the other side", async () => {
+  it("the other side does not speak TLS", async () => {
     const port = await portOf(createServer());
     expect(await causeAt(`wss://127.0.0.1:${port}/`)).toBe(
       "no connection: it does not use TLS: try ws: or http: instead of wss: or https: (ERR_SSL_WRONG_VERSION_NUMBER)",
     );
   });
 
-  it("a certificate that nobody vouches for", async () => {
+  it("a certificate that is not trusted", async () => {
     const port = await portOf(createTlsServer(selfSigned()));
     expect(await causeAt(`wss://127.0.0.1:${port}/`)).toMatch(/^no connection: its TLS certificate is not signed by .+ \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/);
   });
 
-  it("something else than a coordinator", async () => {
+  it("a server that is not a coordinator", async () => {
     const port = await portOf(createServer((_request, response) => response.writeHead(404).end()));
     expect(await causeAt(`ws://127.0.0.1:${port}/`)).toBe("no connection: it answers HTTP 404 instead of opening a WebSocket");
   });
@@ -68,7 +68,7 @@ describe("a worker that cannot connect says why", () => {
 });
 
 describe("on the screen", () => {
-  it("each reason stands once, with the command that checks", () => {
+  it("each reason is shown once, with the command that checks the setup", () => {
     let said = "";
     const status = firstStatus(["h"]);
     const view = lineView({ write: (text) => (said += text) }, status, () => ({ publicKey: "0".repeat(64), color: false, columns: 200, now: 0 }), "the check");
@@ -82,7 +82,7 @@ describe("on the screen", () => {
 });
 
 describe("commands that ask a coordinator", () => {
-  it("say why it cannot be reached, doctor too", async () => {
+  it("say why the coordinator cannot be reached, and so does doctor", async () => {
     const port = await freePort();
     const quote = await runCli(["quote", "--url", `http://127.0.0.1:${port}`]);
     expect(quote).toMatchObject({
@@ -93,7 +93,7 @@ describe("commands that ask a coordinator", () => {
     expect(doctor.stdout).toContain("cannot be reached: nothing listens there (ECONNREFUSED)");
   });
 
-  it("a code that is not known stands for itself", () => {
+  it("an unknown error code is shown as it is", () => {
     expect(reasonOf(new Error("x", { cause: Object.assign(new Error("y"), { code: "EWHATEVER" }) }))).toBe("the connection failed (EWHATEVER)");
     expect(reasonOf(new Error("x"))).toBeNull();
   });

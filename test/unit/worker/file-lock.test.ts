@@ -32,7 +32,7 @@ function contender(folder: string): { child: ChildProcess; ready: Promise<void>;
 }
 
 describe("a file lock", () => {
-  it("keeps others out until it is released, other names excepted, and says who has it", () => {
+  it("stops others with the same name until it is released, and says who has it", () => {
     const folder = temporaryFolder();
     const first = takeFileLock(folder, "name");
     expect(takeFileLock(folder, "name")).toEqual({ ok: false, holder: process.pid });
@@ -43,7 +43,7 @@ describe("a file lock", () => {
     expect(takeFileLock(folder, "name").ok).toBe(true);
   });
 
-  it("of a process that was killed is free, however many ask for it at once: one gets it, and never two", async () => {
+  it("of a killed process goes to exactly one of many processes that ask for it at once", async () => {
     const folder = temporaryFolder();
     const contenders = Array.from({ length: 5 }, () => contender(folder));
     await Promise.all(contenders.map(({ ready }) => ready));
@@ -70,7 +70,7 @@ describe("a file lock", () => {
     expect(readdirSync(folder)).toHaveLength(1);
   });
 
-  it("is not disturbed by files of other names, and leaves them alone", () => {
+  it("ignores files with other names, and does not change them", () => {
     const folder = temporaryFolder();
     const others = ["name.lock", "name.x-y.aa.lock", `other.${processTag(thisProcess())}.aa.lock`, `name.${processTag(thisProcess())}.aa.json`];
     for (const file of others) writeFileSync(join(folder, file), "");

@@ -8,7 +8,7 @@ import { placeOnce, readKeyFile, readOrMakeKeyFile } from "../../../src/worker/n
 import { temporaryFolder } from "./support/folder.ts";
 
 describe("the key file", () => {
-  it("[SPEC] is made on the first run, for its owner only, and read on the next", () => {
+  it("[SPEC] is created on the first run, readable by its owner only, and read on the next run", () => {
     const file = join(temporaryFolder(), "new", "worker.key");
     const first = readOrMakeKeyFile(file);
     const second = readOrMakeKeyFile(file);
@@ -43,7 +43,7 @@ describe("the key file", () => {
     },
   );
 
-  it("two files at one place: the first stays, no draft is left", () => {
+  it("two processes create the same file: the first one stays, and no temporary file is left", () => {
     const folder = temporaryFolder();
     const file = join(folder, "k");
     expect(placeOnce(file, "one")).toBe(true);
@@ -52,7 +52,7 @@ describe("the key file", () => {
     expect(readdirSync(folder)).toEqual(["k"]);
   });
 
-  it("eight first runs at once end up with one key", async () => {
+  it("eight first runs at the same time have one key", async () => {
     const file = join(temporaryFolder(), "deep", "worker.key");
     const source = join(import.meta.dirname, "../../../src/worker/node/key-file.ts");
     const script = `import { readOrMakeKeyFile } from ${JSON.stringify(source)}; const r = readOrMakeKeyFile(${JSON.stringify(file)}); console.log(r.ok ? r.key.publicKey : r.message);`;
@@ -76,7 +76,7 @@ describe("the configuration folder", () => {
     expect(configFolder({ platform, env, home: "/h" })).toBe(folder);
   });
 
-  it("is what --config-dir says", () => {
+  it("is the one that --config-dir names", () => {
     expect(configFolder({ configDir: "/c", env: { XDG_CONFIG_HOME: "/x" } })).toBe("/c");
   });
 });

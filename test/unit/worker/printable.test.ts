@@ -22,14 +22,14 @@ function out(isTTY: boolean): { isTTY: boolean; text: string; write(text: string
   };
 }
 
-describe("text of strangers", () => {
-  it("has no control character left but line ends and tabs", () => {
+describe("untrusted text", () => {
+  it("is printed without control characters, except line ends and tabs", () => {
     expect(printable(HOSTILE)).toBe("a\\u001b[2J\\u001b]0;owned\\u0007\\u001b]52;c;cm0=\\u0007\\u009b31m\\u000db\\u0008\\u0000\\u007f");
     const text = "one\ttwo\r\nthree\n\u00e9 \u{1f98a} \\u001b";
     expect(printable(text)).toBe(text);
   });
 
-  it("as a part of a line keeps no line end either, and no mark that turns the text around", () => {
+  it("in the middle of a line is also printed without line ends and without bidi marks", () => {
     expect(untrusted("a\r\n✓ all is well\tb")).toBe("a\\u000d\\u000a✓ all is well\\u0009b");
     for (const mark of "\u2028\u2029\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u0085") {
       const written = `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
@@ -37,7 +37,7 @@ describe("text of strangers", () => {
     }
   });
 
-  it("is printed so on a terminal, and as it is into a pipe; our own text is printed as it is", () => {
+  it("is escaped on a terminal and unchanged in a pipe; our own text is never escaped", () => {
     const [terminal, pipe, own] = [out(true), out(false), out(true)];
     printUntrusted(HOSTILE, terminal);
     printUntrusted(HOSTILE, pipe);
@@ -45,7 +45,7 @@ describe("text of strangers", () => {
     expect([terminal.text, pipe.text, own.text]).toEqual([printable(HOSTILE), HOSTILE, "\u001b[32m✓\u001b[39m\n"]);
   });
 
-  it("in JSON on a terminal is still the same JSON", () => {
+  it("in JSON on a terminal is escaped to the same JSON", () => {
     const [terminal, pipe] = [out(true), out(false)];
     const value = { text: `${HOSTILE}\u2028\u202e\n"\\u001b`, "\u009b": [null, 1] };
     printJson(value, terminal);
@@ -55,7 +55,7 @@ describe("text of strangers", () => {
     expect(terminal.text.trimEnd()).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);
   });
 
-  it("is printed so, too, as it streams in", async () => {
+  it("is escaped in a stream too", async () => {
     const [stdout, stderr] = [out(true), out(false)];
     async function* stream(): AsyncGenerator<JobEvent> {
       yield { type: "delta", attempt: 1, seq: 0, delta: HOSTILE };
@@ -66,7 +66,7 @@ describe("text of strangers", () => {
     expect(stdout.text).toBe(`${printable(HOSTILE)}${printable(HOSTILE)}\n`);
   });
 
-  it("commands no terminal through a worker's own screen: what a coordinator says of a job, and of its network", () => {
+  it("cannot control the terminal of a worker: messages of a coordinator about a job and its network are escaped", () => {
     const terminal = out(true);
     const coordinator = "h";
     const view = lineView(terminal, firstStatus([coordinator]), () => FRAME);

@@ -47,7 +47,7 @@ describe("the watch over the LLM runtime", () => {
     expect(notes).toEqual([{ type: "runtime_ready", runtime: "ollama", model: "tiny" }]);
   });
 
-  it("one that does not answer is missing, said once; it is announced when it does", async () => {
+  it("a runtime that does not answer is reported once as missing, and announced when it answers", async () => {
     const tiny = runtime("tiny");
     tiny.failWith = new RuntimeError("runtime_error", "out of memory");
     const { watch: watched, notes } = watch([
@@ -62,7 +62,7 @@ describe("the watch over the LLM runtime", () => {
     expect(notes.map((note) => note.type)).toEqual(["runtime_missing", "runtime_ready"]);
   });
 
-  it("the same runtime found again changes nothing and is not warmed again", async () => {
+  it("the same runtime found again changes nothing and is not warmed up again", async () => {
     const first = runtime("tiny");
     const again = runtime("tiny");
     const { watch: watched, notes } = watch([
@@ -77,7 +77,7 @@ describe("the watch over the LLM runtime", () => {
     expect([first.closed, again.closed, again.warm, notes.length]).toEqual([0, 1, 0, 1]);
   });
 
-  it("another model takes over and the old runtime is closed", async () => {
+  it("if another model is found, it replaces the old runtime, which is closed", async () => {
     const small = runtime("small");
     const large = runtime("large");
     const { watch: watched } = watch([
@@ -89,7 +89,7 @@ describe("the watch over the LLM runtime", () => {
     expect([watched.runtime, small.closed]).toEqual([large, 1]);
   });
 
-  it("one miss is forgiven, two in a row are not", async () => {
+  it("a runtime that is missing once is kept, one that is missing twice in a row is not", async () => {
     const { watch: watched, notes } = watch([{ ok: true, runtime: runtime("tiny") }, missing, { ok: true, runtime: runtime("tiny") }, missing, missing]);
     for (let i = 0; i < 4; i++) await watched.start();
     expect(watched.runtime).toBeDefined();
@@ -98,7 +98,7 @@ describe("the watch over the LLM runtime", () => {
     expect(notes.at(-1)).toMatchObject({ type: "runtime_lost" });
   });
 
-  it("leaves a runtime in peace while a job runs", async () => {
+  it("does not check a runtime while a job runs", async () => {
     let busy = false;
     const { watch: watched } = watch([{ ok: true, runtime: runtime("tiny") }, missing, missing], () => busy);
     await watched.start();
@@ -140,7 +140,7 @@ describe("the watch over the LLM runtime", () => {
     expect([watched.runtime, small.closed, large.closed]).toEqual([small, 0, 1]);
   });
 
-  it("a failed job has the runtime looked at: if it is gone, that is told before the failure", async () => {
+  it("after a failed job it checks the runtime; if it is gone, that is announced before the failure", async () => {
     const tiny = runtime("tiny");
     const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }, missing]);
     await watched.start();
@@ -150,7 +150,7 @@ describe("the watch over the LLM runtime", () => {
     expect(tiny.closed).toBe(1);
   });
 
-  it("a failed job of a runtime that is still there costs nothing", async () => {
+  it("a failed job of a runtime that still answers changes nothing", async () => {
     const tiny = runtime("tiny");
     const again = runtime("tiny");
     const { watch: watched, notes } = watch([
@@ -163,7 +163,7 @@ describe("the watch over the LLM runtime", () => {
     expect([watched.runtime, notes.length, again.closed]).toEqual([tiny, 1, 1]);
   });
 
-  it("one that is gone is looked for again soon, and announced when it is back", async () => {
+  it("a lost runtime is searched again soon, and announced when it is back", async () => {
     const first = runtime("tiny");
     const second = runtime("tiny");
     const { watch: watched, notes } = watch([{ ok: true, runtime: first }, missing, missing, { ok: true, runtime: second }], () => false, 5);
@@ -175,7 +175,7 @@ describe("the watch over the LLM runtime", () => {
     expect(second.warm).toBe(1);
   });
 
-  it("a job that finds the runtime gone takes the announcement back", async () => {
+  it("a job that finds the runtime gone withdraws the announcement", async () => {
     const tiny = runtime("tiny");
     const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }]);
     await watched.start();

@@ -25,13 +25,13 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     ["is behind by more", -MINUTE - 1_000, [{ type: "clock", verdict: "doubtful", off_ms: -MINUTE - 1_000 }]],
     ["is 5 min ahead", 5 * MINUTE, [{ type: "clock", verdict: "refused", off_ms: 5 * MINUTE }]],
     ["is a year behind", -525_600 * MINUTE, [{ type: "clock", verdict: "refused", off_ms: -525_600 * MINUTE }]],
-  ])("[WS4] one that %s: the owner is told once, when it registers", (_, ms, told) => {
+  ])("[WS4] that %s: the owner is told once, when the worker registers", (_, ms, told) => {
     const bench = off(ms);
     bench.pass(60_000);
     expect(clockNotes(bench)).toEqual(told);
   });
 
-  it("[RC3] that would have its receipts refused rejects jobs, which costs them no attempt; one that is merely doubtful works", () => {
+  it("[RC3] that would make its receipts invalid: the worker rejects jobs, which uses no attempt; with a smaller difference it works", () => {
     expect(sent(off(6 * MINUTE).assign())).toEqual(rejected);
     expect(sent(off(-6 * MINUTE).assign())).toEqual(rejected);
     const doubtful = off(4 * MINUTE);
@@ -39,7 +39,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(verdictOf(SESSION_TIMING.keepFor, SESSION_TIMING)).toBe("refused");
   });
 
-  it("[WS4] set back to right it takes jobs again at once, by itself", () => {
+  it("[WS4] that is set back to the right time: the worker takes jobs again at once", () => {
     const bench = off(6 * MINUTE);
     bench.slept = 0;
     bench.pass(10_000);
@@ -47,7 +47,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(deeds(bench.assign())).toEqual(["run"]);
   });
 
-  it("[WS4] set forward to right it asks the coordinator for the time, since it may have slept, and takes jobs again", () => {
+  it("[WS4] that is set forward to the right time: the worker asks the coordinator for the time, because it may have slept, and takes jobs again", () => {
     const bench = off(-6 * MINUTE);
     bench.slept = 0;
     const asked = sent(bench.pass(10_000)).filter(({ type }) => type === "register");
@@ -57,7 +57,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(deeds(bench.assign())).toEqual(["run"]);
   });
 
-  it("[WS4] a sleep is no wrong clock: nothing is judged before the coordinator has told its time", () => {
+  it("[WS4] after a sleep the clock does not count as wrong before the coordinator has told its time", () => {
     const bench = off(0);
     bench.slept = 60 * MINUTE;
     bench.coordinatorSlept = 60 * MINUTE;
@@ -67,7 +67,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(clockNotes(bench)).toEqual([]);
   });
 
-  it("[WS4] a clock that is set wrong while the worker is online is told without another registration", () => {
+  it("[WS4] that is set wrong while the worker is online: the owner is told without a new registration", () => {
     const bench = off(0);
     bench.slept = -6 * MINUTE;
     bench.pass(10_000);
@@ -75,7 +75,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(sent(bench.assign())).toEqual(rejected);
   });
 
-  it("[WS4] a coordinator that does not tell its time is worked for as before", () => {
+  it("[WS4] beside a coordinator that does not tell its time: the worker works as before", () => {
     const bench = new SessionBench();
     bench.slept = 60 * MINUTE;
     bench.goOnline();
@@ -98,7 +98,7 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
 });
 
 describe("a live socket that is parked [WS4]", () => {
-  it("[WS4] stays away for as long as it is told before the bare 4003", () => {
+  it("[WS4] stays away for the time in the frame before the close 4003", () => {
     const bench = new SessionBench({ random: 0 });
     bench.goOnline();
     bench.receive({ type: "error", code: "parked", message: "too many results were rejected", retry_after_s: 480 });
@@ -109,7 +109,7 @@ describe("a live socket that is parked [WS4]", () => {
     expect(notes(bench.close(4003))[0]).toMatchObject({ retry_in_ms: 60_000 });
   });
 
-  it("[WS10] tells its owner which check a rejected result failed", () => {
+  it("[WS10] tells the owner which check a rejected result failed", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.assign();

@@ -18,7 +18,7 @@ describe("taking jobs", () => {
     expect(effects.findIndex((effect) => effect.type === "send")).toBeLessThan(effects.findIndex((effect) => effect.type === "run"));
   });
 
-  it("[WS8] takes a job_assign with nothing but the five fields of the specification, as attempt 1", () => {
+  it("[WS8] takes a job_assign with only the five fields of the specification as attempt 1", () => {
     expect(sent(online().assign("j", { attempt: undefined, deadline: undefined }))).toEqual([{ type: "job_ack", job_id: "j", attempt: 1 }]);
   });
 
@@ -50,12 +50,12 @@ describe("taking jobs", () => {
     expect(sent(bench.assign("job-1", over))).toEqual([{ type: "job_reject", job_id: "job-1", reason }]);
   });
 
-  it("[WS9] a worker for tasks rejects an LLM job", () => {
+  it("[WS9] a worker without a runtime rejects an LLM job", () => {
     const bench = online({ profile: { ...PROFILE, capabilities: ["TASK"] } });
     expect(sent(bench.assignLlm())).toEqual([{ type: "job_reject", job_id: "job-1", reason: "unsupported_job_type" }]);
   });
 
-  it("[WS9] rejects an assignment that crossed its drain", () => {
+  it("[WS9] rejects an assignment that was sent before its drain arrived", () => {
     const bench = online();
     bench.apply({ type: "drain" });
     expect(sent(bench.assign())).toEqual([{ type: "job_reject", job_id: "job-1", reason: "draining" }]);
@@ -63,7 +63,7 @@ describe("taking jobs", () => {
 });
 
 describe("cancelling", () => {
-  it("[WS11] stops and forgets; what the run still says changes nothing", () => {
+  it("[WS11] stops the run and forgets the job; a late result of the run changes nothing", () => {
     const bench = online();
     bench.assign();
     expect(deeds(bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "completed" }))).toEqual(["abort"]);
@@ -72,7 +72,7 @@ describe("cancelling", () => {
     expect(deeds(bench.assign("job-2"))).toEqual(["run"]);
   });
 
-  it("[JB6] a late end of an older attempt of the same job is not taken for the newer one's", () => {
+  it("[JB6] a late result of an older attempt is not used for a newer attempt of the same job", () => {
     const bench = online();
     bench.assign("job-1", { attempt: 1 });
     bench.assign("job-1", { attempt: 2 });
@@ -81,7 +81,7 @@ describe("cancelling", () => {
     expect(bench.state.job).toMatchObject({ attempt: 2 });
   });
 
-  it("[WS11] a cancel of an older attempt or of another job leaves the run alone", () => {
+  it("[WS11] a cancel of an older attempt or of another job does not stop the run", () => {
     const bench = online();
     bench.assign("job-1", { attempt: 2 });
     bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "r" });
@@ -89,7 +89,7 @@ describe("cancelling", () => {
     expect(bench.state.job).toMatchObject({ jobId: "job-1", attempt: 2 });
   });
 
-  it("[WS10] a cancel forgets a kept result and takes it from the shelf", () => {
+  it("[WS10] a cancel deletes a kept result, in memory and on disk", () => {
     const bench = online();
     bench.assign();
     bench.complete();
@@ -127,7 +127,7 @@ describe("times", () => {
   it.each([
     ["past", -60_000],
     ["hours away", 7_200_000],
-  ])("[JB4] a deadline that is %s shows a wrong clock: the total counts from now", (_, ms) => {
+  ])("[JB4] a deadline that is %s means a wrong clock, so the total time counts from now", (_, ms) => {
     const bench = online();
     bench.assign("job-1", { deadline: bench.deadline(ms) });
     expect(bench.state.job?.totalDue).toBe(180_000);
@@ -135,7 +135,7 @@ describe("times", () => {
 });
 
 describe("progress", () => {
-  it("[WS9] joins deltas to at most 20 frames a second, seq from 0", () => {
+  it("[WS9] joins deltas, so that it sends at most 20 frames a second, with seq from 0", () => {
     const bench = online();
     bench.assignLlm();
     bench.pass(50);
@@ -172,14 +172,14 @@ describe("progress", () => {
     );
   });
 
-  it("[WS9] the text that waits goes out before the result", () => {
+  it("[WS9] text that was not sent yet is sent before the result", () => {
     const bench = online();
     bench.assignLlm();
     progress(bench, "late");
     expect(sent(bench.complete()).map((frame) => frame["type"])).toEqual(["job_progress", "job_complete"]);
   });
 
-  it("[WS9] never cuts a surrogate pair, nor makes a frame too long", () => {
+  it("[WS9] never cuts a surrogate pair, and never makes a frame too long", () => {
     const bench = online();
     bench.assignLlm();
     bench.pass(50);
@@ -207,7 +207,7 @@ describe("progress", () => {
 });
 
 describe("delivering", () => {
-  it("[WS10] a result goes on the shelf before it goes on the wire", () => {
+  it("[WS10] a result is stored before it is sent", () => {
     const bench = online();
     bench.assign();
     const effects = bench.complete();
@@ -261,7 +261,7 @@ describe("delivering", () => {
     expect(sent(bench.goOnline())).toEqual([{ type: "job_complete", job_id: "job-1", attempt: 1 }]);
   });
 
-  it("[WS10] a failure without a socket is said after the reconnect, once, and its job is on the resume list", () => {
+  it("[WS10] a failure without a socket is sent once after the reconnect, and the resume list has its job", () => {
     const bench = online();
     bench.assign();
     bench.close(1006);
@@ -281,7 +281,7 @@ describe("delivering", () => {
     ["cannot open C:\\Users\\Anna\\models\\phi-4.gguf", "cannot open phi-4.gguf"],
     ["there is no chat completion at /v1/chat/completions (HTTP 404)", "there is no chat completion at completions (HTTP 404)"],
     ["3 of 4 and/or 12 tokens/s fit", "3 of 4 and/or 12 tokens/s fit"],
-  ])("[JB5] what reaches the seeker has no address and no path: %s", (message, said) => {
+  ])("[JB5] a message for the seeker contains no address and no path: %s", (message, said) => {
     const bench = online();
     bench.assign();
     const effects = bench.apply({ type: "failed", jobId: "job-1", attempt: 1, error: "runtime_error", message, retryable: true });
@@ -319,14 +319,14 @@ describe("delivering", () => {
 });
 
 describe("draining", () => {
-  it("[WS11] idle: says drain, waits for drained, closes with 1000", () => {
+  it("[WS11] an idle worker sends drain, waits for drained, and closes with 1000", () => {
     const bench = online();
     expect(sent(bench.apply({ type: "drain" }))).toEqual([{ type: "drain" }]);
     expect(bench.receive({ type: "drained" })).toContainEqual({ type: "close", conn: 1, code: 1000, reason: "drained" });
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
   });
 
-  it("[WS11] working: finishes, delivers, waits for the acknowledgement, then leaves", () => {
+  it("[WS11] a busy worker finishes its job, delivers the result, waits for the acknowledgement, and then leaves", () => {
     const bench = online();
     bench.assign();
     bench.apply({ type: "drain" });
@@ -338,7 +338,7 @@ describe("draining", () => {
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
   });
 
-  it("[WS11] a coordinator that answers nothing is left 10 s after the last job; what is not acknowledged stays kept", () => {
+  it("[WS11] if the coordinator does not answer, the worker leaves 10 s after its last job and keeps the results that are not acknowledged", () => {
     const bench = online();
     bench.assign();
     bench.apply({ type: "drain" });
@@ -349,14 +349,14 @@ describe("draining", () => {
     expect(bench.effects.findLast((effect) => effect.type === "keep")).toMatchObject({ results: [{ jobId: "job-1" }] });
   });
 
-  it("[WS11] without a socket and with nothing to do: leaves at once", () => {
+  it("[WS11] without a socket and without a result it leaves at once", () => {
     const bench = online();
     bench.close(1006);
     bench.apply({ type: "drain" });
     expect(bench.state.link.kind).toBe("stopped");
   });
 
-  it("[WS11] without a socket but with a result: comes back, delivers, says drain again", () => {
+  it("[WS11] without a socket but with a result it reconnects, delivers the result, and sends drain again", () => {
     const bench = online();
     bench.assign();
     bench.apply({ type: "drain" });

@@ -10,7 +10,7 @@ function started(options?: ConstructorParameters<typeof SessionBench>[0]): Sessi
 }
 
 describe("challenge and registration", () => {
-  it("[WS3] signs exactly the text of the protocol for the host that was dialled", () => {
+  it("[WS3] signs exactly the text of the protocol, for the host that it connected to", () => {
     const effects = started().challenge();
     const text = registerText({ network: NETWORK, host: HOST, nonce: "ab".repeat(32), pubkey: KEY.publicKey });
     expect(effects).toContainEqual({ type: "sign", conn: 1, text });
@@ -45,7 +45,7 @@ describe("challenge and registration", () => {
     expect(deeds(bench.challenge(HOST.toUpperCase()))).toEqual(["sign"]);
   });
 
-  it("[WS3] leaves a coordinator of another network than the configured one without registering", () => {
+  it("[WS3] does not register with a coordinator of another network than the configured one", () => {
     const effects = started({ network: "eip155:1" }).challenge();
     expect(sent(effects)).toEqual([]);
     expect(notes(effects)).toContainEqual(expect.objectContaining({ type: "stopped", reason: "other_network" }));
@@ -63,7 +63,7 @@ describe("challenge and registration", () => {
     expect(deeds(bench.challenge())).toEqual(["sign"]);
   });
 
-  it("[WS4] a refusal for want of a signature, no challenge having come: comes back and waits longer for one, then stops", () => {
+  it("[WS4] refused because the signature is missing, and no challenge came: it reconnects and waits longer for a challenge, then stops", () => {
     const bench = started();
     bench.pass(2_000);
     bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
@@ -84,14 +84,14 @@ describe("challenge and registration", () => {
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "refused" } });
   });
 
-  it("[WS4] refused because the signature was withheld from another host: says which host to dial", () => {
+  it("[WS4] refused because it did not sign for another host: it says which host to use", () => {
     const bench = started();
     bench.challenge("router.example");
     bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { message: expect.stringContaining("use router.example") } });
   });
 
-  it("[WS3] a change of what it can do is announced on the registered socket without resume, so that its lease stays", () => {
+  it("[WS3] changed capabilities are announced on the registered socket without resume, so that its lease stays", () => {
     const bench = new SessionBench();
     bench.goOnline();
     const [frame] = sent(bench.apply({ type: "announce", profile: { ...PROFILE, capabilities: ["TASK"], models: [] } }));
@@ -99,7 +99,7 @@ describe("challenge and registration", () => {
     expect(frame).not.toHaveProperty("resume");
   });
 
-  it("[WS3] a change while the registration is on its way is announced when it is answered", () => {
+  it("[WS3] capabilities that change during the registration are announced after its answer", () => {
     const bench = started();
     bench.challenge();
     bench.apply({ type: "signed", conn: 1, signature: "sig" });
@@ -107,7 +107,7 @@ describe("challenge and registration", () => {
     expect(sent(bench.receive({ type: "register_ack", status: "ok" }))).toEqual([expect.objectContaining({ type: "register", models: ["other"] })]);
   });
 
-  it("[WS3] what it can do is not announced before it is registered, and then is what it registers with", () => {
+  it("[WS3] capabilities that change before the registration are part of it, and are not announced earlier", () => {
     const bench = started();
     expect(sent(bench.apply({ type: "announce", profile: { ...PROFILE, models: ["other"] } }))).toEqual([]);
     bench.challenge();
@@ -128,7 +128,7 @@ describe("close codes", () => {
     expect(bench.pass(3_600_000)).toEqual([]);
   });
 
-  it("[WS4] 4001 gives up the job that runs", () => {
+  it("[WS4] 4001 stops the running job", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.assign();
@@ -142,7 +142,7 @@ describe("close codes", () => {
     expect(deeds(bench.pass(5_000))).toEqual(["dial"]);
   });
 
-  it("[WS4] parked: away for as long as the coordinator says", () => {
+  it("[WS4] parked: it stays away for the time that the coordinator says", () => {
     const bench = started({ random: 0 });
     bench.challenge();
     bench.apply({ type: "signed", conn: 1, signature: "sig" });
@@ -151,7 +151,7 @@ describe("close codes", () => {
     expect(deeds(bench.pass(1))).toEqual(["dial"]);
   });
 
-  it("[WS4] closed with 4003: away for a minute; never for more than an hour and a little", () => {
+  it("[WS4] closed with 4003 without a time: it stays away for a minute; never for much more than an hour", () => {
     const bench = new SessionBench({ random: 0 });
     bench.goOnline();
     bench.close(4003);
@@ -164,7 +164,23 @@ describe("close codes", () => {
     expect(bench.state.link).toMatchObject({ kind: "waiting", due: bench.now + 3_600_000 });
   });
 
-  it("[WS4] full jitter: 0–5 s first, then a bound that doubles to 30 s", () => {
+  it.each([
+    ["by the answer to its registration", (bench: SessionBench) => bench.receive({ type: "register_ack", status: "error", error: "already_connected" })],
+    ["by the close alone", (bench: SessionBench) => bench.close(4409)],
+  ])("[WS7, WS4] refused beside another socket of its key, %s: it says so and comes back after 15 s", (_, refuse) => {
+    const bench = started({ random: 0 });
+    bench.challenge("relay.example");
+    expect(notes(refuse(bench))).toContainEqual({
+      type: "offline",
+      code: 4409,
+      cause: expect.stringContaining("another connection of this key"),
+      retry_in_ms: 15_000,
+    });
+    expect(deeds(bench.pass(14_999))).toEqual([]);
+    expect(deeds(bench.pass(1))).toEqual(["dial"]);
+  });
+
+  it("[WS4] full jitter: 0 to 5 s at first, then up to a limit that doubles to 30 s", () => {
     const bench = new SessionBench({ random: 0.999 });
     bench.apply({ type: "start" });
     const delays: number[] = [];
@@ -177,7 +193,7 @@ describe("close codes", () => {
     expect(delays).toEqual([4_995, 9_990, 19_980, 29_970, 29_970]);
   });
 
-  it("[WS4] a link that lasted begins at 0–5 s again; one that broke at once does not", () => {
+  it("[WS4] after a connection that lasted it starts at 0 to 5 s again, after one that broke at once it does not", () => {
     const bench = new SessionBench({ random: 0.999 });
     bench.goOnline();
     bench.pass(10_000);
@@ -189,7 +205,7 @@ describe("close codes", () => {
     expect(bench.state.tries).toBe(2);
   });
 
-  it("[WS7] what an older socket still says changes nothing", () => {
+  it("[WS7] late events of an older socket change nothing", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.close(1006);
@@ -201,7 +217,7 @@ describe("close codes", () => {
     expect(bench.state).toEqual(before);
   });
 
-  it("[WS4] a dial, a signature or a registration that is never answered is given up", () => {
+  it("[WS4] a connection, a signature or a registration without an answer is given up", () => {
     const bench = new SessionBench();
     bench.apply({ type: "start" });
     expect(deeds(bench.pass(15_000))).toContain("close");
@@ -221,7 +237,7 @@ describe("heartbeat", () => {
     expect(beats).toEqual(Array.from({ length: 6 }, () => ({ type: "send", conn: 1, text: '{"type":"heartbeat"}' })));
   });
 
-  it("[WS6] not acknowledged for 30 s: closes the socket and comes back", () => {
+  it("[WS6] without an acknowledgement for 30 s it closes the socket and reconnects", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.pass(29_999, { acks: false });
@@ -231,7 +247,7 @@ describe("heartbeat", () => {
     expect(notes(effects)).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
   });
 
-  it("[WS6] any frame is a sign of life, one that is not understood too", () => {
+  it("[WS6] every frame is a sign of life, even one that it does not understand", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.pass(25_000, { acks: false });
@@ -240,7 +256,7 @@ describe("heartbeat", () => {
     expect(bench.state.link.kind).toBe("online");
   });
 
-  it("[WS6] a coordinator that knows neither challenge nor acks is not left for its silence", () => {
+  it("[WS6] a coordinator that sends neither challenges nor acknowledgements may be silent", () => {
     const bench = started();
     bench.pass(2_000);
     bench.receive({ type: "register_ack", status: "ok" });
@@ -248,7 +264,7 @@ describe("heartbeat", () => {
     expect(bench.state.link.kind).toBe("online");
   });
 
-  it("[WS4] a coordinator may ask for more heartbeats, not for fewer", () => {
+  it("[WS4] a coordinator may ask for more heartbeats, but not for fewer", () => {
     const bench = started();
     bench.challenge();
     bench.apply({ type: "signed", conn: 1, signature: "sig" });
@@ -257,7 +273,7 @@ describe("heartbeat", () => {
   });
 });
 
-it("[ST2] a new tier is told; a tier that is none, and one before the registration, are ignored", () => {
+it("[ST2] a new tier is reported; an unknown tier, and a tier before the registration, are ignored", () => {
   const bench = started();
   bench.challenge();
   expect(notes(bench.receive({ type: "tier", tier: "Verified" }))).toEqual([]);
@@ -286,7 +302,7 @@ describe("a nudge: the network is back, or the machine woke", () => {
     expect(bench.state.link.kind).toBe("waiting");
   });
 
-  it("[WS6] finds out in 5 s, not 30, that an open link is dead", () => {
+  it("[WS6] finds out in 5 s, not 30 s, that an open connection is dead", () => {
     const bench = new SessionBench();
     bench.goOnline();
     expect(sent(bench.apply({ type: "nudge" }))).toEqual([{ type: "heartbeat" }]);
@@ -294,7 +310,7 @@ describe("a nudge: the network is back, or the machine woke", () => {
     expect(deeds(bench.pass(1, { acks: false }))).toEqual(["close"]);
   });
 
-  it("[WS6] leaves a link alone that answers", () => {
+  it("[WS6] keeps a connection that answers", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.apply({ type: "nudge" });
@@ -304,7 +320,7 @@ describe("a nudge: the network is back, or the machine woke", () => {
   });
 });
 
-it("[WS1] frames that make no sense are ignored", () => {
+it("[WS1] invalid frames are ignored", () => {
   const bench = new SessionBench();
   bench.goOnline();
   const before = structuredClone(bench.state);

@@ -28,7 +28,7 @@ describe("an LLM job while the runtime works for another coordinator", () => {
     expect(deeds(effects)).toEqual(["run"]);
   });
 
-  it("[WS9] is given back as busy after 3 s, well before the 5 s in which it had to be acknowledged", () => {
+  it("[WS9] is rejected as busy after 3 s, before the 5 s for its acknowledgement are over", () => {
     const bench = sharing();
     bench.assignLlm();
     expect(sent(bench.pass(2_999))).toEqual([]);
@@ -36,7 +36,7 @@ describe("an LLM job while the runtime works for another coordinator", () => {
     expect(deeds(bench.apply({ type: "runtime", taken: false }))).toEqual([]);
   });
 
-  it("[WS9] sent again does not wait afresh; another one is rejected", () => {
+  it("[WS9] that is assigned again does not wait longer; another job is rejected", () => {
     const bench = sharing();
     bench.assignLlm();
     bench.pass(2_000);
@@ -63,13 +63,13 @@ describe("an LLM job while the runtime works for another coordinator", () => {
     expect(deeds(bench.apply({ type: "runtime", taken: false }))).toEqual([]);
   });
 
-  it("[WS11] is given back when the worker leaves", () => {
+  it("[WS11] is rejected when the worker leaves", () => {
     const bench = sharing();
     bench.assignLlm();
     expect(sent(bench.apply({ type: "drain" }))).toEqual([{ type: "drain" }, { ...REJECTED, reason: "draining" }]);
   });
 
-  it("[WS3] is given back when there is no runtime any more", () => {
+  it("[WS3] is rejected when there is no runtime any more", () => {
     const bench = sharing();
     bench.assignLlm();
     bench.apply({ type: "announce", profile: { ...bench.state.profile, capabilities: ["TASK"] } });
@@ -86,7 +86,7 @@ describe("a machine that slept", () => {
     bench.slept += ms;
   }
 
-  it("[WS6] asks for a sign of life at once, and leaves a link that gives none within 5 s", () => {
+  it("[WS6] sends a heartbeat at once, and closes a connection that does not answer within 5 s", () => {
     const bench = new SessionBench();
     bench.goOnline();
     bench.pass(3_000);
@@ -96,7 +96,7 @@ describe("a machine that slept", () => {
     expect(notes(bench.pass(3_000, { acks: false }))).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
   });
 
-  it("[WS6] stays on a link that lives", () => {
+  it("[WS6] keeps a connection that answers", () => {
     const bench = new SessionBench();
     bench.goOnline();
     asleep(bench, 60_000);
@@ -105,7 +105,7 @@ describe("a machine that slept", () => {
     expect(notes(bench.effects).filter(({ type }) => type === "woke")).toHaveLength(1);
   });
 
-  it("[WS4] that waited to reconnect does so now", () => {
+  it("[WS4] reconnects at once if it was waiting to reconnect", () => {
     const bench = new SessionBench({ random: 0.99 });
     bench.goOnline();
     bench.close(1006);
@@ -114,7 +114,7 @@ describe("a machine that slept", () => {
     expect(bench.state.link.kind).toBe("dialling");
   });
 
-  it("[WS4] that is parked stays so: the time is the coordinator's", () => {
+  it("[WS4] stays parked, because the coordinator counts that time", () => {
     const bench = new SessionBench({ random: 0 });
     bench.goOnline();
     bench.close(4003);
@@ -123,7 +123,7 @@ describe("a machine that slept", () => {
     expect(bench.state.link).toMatchObject({ kind: "waiting", parked: true });
   });
 
-  it("a clock that is set back, or a little forward, is no sleep", () => {
+  it("a clock that is set back, or a little forward, does not count as sleep", () => {
     const bench = new SessionBench();
     bench.goOnline();
     asleep(bench, -3_600_000);
@@ -134,7 +134,7 @@ describe("a machine that slept", () => {
   });
 });
 
-it("tells its owner once a second how far a long run is", () => {
+it("reports the progress of a long run once a second", () => {
   const bench = new SessionBench();
   bench.goOnline();
   bench.assignLlm();

@@ -84,7 +84,7 @@ describe("a worker session on a real socket", () => {
     expect(await worker.receive("register")).not.toHaveProperty("signature");
   });
 
-  it("[WS2] registers without a signature where no challenge comes", async () => {
+  it("[WS2] registers without a signature if no challenge comes", async () => {
     const coordinator = await FakeCoordinator.start();
     start(coordinator);
     expect(await (await coordinator.dialled()).receive("register")).not.toHaveProperty("signature");
@@ -106,7 +106,7 @@ describe("a worker session on a real socket", () => {
     expect(signedBy(KEY.publicKey, JSON.stringify(complete["receipt"]), String(complete["receipt_signature"]))).toBe(true);
   });
 
-  it("[WS10] resends the very same frame until it is acknowledged", async () => {
+  it("[WS10] sends exactly the same frame again until it is acknowledged", async () => {
     const coordinator = await FakeCoordinator.start();
     const shelf = memoryShelf();
     const { notes } = start(coordinator, { shelf });
@@ -121,7 +121,7 @@ describe("a worker session on a real socket", () => {
     expect(notes).toContainEqual({ type: "job_acknowledged", job_id: job.job_id, status: "duplicate", error: null, message: null });
   });
 
-  it("[WS10] after a cut it comes back, resumes the job that runs and delivers it", async () => {
+  it("[WS10] after a lost connection it reconnects, resumes the running job and delivers its result", async () => {
     const coordinator = await FakeCoordinator.start();
     const { execute, next } = byHand();
     start(coordinator, { execute });
@@ -135,7 +135,7 @@ describe("a worker session on a real socket", () => {
     expect(await again.worker.receive("job_complete")).toMatchObject({ job_id: job.job_id, output: "done" });
   });
 
-  it("[WS10] a result of a process that ended is resumed by the next one", async () => {
+  it("[WS10] a result of a process that has ended is delivered by the next one", async () => {
     const coordinator = await FakeCoordinator.start();
     const shelf = memoryShelf();
     const first = start(coordinator, { shelf });
@@ -220,7 +220,7 @@ describe("a worker session on a real socket", () => {
     expect(await session.ended).toMatchObject({ reason: "replaced", message: expect.stringContaining("--key") });
   });
 
-  it("[WS4] parked: comes back after the time that it is told", async () => {
+  it("[WS4] parked: it reconnects after the time that the coordinator says", async () => {
     const coordinator = await FakeCoordinator.start();
     const { notes } = start(coordinator, { timing: { parkMax: 15 } });
     const worker = await coordinator.dialled();
@@ -232,7 +232,7 @@ describe("a worker session on a real socket", () => {
     expect(notes).toContainEqual(expect.objectContaining({ type: "offline", code: 4003, cause: "parked" }));
   });
 
-  it("[WS6] heartbeats that stay unanswered: a new socket", async () => {
+  it("[WS6] opens a new socket if heartbeats are not answered", async () => {
     const coordinator = await FakeCoordinator.start();
     coordinator.heartbeats = false;
     const { notes } = start(coordinator, { timing: { heartbeat: 40, silent: 400 } });
@@ -242,7 +242,7 @@ describe("a worker session on a real socket", () => {
     expect(notes).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
   });
 
-  it("[WS4] a coordinator that is not there is dialled again until it is", async () => {
+  it("[WS4] tries again until the coordinator is there", async () => {
     const coordinator = await FakeCoordinator.start();
     let refusals = 3;
     const Refusing = class extends WebSocket {
@@ -258,7 +258,7 @@ describe("a worker session on a real socket", () => {
     ["output_too_large", { text: "x".repeat(1024 * 1024) }],
     ["invalid_output", { text: "\uD800" }],
     ["invalid_output", JSON.parse(`${'{"a":'.repeat(40)}1${"}".repeat(40)}`)],
-  ])("[LM1] an output that can never be taken fails for good: %s", async (error, output) => {
+  ])("[LM1] an output that the coordinator can never accept fails without a retry: %s", async (error, output) => {
     const coordinator = await FakeCoordinator.start();
     start(coordinator, { execute: () => Promise.resolve({ ok: true, output, tokens: null }) });
     const { worker } = await coordinator.registered();
@@ -286,7 +286,7 @@ describe("a worker session on a real socket", () => {
     expect(signedBy(publicKey, text, String(register["signature"]))).toBe(true);
   });
 
-  it("[WS10] a shelf that cannot be written is reported and stops nothing", async () => {
+  it("[WS10] an error while storing a result is reported, and the session goes on", async () => {
     const coordinator = await FakeCoordinator.start();
     const shelf: ResultShelf = {
       load: () => [],

@@ -80,13 +80,13 @@ describe("worker start --standby", () => {
     expect(await worker.receive("job_complete", "job_progress")).toMatchObject({ job_id: job.job_id, output: { model: "slow" } });
   });
 
-  it("[JB10] at a coordinator of an older version, which does not tell, it takes them", async () => {
+  it("[JB10] takes LLM jobs at a coordinator of an older version, which does not say how many workers take them", async () => {
     const [coordinator, llm] = [await FakeCoordinator.start(), await SlowLlm.start()];
     const { process } = await standby(coordinator, llm);
     expect(await process.says("standby")).toMatchObject({ llm: "taken" });
   });
 
-  it("makes no sense for a worker that takes tasks only", async () => {
+  it("is refused for a worker that takes tasks only", async () => {
     const { code, stderr } = await runCli(["worker", "--standby", "--tasks-only", "--config-dir", temporaryFolder()]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("--standby")]);
   });

@@ -13,7 +13,7 @@ function tasks(): ThreadedTasks {
 const never = new AbortController().signal;
 
 describe("tasks in a thread", () => {
-  it("[SPEC] give what the built-in logic gives, one after the other in one thread", async () => {
+  it("[SPEC] give the same results as without a thread, one after the other in one thread", async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => void warnings.push(warning);
     process.on("warning", onWarning);
@@ -37,7 +37,7 @@ describe("tasks in a thread", () => {
     expect(await threaded.run("classify", "good", never)).toHaveProperty("sentiment");
   });
 
-  it("[WS11] an aborted one ends its thread: nothing goes on in the background", async () => {
+  it("[WS11] an aborted one ends its thread, so nothing continues in the background", async () => {
     const made = Promise.withResolvers<Worker>();
     process.once("worker", made.resolve);
     const threaded = tasks();
@@ -52,7 +52,7 @@ describe("tasks in a thread", () => {
     expect(await exited).toEqual([1]);
   });
 
-  it("one that is asked after the thread was closed gets a new thread", async () => {
+  it("a task after the thread was closed gets a new thread", async () => {
     const threaded = tasks();
     threaded.warmUp();
     await threaded.close();

@@ -81,7 +81,7 @@ describe("an LLM job of the worker process", () => {
     expect(await worker.receive("job_complete", "job_ack", "job_progress")).toMatchObject({ job_id: next.job_id });
   });
 
-  it("[WS8] at its deadline: the stream to the runtime is closed and the job has failed", async () => {
+  it("[WS8] at its deadline the stream to the runtime is closed and the job fails", async () => {
     const { llm, workers } = await start();
     const worker = only(workers);
     worker.assign({ ...PROMPT, deadline: new Date(Date.now() + 1_000).toISOString() });
@@ -101,7 +101,7 @@ describe("an LLM job of the worker process", () => {
     expect(await running.cut).toBe(true);
   });
 
-  it("[WS9, WS3] the runtime dies in the middle: the job may be retried, LLM_INFER is taken back, and announced again when the runtime is back", async () => {
+  it("[WS9, WS3] the runtime dies in the middle: the job may be retried, LLM_INFER is withdrawn, and announced again when the runtime is back", async () => {
     const { llm, workers } = await start();
     const worker = only(workers);
     worker.assign(PROMPT);
@@ -164,7 +164,7 @@ describe("a worker of two coordinators", () => {
     await second.receive("job_complete", "job_progress");
   });
 
-  it("[WS9] gives the second back as busy when the first takes longer than 3 s; a task runs meanwhile", async () => {
+  it("[WS9] rejects the second as busy if the first takes longer than 3 s; a task runs meanwhile", async () => {
     const { llm, workers } = await start(2);
     const [first, second] = workers;
     if (first === undefined || second === undefined) throw new Error("not two workers");
@@ -177,7 +177,7 @@ describe("a worker of two coordinators", () => {
     expect(llm.answers).toHaveLength(1);
   });
 
-  it("[WS9] whose first is cancelled in the middle begins the second", async () => {
+  it("[WS9] begins the second when the first is cancelled in the middle", async () => {
     const { llm, workers } = await start(2);
     const [first, second] = workers;
     if (first === undefined || second === undefined) throw new Error("not two workers");
@@ -191,7 +191,7 @@ describe("a worker of two coordinators", () => {
     await second.receive("job_complete", "job_progress");
   });
 
-  it("[WS4] goes on for one when the other refuses it, and says so by its exit code at the end", async () => {
+  it("[WS4] goes on for one if the other refuses it, and its exit code at the end shows that", async () => {
     const { process, workers } = await start(2);
     const [first, second] = workers;
     first?.close(4001);

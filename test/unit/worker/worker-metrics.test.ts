@@ -57,7 +57,7 @@ describe("the metrics of a worker", () => {
     expect(found.get(`results_total{${at},status="accepted"}`)).toBe(1);
   });
 
-  it("count the job that runs as busy, and reconnects from the second registration on", () => {
+  it("count the running job as busy, and every registration after the first as a reconnect", () => {
     const found = series([
       [0, online],
       [1, { type: "offline", coordinator: EVM, code: 1006, cause: "c", retry_in_ms: 1 }],
@@ -71,7 +71,7 @@ describe("the metrics of a worker", () => {
     expect(found.get(`socket_state{coordinator="${EVM}",state="offline"}`)).toBe(0);
   });
 
-  it("escape what a label may not hold, and say what each metric is", () => {
+  it("escape characters that a label may not contain, and describe each metric", () => {
     const status = nextStatus(firstStatus([EVM]), { type: "runtime_ready", runtime: "ollama", model: 'a"b\\c\nd' }, 0);
     const text = metricsText(status, ABOUT);
     expect(text).toContain('compute_router_worker_llm_info{runtime="ollama",model="a\\"b\\\\c\\nd"} 1\n');
@@ -91,11 +91,11 @@ describe("the metrics page", () => {
     ["65536", null],
     ["http://127.0.0.1:9464", null],
     ["", null],
-  ])("of %j is served at %j: of this machine only, unless said", (text, address) => {
+  ])("of %j is served at %j: by default only on this machine", (text, address) => {
     expect(readMetricsAddress(text)).toEqual(address);
   });
 
-  it("is at /metrics and nowhere else, and does not keep the worker from leaving", async () => {
+  it("is only at /metrics, and does not stop the worker from ending", async () => {
     const server = await serveMetrics({ host: "127.0.0.1", port: 0 }, () => "a 1\n");
     onTestFinished(server.close);
     const page = await fetch(server.url);

@@ -32,7 +32,7 @@ describe("the worker process", () => {
     expect(verifyReceipt(whole, output)).toEqual({ ok: true });
   });
 
-  it("[WS10] killed between finish and acknowledgement: the next process delivers the same frame", async () => {
+  it("[WS10] killed after its job but before the acknowledgement: the next process sends the same frame", async () => {
     const coordinator = await FakeCoordinator.start();
     const folder = temporaryFolder();
     const first = start(coordinator, folder);
@@ -47,7 +47,7 @@ describe("the worker process", () => {
     expect(await again.worker.receive("job_complete")).toEqual(complete);
   });
 
-  it("[WS11] SIGTERM: drains, gives the last result away, exits 0 and leaves no lock", async () => {
+  it("[WS11] SIGTERM: it drains, delivers the last result, exits with 0 and leaves no lock", async () => {
     const coordinator = await FakeCoordinator.start();
     const folder = temporaryFolder();
     const process = start(coordinator, folder);
@@ -75,7 +75,7 @@ describe("the worker process", () => {
     expect((await process.exited).code).toBe(code);
   });
 
-  it("[WS4] replaced: says so and exits 4", async () => {
+  it("[WS4] replaced: it says so and exits with 4", async () => {
     const coordinator = await FakeCoordinator.start();
     const process = start(coordinator, temporaryFolder());
     (await coordinator.registered()).worker.close(4001);
@@ -83,7 +83,7 @@ describe("the worker process", () => {
     expect((await process.exited).code).toBe(4);
   });
 
-  it("[WS4] refused: says why and exits 5", async () => {
+  it("[WS4] refused: it says why and exits with 5", async () => {
     const coordinator = await FakeCoordinator.start();
     const process = start(coordinator, temporaryFolder());
     const worker = await coordinator.dialled();
@@ -94,7 +94,7 @@ describe("the worker process", () => {
     expect((await process.exited).code).toBe(5);
   });
 
-  it("two processes are not the same worker by accident: the second exits 3, the first works on", async () => {
+  it("a second process with the same key exits with 3, and the first one keeps working", async () => {
     const coordinator = await FakeCoordinator.start();
     const folder = temporaryFolder();
     start(coordinator, folder);
@@ -105,7 +105,7 @@ describe("the worker process", () => {
     await worker.receive("job_complete", "job_ack");
   });
 
-  it("[WS11] a task that is cancelled in the middle is forgotten and the next one runs", async () => {
+  it("[WS11] a task that is cancelled in the middle is stopped, and the next one runs", async () => {
     const coordinator = await FakeCoordinator.start();
     const process = start(coordinator, temporaryFolder());
     const { worker } = await coordinator.registered();
@@ -118,7 +118,7 @@ describe("the worker process", () => {
     expect(await worker.receive("job_complete", "job_ack")).toMatchObject({ job_id: second.job_id });
   });
 
-  it("without a runtime it works on tasks and says in one line how to get one", async () => {
+  it("without a runtime it takes tasks, and says in one line how to get a runtime", async () => {
     const coordinator = await FakeCoordinator.start();
     const process = new WorkerProcess(["--url", coordinator.url, "--config-dir", temporaryFolder(), "--llm-url", "http://127.0.0.1:1"]);
     expect(await process.says("runtime_missing")).toMatchObject({ hint: expect.stringContaining("start the runtime at that URL") });

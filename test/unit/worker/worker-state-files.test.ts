@@ -8,7 +8,7 @@ import { lockWorker, workerId } from "../../../src/worker/node/worker-lock.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 describe("the lock of a worker", () => {
-  it("keeps a second one out until it is released", () => {
+  it("stops a second process until it is released", () => {
     const folder = temporaryFolder();
     const first = lockWorker(folder, "id");
     expect(lockWorker(folder, "id")).toEqual({ ok: false, message: expect.stringContaining(`process ${process.pid} is already this worker`) });
@@ -16,7 +16,7 @@ describe("the lock of a worker", () => {
     expect(lockWorker(folder, "id").ok).toBe(true);
   });
 
-  it("does not keep another key or another coordinator out", () => {
+  it("does not stop a process with another key or another coordinator", () => {
     const folder = temporaryFolder();
     const ids = [workerId("ws://a/", "k1"), workerId("ws://a/", "k2"), workerId("ws://b/", "k1")];
     expect(new Set(ids).size).toBe(3);
@@ -24,7 +24,7 @@ describe("the lock of a worker", () => {
     expect(workerId("ws://A:80", "k1")).toBe(workerId("ws://a/", "k1"));
   });
 
-  it("of a process that was killed is free", async () => {
+  it("of a killed process is free", async () => {
     const folder = temporaryFolder();
     const source = join(import.meta.dirname, "../../../src/worker/node/worker-lock.ts");
     const script = `import { lockWorker } from ${JSON.stringify(source)}; console.log(lockWorker(${JSON.stringify(folder)}, "id").ok); setInterval(() => {}, 1000);`;
@@ -40,7 +40,7 @@ describe("the lock of a worker", () => {
 describe("the file of kept results", () => {
   const result = { jobId: "j", attempt: 1, frame: '{"type":"job_complete"}', completedAt: 5 };
 
-  it("[WS10] gives back what was saved, is for its owner only, and leaves no draft", () => {
+  it("[WS10] returns what was saved, is readable by its owner only, and leaves no temporary file", () => {
     const folder = temporaryFolder();
     const file = join(folder, "r.json");
     new ResultFile(file).save([result]);
@@ -49,7 +49,7 @@ describe("the file of kept results", () => {
     expect(readdirSync(folder)).toEqual(["r.json"]);
   });
 
-  it("[WS10] is gone when nothing is kept", () => {
+  it("[WS10] is deleted when no result is kept", () => {
     const file = join(temporaryFolder(), "r.json");
     const results = new ResultFile(file);
     results.save([result]);

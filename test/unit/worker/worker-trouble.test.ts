@@ -5,8 +5,8 @@ import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { WorkerProcess } from "./support/cli-process.ts";
 import { TcpProxy } from "./support/tcp-proxy.ts";
 
-describe("a worker process whose link dies without a word", () => {
-  it("[WS6, WS10] the network is cut: it notices, comes back by itself and sends the result again", async () => {
+describe("a worker process whose connection breaks without a close frame", () => {
+  it("[WS6, WS10] the network is cut: the worker notices it, reconnects by itself and sends the result again", async () => {
     const coordinator = await FakeCoordinator.start();
     const proxy = await TcpProxy.before(coordinator.host);
     const worker = WorkerProcess.quick(`ws://${proxy.host}/`, temporaryFolder());
@@ -42,7 +42,7 @@ describe("a worker process whose link dies without a word", () => {
     await second.receive("job_complete", "job_ack");
   });
 
-  it("[WS10] the coordinator is killed and comes back: it is dialled again until it answers", async () => {
+  it("[WS10] the coordinator is killed and started again: the worker tries until it answers", async () => {
     const coordinator = await FakeCoordinator.start();
     const worker = WorkerProcess.quick(coordinator.url, temporaryFolder());
     const { worker: first } = await coordinator.registered();

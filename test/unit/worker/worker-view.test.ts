@@ -43,7 +43,7 @@ function ran(tokens: number | null, ms: number, coordinator = EVM): [WorkerNote,
 }
 
 describe("the status line", () => {
-  it("says link, instance, key, tier, model, jobs, success and speed", () => {
+  it("shows connection, instance, key, tier, model, jobs, success and speed", () => {
     const jobs = Array.from({ length: 12 }, () => ran(41, 1_000)).flat();
     expect(statusLine(after(ONLINE, READY, ...jobs), FRAME)).toBe(
       "● online  evm 127.0.0.1:4010  key 8551…b537  Verified  tiny-chat  jobs 12  ok 100%  41 tok/s",
@@ -62,7 +62,7 @@ describe("the status line", () => {
     expect(statusLine(after(ONLINE, ...jobs, started, failure), FRAME)).toContain("jobs 1000  ok 99%");
   });
 
-  it("[WS10] calls a job ok once its result is accepted, and says why one was rejected", () => {
+  it("[WS10] shows a job as ok when its result is accepted, and says why one was rejected", () => {
     const [started, finished, accepted] = ran(null, 5);
     expect(statusLine(after(ONLINE, started, finished), FRAME)).toMatch(/jobs 1$/);
     const rejected: WorkerNote = {
@@ -86,7 +86,7 @@ describe("the status line", () => {
     expect(statusLine(after(ONLINE, off, { ...off, verdict: "right", off_ms: 12 }), FRAME)).not.toContain("clock");
   });
 
-  it("shows that it is not signed in, offline, working, finishing", () => {
+  it("shows unsigned, offline, working and finishing", () => {
     expect(statusLine(after({ ...ONLINE, authenticated: false, network: "solana:x" }), FRAME)).toContain(
       "online  svm 127.0.0.1:4010  key 8551…b537  not signed",
     );
@@ -94,7 +94,7 @@ describe("the status line", () => {
     expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining", coordinator: EVM }), FRAME)).toMatch(/^● finishing.*working$/);
   });
 
-  it("shows how long and how far a job is, once that is worth a word", () => {
+  it("shows time and progress of a job that takes long", () => {
     const [started] = ran(null, 1);
     const status = after(ONLINE, started, { type: "job_progress", coordinator: EVM, job_id: "j", attempt: 1, ms: 12_300, chars: 640 });
     expect(statusLine(status, { ...FRAME, now: 12_345 })).toMatch(/working 12 s 640 characters$/);
@@ -102,7 +102,7 @@ describe("the status line", () => {
     expect(statusLine(after(ONLINE, { type: "job_waiting", coordinator: EVM, job_id: "k", attempt: 1 }), FRAME)).toMatch(/waiting for the LLM$/);
   });
 
-  it("has a line for each of several coordinators, and one for what they share", () => {
+  it("has a line for each of several coordinators, and one for the common facts", () => {
     const status = afterBoth(ONLINE, ONLINE_SVM, READY, ...ran(41, 1_000), ...ran(39, 1_000, SVM), {
       type: "offline",
       coordinator: SVM,
@@ -121,7 +121,7 @@ describe("the status line", () => {
     for (const columns of [10, 40, 80]) expect([...statusLine(after(ONLINE), { ...FRAME, columns })].length).toBeLessThanOrEqual(columns);
   });
 
-  it("has color only where it is wanted", () => {
+  it("has color only on request", () => {
     expect(statusLine(after(ONLINE), FRAME)).not.toContain("\u001B");
     expect(statusLine(after(ONLINE), { ...FRAME, color: true })).toContain("\u001B[32m●");
   });
@@ -144,7 +144,7 @@ describe("views", () => {
     ]);
   });
 
-  it("on a terminal: draws one line again in place, with sentences above it", () => {
+  it("on a terminal: updates one line in place, with sentences above it", () => {
     let out = "";
     const view = lineView({ write: (text) => (out += text) }, after(), () => FRAME);
     view.note(ONLINE, after(ONLINE));

@@ -185,7 +185,7 @@ export class RouterServer {
   #askPayment(path: string, error: string, response: ServerResponse): void {
     const fast = path.endsWith("fast");
     const terms = { scheme: "exact", network: NETWORK, amount: fast ? "10000" : "1000", asset: PAY_TO, payTo: PAY_TO, maxTimeoutSeconds: 300, extra: {} };
-    const resource = { url: this.url + path, description: "a job", mimeType: "application/json" };
+    const resource = { url: this.url + path, description: "a job", mimeType: "application/json", serviceName: "Compute Router", tags: ["llm"] };
     const header = Buffer.from(JSON.stringify({ x402Version: 2, error, resource, accepts: [terms] })).toString("base64");
     const offer = {
       ...terms,

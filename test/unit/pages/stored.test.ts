@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readOpenCode, writeOpenCode } from "../../../src/pages/pair/open-code.ts";
-import { randomSecret, readUser, type Store, writeUser } from "../../../src/pages/pair/user.ts";
+import { randomSecret, readOpenCode, readUser, type Store, writeOpenCode, writeUser } from "../../../src/pages/pair/stored.ts";
 
 const USER = { userId: "u-1", userToken: null };
 const NOW = Date.UTC(2026, 10, 21);
@@ -33,13 +32,13 @@ describe("the user of a page", () => {
     expect(new Set(made).size).toBe(50);
   });
 
-  it.each([USER, { userId: "ü 😀", userToken: "secret" }])("comes back as it was kept: %o", (user) => {
+  it.each([USER, { userId: "ü 😀", userToken: "secret" }])("is read as it was stored: %o", (user) => {
     const { store } = box();
     expect(writeUser(store, user)).toBe(true);
     expect(readUser(store)).toEqual(user);
   });
 
-  it("is nobody where nothing or nonsense is kept, or the browser forbids it", () => {
+  it("is absent if nothing or something invalid is stored, or the browser forbids storage", () => {
     for (const text of [null, "", "{", "[]", "null", "7", '{"userId":7}', '{"userId":""}', '{"userToken":"t"}']) expect(readUser(box(text).store)).toBeNull();
     expect([readUser(null), readUser(FORBIDDEN)]).toEqual([null, null]);
     expect([writeUser(null, USER), writeUser(FORBIDDEN, USER)]).toEqual([false, false]);
@@ -47,7 +46,7 @@ describe("the user of a page", () => {
 });
 
 describe("the open code of a tab", () => {
-  it("comes back while it is valid, for its user only, and is forgotten when told so", () => {
+  it("is read while it is valid, for its user only, and is deleted on request", () => {
     const { store, text } = box();
     writeOpenCode(store, USER, OPEN);
     expect(readOpenCode(store, USER, NOW + 3_599_999)).toEqual(OPEN);
@@ -58,7 +57,7 @@ describe("the open code of a tab", () => {
   });
 
   it.each([{ code: "A1B2" }, { code: 7 }, { until: "soon" }, { workerUrl: null }, { expires_at: undefined }])(
-    "is none where a part is not what it was: %o",
+    "is absent if a part of it is invalid: %o",
     (wrong) => {
       const { store, text } = box();
       writeOpenCode(store, USER, OPEN);

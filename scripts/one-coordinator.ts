@@ -1,0 +1,142 @@
+// The two commands that run one coordinator without a worker until Ctrl-C: `npm run dev` for work on the code, `npm run serve` for real use.
+import { isIP } from "node:net";
+import { relative } from "node:path";
+import { parseArgs } from "node:util";
+import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
+import { printable } from "../src/worker/node/status-line.ts";
+import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+
+import { stopSignal } from "./child.ts";
+
+/** A name with more differences is another name, not a typing error. */
+const NEAR = 4;
+
+type Mode = "dev" | "serve";
+
+const OPTIONS = "[--port N] [--state DIR] [--var NAME=VALUE ...]";
+const USAGE: Record<Mode, string> = {
+  dev: `npm run dev -- ${INSTANCES.join("|")} ${OPTIONS}`,
+  serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] ${OPTIONS}`,
+};
+
+type Parsed = { ok: true; options: Parameters<typeof startCoordinator>[0] } | { ok: false; problem: string };
+
+function parse(args: string[], mode: Mode): Parsed {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        ...(mode === "serve" && { host: { type: "string" } as const }),
+        port: { type: "string" },
+        state: { type: "string" },
+        var: { type: "string", multiple: true },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    return { ok: false, problem: error instanceof Error ? error.message : String(error) };
+  }
+  const { values, positionals } = parsed;
+  if (values.help) return { ok: false, problem: "" };
+  const [instance, ...others] = positionals;
+  if (!isInstance(instance)) return { ok: false, problem: instance === undefined ? "which instance?" : `unknown instance ${instance}` };
+  if (others.length > 0) return { ok: false, problem: `unknown argument ${others[0]}` };
+  const port = values.port === undefined ? DEFAULT_PORT[instance] : Number(values.port);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return { ok: false, problem: `--port must be 1 to 65535, not ${values.port}` };
+  const host = typeof values.host === "string" ? values.host : undefined;
+  if (host !== undefined && isIP(host) === 0) return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
+  const settings: Record<string, string> = mode === "serve" ? environmentSettings() : {};
+  for (const text of values.var ?? []) {
+    const [, name, value] = /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined) return { ok: false, problem: `--var must be NAME=VALUE, not ${text.split("=")[0]}` };
+    if (name === "INSTANCE") return { ok: false, problem: "--var INSTANCE: the instance is the first argument" };
+    settings[name] = value;
+  }
+  return {
+    ok: true,
+    options: { instance, port, settings, ...(host !== undefined && { host }), ...(values.state !== undefined && { stateDir: values.state }) },
+  };
+}
+
+/** The settings among the environment variables, as a service manager or a container sets them. The instance is the first argument. */
+function environmentSettings(): Record<string, string> {
+  const names = SETTING_NAMES.filter((name) => name !== "INSTANCE");
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+}
+
+/** The warning for an unknown setting; null for a known one. It is only a warning, because the setting may belong to another version. */
+function unknownSetting(name: string): string | null {
+  if (SETTING_NAMES.includes(name)) return null;
+  const [nearest] = SETTING_NAMES.map((known) => ({ known, steps: distance(name, known) })).toSorted((a, b) => a.steps - b.steps);
+  const hint = nearest !== undefined && nearest.steps <= NEAR ? `; did you mean ${nearest.known}?` : "; docs/operations.md lists the settings";
+  return `--var ${name}: the coordinator does not know this setting${hint}`;
+}
+
+/** How many letters must be changed, added or removed to turn one text into the other (Levenshtein). */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...one].entries()) {
+    const next = [i + 1];
+    for (const [j, wanted] of [...other].entries()) {
+      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (letter === wanted ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+/** The coordinator's warning about a placeholder, with advice for this command. */
+function unpayable(instance: string): string {
+  const setting = `${instance.toUpperCase()}_PAY_TO`;
+  return `jobs must be paid, but ${setting} is a placeholder: nobody can pay. For jobs without payment: --var TESTNET_MODE=true; to be paid: --var ${setting}=ADDRESS`;
+}
+
+async function run(args: string[], mode: Mode): Promise<number> {
+  const parsed = parse(args, mode);
+  if (!parsed.ok) {
+    console.error(parsed.problem === "" ? USAGE[mode] : `${parsed.problem}\n${USAGE[mode]}`);
+    return parsed.problem === "" ? 0 : 2;
+  }
+  for (const name of Object.keys(parsed.options.settings ?? {})) {
+    const warning = unknownSetting(name);
+    if (warning !== null) console.error(warning);
+  }
+  const { instance, settings = {} } = parsed.options;
+  const wrong = wrongSettings({ ...settings, INSTANCE: instance });
+  if (wrong !== null) throw new StartFailure(`${instance} did not start: ${wrong}`);
+  const stopped = stopSignal();
+  const starting = startCoordinator({
+    ...parsed.options,
+    onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
+    ...(mode === "dev" ? { watches: true } : { serves: true }),
+    onStarting: () => console.error(`starting ${instance}`),
+  });
+  const coordinator = await Promise.race([starting, stopped.then(() => null)]);
+  if (coordinator === null) {
+    await starting.then(
+      (late) => late.stop(),
+      () => {},
+    );
+    return 0;
+  }
+  const folder = relative(ROOT, coordinator.stateDir);
+  console.log(`ready ${coordinator.instance} ${coordinator.url} ${coordinator.socketUrl} state ${folder.startsWith("..") ? coordinator.stateDir : folder}`);
+  const failure = await Promise.race([coordinator.failed, stopped.then(() => null)]);
+  await coordinator.stop();
+  if (failure === null) return 0;
+  console.error(printable(failure));
+  return 1;
+}
+
+/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument is wrong. */
+export async function runCommand(args: string[], mode: Mode): Promise<number> {
+  try {
+    return await run(args, mode);
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    console.error(printable(error.message));
+    return 1;
+  }
+}

@@ -1,0 +1,96 @@
+// Bounds what is stored: in all, and per client, payer and day. On a job's way: commit asks it before anything is stored or paid, the end of a job counts.
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { Settings } from "../config.ts";
+import { logError, logWarning } from "../log.ts";
+import { shareOwner, SlidingSum } from "../rates.ts";
+import { TUNING } from "../tuning.ts";
+import type { StorageRefusal } from "./rpc.ts";
+
+/** Who a job comes from: the client that committed it, and the payer; empty if it is not known or not paid. */
+export type Origin = { client: string; payer: string };
+
+/** What an ended job takes up: the bytes of payload and result. */
+export type StoredJob = Origin & { bytes: number };
+
+/** The stores that can become full. */
+type Store = "hub" | "d1";
+
+/** Decides whether a commit may store something more [LM3]. What was accepted before goes on, whatever it decides. */
+export class StorageRoom {
+  readonly #sql: SqlStorage;
+  readonly #settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">;
+  /** The last known size of each store, and how full it was when that was last logged: 1 for half, 2 for full. */
+  readonly #stores = { hub: { bytes: 0, logged: 0 }, d1: { bytes: 0, logged: 0 } };
+  #measuredAt = Number.NEGATIVE_INFINITY;
+
+  constructor(sql: SqlStorage, settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">) {
+    this.#sql = sql;
+    this.#settings = settings;
+  }
+
+  /** Why a commit of this origin is refused; null if it may be stored. */
+  refusal(origin: Origin, now: number): StorageRefusal | null {
+    this.#measureHub(now);
+    if (Object.values(this.#stores).some(({ bytes }) => bytes >= this.#settings.storageBytes)) return { reason: "storage_full" };
+    for (const [name, most] of this.#sharesOf(origin)) {
+      const below = this.#sumOf(name).below(most, now);
+      if (!below.ok) return { reason: "rate_limited", retryAfter: below.reason.retryAfter / 1_000 };
+    }
+    return null;
+  }
+
+  /** Counts an ended job for its client and its payer. Part of the transaction that writes the end. */
+  count({ bytes, ...origin }: StoredJob, now: number): void {
+    for (const [name] of this.#sharesOf(origin)) {
+      const sum = this.#sumOf(name);
+      sum.add(bytes + LIMITS.jobRowBytes, now);
+      this.#sql.exec("INSERT OR REPLACE INTO stored_bytes (name, counts, updated_at) VALUES (?, ?, ?)", name, sum.counts.slice().buffer, now);
+    }
+  }
+
+  /** Notes the size of D1. */
+  measuredD1(bytes: number): void {
+    this.#noted("d1", bytes);
+  }
+
+  /** Deletes the counts that are over. */
+  purge(now: number): void {
+    this.#sql.exec(
+      "DELETE FROM stored_bytes WHERE name IN (SELECT name FROM stored_bytes WHERE updated_at <= ? ORDER BY updated_at LIMIT ?)",
+      now - 2 * TIMING.day,
+      TUNING.purgedRows,
+    );
+  }
+
+  #measureHub(now: number): void {
+    if (Math.abs(now - this.#measuredAt) < TUNING.hubMeasured) return;
+    this.#measuredAt = now;
+    this.#noted("hub", this.#sql.databaseSize);
+  }
+
+  /** Logs a store when it gets half full, and when it gets full. */
+  #noted(of: Store, bytes: number): void {
+    const store = this.#stores[of];
+    const most = this.#settings.storageBytes;
+    const level = bytes >= most ? 2 : bytes >= most / 2 ? 1 : 0;
+    const facts = { of, bytes, most };
+    if (level > store.logged && level === 2) logError("storage_full", facts);
+    else if (level > store.logged) logWarning("storage_half_full", facts);
+    Object.assign(store, { bytes, logged: level });
+  }
+
+  /** The counts that a job of this origin goes into, with their limits. */
+  #sharesOf({ client, payer }: Origin): [string, number][] {
+    const { rateLimits, rates } = this.#settings;
+    const shares: [string, number][] = [];
+    const owner = shareOwner(client, rateLimits);
+    if (owner !== null) shares.push([`client ${owner}`, rates.clientStoredBytes]);
+    if (rateLimits && payer !== "") shares.push([`payer ${payer}`, rates.payerStoredBytes]);
+    return shares;
+  }
+
+  #sumOf(name: string): SlidingSum {
+    const row = this.#sql.exec<{ counts: SqlStorageValue }>("SELECT counts FROM stored_bytes WHERE name = ?", name).toArray()[0];
+    return new SlidingSum(TIMING.day, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
+  }
+}

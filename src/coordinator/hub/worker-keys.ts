@@ -1,0 +1,104 @@
+// What the hub remembers of worker keys, in its SQLite. Beside a job's way: registration asks it, the end of an attempt changes it.
+import * as z from "zod";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import type { Settings } from "../config.ts";
+import { type KeyRecord, NEW_KEY } from "../dispatch/index.ts";
+import { TUNING } from "../tuning.ts";
+
+/** What is known of a worker key: its record, and when it last authenticated (null for never) [WS5]. Times in ms since the epoch. */
+export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
+
+const count = z.number().catch(0);
+
+/** The row of a worker key. A damaged number counts as 0; a key whose authentication is damaged must authenticate [WS5]. */
+const KeyRow = z.object({
+  ...{ strikes: count, parks: count, parked_until: count, completed: count, failed: count, failed_at: count, last_used: count, has_completed: count },
+  users: z
+    .string()
+    .transform((text) => (text.match(/\d+/g) ?? []).map(Number))
+    .catch([]),
+  authenticated_at: z.number().nullable().catch(0),
+});
+
+/**
+ * The keys of workers. Anyone can make any number of keys, so a key gets a row only when a job says something about it: it completed one, failed one, or got a
+ * strike. Keys that have never completed a job are few, and forgotten a day after they were last seen [LM3].
+ */
+export class WorkerKeys {
+  readonly #sql: SqlStorage;
+  /** True if a key that has signed once must go on signing: then it gets a row when it signs, for 30 days [WS5]. */
+  readonly #keepsSigned: boolean;
+  /** When the keys without a row last got a job. */
+  readonly #lastUsed = new Map<string, number>();
+
+  constructor(sql: SqlStorage, { workerAuth }: Pick<Settings, "workerAuth">) {
+    this.#sql = sql;
+    this.#keepsSigned = workerAuth === "optional";
+  }
+
+  find(key: string): KnownKey | null {
+    const row = this.#sql.exec("SELECT * FROM keys WHERE key = ?", key).toArray()[0];
+    if (row === undefined) {
+      const lastUsedAt = this.#lastUsed.get(key);
+      return lastUsedAt === undefined ? null : { record: NEW_KEY, authenticatedAt: null, lastUsedAt };
+    }
+    const { strikes, parks, completed, users, failed, ...rest } = KeyRow.parse(row);
+    const record = {
+      strikes,
+      parks,
+      parkedUntil: rest.parked_until,
+      completed,
+      users,
+      hasCompleted: rest.has_completed !== 0,
+      failed,
+      failedAt: rest.failed_at,
+    };
+    return { record, authenticatedAt: rest.authenticated_at, lastUsedAt: rest.last_used };
+  }
+
+  /** Notes that a worker with this key connected or left. */
+  seen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
+    const authenticatedAt = authenticated ? now : null;
+    const update = "UPDATE keys SET authenticated_at = coalesce(?2, authenticated_at), last_seen = ?3, last_used = ?4 WHERE key = ?1";
+    if (this.#sql.exec(update, key, authenticatedAt, now, lastUsedAt).rowsWritten > 0) return;
+    if (authenticated && this.#keepsSigned) {
+      this.#sql.exec("INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?, ?, ?, ?)", key, authenticatedAt, now, lastUsedAt);
+      return this.#added(key);
+    }
+    this.#lastUsed.delete(key);
+    if (lastUsedAt > 0) this.#lastUsed.set(key, lastUsedAt);
+    const [oldest] = this.#lastUsed.keys();
+    if (this.#lastUsed.size > LIMITS.unprovenKeys && oldest !== undefined) this.#lastUsed.delete(oldest);
+  }
+
+  keep(key: string, record: KeyRecord, now: number): void {
+    const { strikes, parks, parkedUntil, completed, users, hasCompleted, failed, failedAt } = record;
+    const values = [key, now, strikes, parks, parkedUntil, completed, users.join(), hasCompleted ? 1 : 0, failed, failedAt];
+    const update = `UPDATE keys SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5, completed = ?6, users = ?7, has_completed = ?8, failed = ?9,
+      failed_at = ?10 WHERE key = ?1`;
+    if (this.#sql.exec(update, ...values).rowsWritten > 0) return;
+    this.#sql.exec(
+      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, has_completed, failed, failed_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...values,
+    );
+    this.#added(key);
+  }
+
+  /** Deletes the keys that were last seen too long ago, except those that are connected; a bounded number at a time [WS5, LM3]. */
+  purge(now: number, isConnected: (key: string) => boolean): void {
+    const old = this.#sql
+      .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", now - TIMING.authenticatedKey, TUNING.purgedRows)
+      .toArray();
+    const isNew = `has_completed = 0${this.#keepsSigned ? " AND authenticated_at IS NULL" : ""}`;
+    const fresh = this.#sql.exec<{ key: string }>(`SELECT key FROM keys WHERE ${isNew} AND last_seen <= ?`, now - TIMING.newKey).toArray();
+    for (const { key } of [...old, ...fresh]) if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
+  }
+
+  /** A key has a row now. Of the keys that have never completed a job, the oldest go. */
+  #added(key: string): void {
+    this.#lastUsed.delete(key);
+    const oldest = "SELECT key FROM keys WHERE has_completed = 0 ORDER BY last_seen DESC LIMIT -1 OFFSET ?";
+    this.#sql.exec(`DELETE FROM keys WHERE key IN (${oldest})`, LIMITS.newKeys);
+  }
+}

@@ -1,0 +1,114 @@
+// What npm run bench starts and reads: server processes on their core, and from /proc their CPU time and memory and what everything else on the machine used.
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { descendants } from "../support/process-tree.ts";
+
+/** Ticks per second of the times in /proc: USER_HZ, which Linux fixes at 100. */
+const HZ = 100;
+const START_MS = 60_000;
+const STOP_MS = 12_000;
+const LAST_LINES = 15;
+
+/** True if the shell would find this program. */
+export const has = (program: string): boolean => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
+
+/** One server process with its children. */
+export type Server = { readonly pid: number; stop(): Promise<void> };
+
+const running = new Set<ChildProcess>();
+process.once("exit", () => running.forEach((child) => child.kill("SIGTERM")));
+
+/** Starts a program on one core; resolves when it prints a line that matches `ready`. */
+export async function startServer(command: readonly string[], env: Record<string, string>, ready: RegExp, core: number | null, cwd?: string): Promise<Server> {
+  const [program = "", ...args] = core === null ? command : ["taskset", "-c", String(core), ...command];
+  const child = spawn(program, args, { env: { ...process.env, NODE_ENV: "production", ...env }, stdio: ["ignore", "pipe", "pipe"], ...(cwd && { cwd }) });
+  running.add(child);
+  const lines: string[] = [];
+  let isReady: () => void = () => {};
+  const listening = new Promise<void>((resolve) => (isReady = resolve));
+  for (const stream of [child.stdout, child.stderr])
+    createInterface({ input: stream }).on("line", (line) => {
+      lines.push(line);
+      if (lines.length > LAST_LINES) lines.shift();
+      if (ready.test(line)) isReady();
+    });
+  const ended = once(child, "exit").then(() => "it ended");
+  const late = new Promise<string>((resolve) => setTimeout(() => resolve(`not ready after ${START_MS / 1_000} s`), START_MS).unref());
+  const problem = await Promise.race([listening.then(() => null), ended, late]);
+  const { pid } = child;
+  if (problem !== null || pid === undefined) {
+    child.kill("SIGKILL");
+    throw new Error(`${command.join(" ")}: ${problem}\n${lines.join("\n")}`);
+  }
+  return {
+    pid,
+    async stop() {
+      child.kill("SIGTERM");
+      const force = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await ended;
+      clearTimeout(force);
+      running.delete(child);
+    },
+  };
+}
+
+/** The processes of some servers, with all that they started. */
+export const family = (pids: readonly number[]): number[] => pids.flatMap((pid) => [pid, ...descendants(pid).map((child) => child.pid)]);
+
+/** CPU time in seconds that these processes have used. */
+export function cpuOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const stat = read(`/proc/${pid}/stat`);
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(")") + 2)
+      .split(" ")
+      .slice(11, 13)
+      .map(Number);
+    return sum + ((user ?? 0) + (system ?? 0)) / HZ;
+  }, 0);
+}
+
+/** CPU time in seconds that the whole machine has used, and that its host took from it. */
+export function cpuOfMachine(): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
+    read("/proc/stat").split("\n")[0]?.trim().split(/\s+/).slice(1).map(Number) ?? [];
+  return (user + nice + system + irq + softirq + steal) / HZ;
+}
+
+/** Memory of these processes in bytes; what several share is divided among them. */
+export function memoryOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + 1_024 * Number(/^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0), 0);
+}
+
+/** The fsyncs of these processes from now on; `stop` resolves to their number. Null where strace is not to be had. */
+export function countFsyncs(pids: readonly number[]): { stop(): Promise<number> } | null {
+  if (!has("strace")) return null;
+  const threads = pids.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => ["-p", thread]));
+  const child = spawn("strace", ["-f", "-e", "trace=fsync,fdatasync", "-e", "signal=none", ...threads.flat()], { stdio: ["ignore", "ignore", "pipe"] });
+  running.add(child);
+  let calls = 0;
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    // A call that another thread interrupts is printed in two parts, of which the second says `resumed`.
+    if (/\bf(data)?sync\(/.test(line)) calls++;
+  });
+  const ended = once(child, "close");
+  return {
+    async stop() {
+      child.kill("SIGINT");
+      await ended;
+      running.delete(child);
+      return calls;
+    },
+  };
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // It ended while we looked.
+    return "";
+  }
+}

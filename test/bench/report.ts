@@ -1,0 +1,240 @@
+// What npm run bench prints and writes: medians over the rounds, ratios within each round, and the curve of jobs per second over workers.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism, cpus, release } from "node:os";
+import { join } from "node:path";
+import { ROOT } from "../../scripts/coordinator-process.ts";
+import { WORK_PER_JOB } from "../support/work-per-job.ts";
+
+/** One measurement. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
+export type Cell = {
+  system: string;
+  round: number;
+  workers: number;
+  rate: number | null;
+  jobs: number;
+  jobsPerSecond: number;
+  /** ms */
+  p50: number;
+  p99: number;
+  /** µs of all servers of the system. */
+  cpuPerJob: number;
+  /** Bytes, of all servers of the system. */
+  memory: number;
+  perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };
+  foreign: number;
+};
+
+/** All of a run. */
+export type Results = {
+  plan: { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number };
+  pinned: boolean;
+  skipped: readonly string[];
+  noise: number;
+  labels: Record<string, string>;
+  cells: readonly Cell[];
+};
+
+const BASE = "ours";
+const FOLDER = join(ROOT, "docs", "benchmarks");
+const README = join(ROOT, "README.md");
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? Number.NaN) : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
+}
+
+/** The median over the rounds of one figure of a system. */
+function typical({ cells }: Results, system: string, workers: number, rate: number | null, figure: (cell: Cell) => number): number {
+  return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
+}
+
+/** The median over the rounds of one figure of our coordinator divided by that of another system in the same round. */
+function ratio({ cells }: Results, system: string, workers: number, figure: (cell: Cell) => number): number {
+  const of = (name: string, round: number): Cell | undefined =>
+    cells.find((cell) => cell.system === name && cell.round === round && cell.workers === workers && cell.rate === null);
+  const rounds = [...new Set(cells.map(({ round }) => round))];
+  return median(
+    rounds.flatMap((round) => {
+      const [mine, theirs] = [of(BASE, round), of(system, round)];
+      return mine === undefined || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
+    }),
+  );
+}
+
+const whole = (value: number): string => (Number.isNaN(value) ? "–" : Math.round(value).toLocaleString("en-US"));
+const tenths = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(1));
+const hundredths = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(2));
+
+function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+}
+
+/** All tables and what is to be said of them, as Markdown. */
+export function table(results: Results): string {
+  return [systemsTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
+}
+
+/** The number of workers for figures that are given once. */
+const mostOf = ({ plan }: Results): number => (plan.workers.includes(64) ? 64 : (plan.workers.at(-1) ?? 64));
+
+function systemsTable(results: Results): string {
+  const { plan, labels } = results;
+  const most = mostOf(results);
+  const head = [
+    "System",
+    ...plan.workers.map((workers) => `jobs/s, ${workers} worker${workers === 1 ? "" : "s"}`),
+    ...[`CPU µs per job, ${most}`, `MB, ${most}`],
+    ...plan.rates.map((rate) => `p50 / p99 ms at ${rate} jobs/s`),
+    ...["jobs/s, ours ÷ it", "CPU, ours ÷ it"],
+  ];
+  const rows = Object.entries(labels).map(([system, label]) => [
+    label,
+    ...plan.workers.map((workers) => whole(typical(results, system, workers, null, (cell) => cell.jobsPerSecond))),
+    whole(typical(results, system, most, null, (cell) => cell.cpuPerJob)),
+    whole(typical(results, system, most, null, (cell) => cell.memory / 1e6)),
+    ...plan.rates.map((rate) => {
+      const of = (figure: (cell: Cell) => number): string => tenths(typical(results, system, 64, rate, figure));
+      return `${of((cell) => cell.p50)} / ${of((cell) => cell.p99)}`;
+    }),
+    ...[ratio(results, system, most, (cell) => cell.jobsPerSecond), ratio(results, system, most, (cell) => cell.cpuPerJob)].map(hundredths),
+  ]);
+  return markdown(head, rows);
+}
+
+/** What one job of ours costs in countable things. */
+function ourWork(results: Results, workers: number): string[] {
+  const rows = Object.entries(results.labels).flatMap(([system, label]) => {
+    if (system !== BASE && system !== `${BASE}-wait`) return [];
+    const rpcs = WORK_PER_JOB.rpcs[system === BASE ? "polled" : "waited"];
+    const cell = results.cells.find((one) => one.system === system && one.workers === workers && one.rate === null);
+    const perJob = cell?.perJob;
+    return [
+      [
+        label,
+        ...[WORK_PER_JOB.statements.length, rpcs.length].map(String),
+        ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
+        ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
+        perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
+      ],
+    ];
+  });
+  if (rows.length === 0) return [];
+  const head = [
+    "Per job",
+    "SQL statements of the hub",
+    "RPCs to the hub",
+    "frames",
+    "HTTP requests",
+    "bytes of frames",
+    "bytes of HTTP",
+    `fsyncs at ${workers} workers`,
+  ];
+  return [
+    markdown(head, rows),
+    "Statements and RPCs are those of one job alone; `test/edge/hub/work-per-job.test.ts` holds them. The others were counted in this run.",
+  ];
+}
+
+function remarks({ cells, noise, pinned, skipped }: Results): string[] {
+  const noisy = cells.filter(({ foreign }) => foreign > noise);
+  return [
+    ...skipped.map((line) => `Skipped: ${line}.`),
+    ...(noisy.length === 0
+      ? []
+      : [
+          `In ${noisy.length} of ${cells.length} measurements other programs used more than ${noise} cores, also when tried again: read those figures with care.`,
+        ]),
+    ...(pinned ? [] : ["Nothing was pinned to a core."]),
+  ];
+}
+
+const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900"];
+const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [760, 420, 60, 30, 50, 290];
+
+/** Jobs per second over the number of workers, as an SVG that is readable on light and on dark. */
+export function plot(results: Results): string {
+  const { plan, labels } = results;
+  const names = Object.keys(labels);
+  const values = names.map((name) => plan.workers.map((workers) => typical(results, name, workers, null, (cell) => cell.jobsPerSecond)));
+  const top = Math.max(...values.flat()) * 1.05;
+  const x = (index: number): number => LEFT + (index * (WIDTH - LEFT - RIGHT)) / Math.max(1, plan.workers.length - 1);
+  const y = (value: number): number => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
+  const step = 10 ** Math.floor(Math.log10(top));
+  const unit = top / step < 2 ? step / 4 : top / step < 5 ? step / 2 : step;
+  const grid = Array.from({ length: Math.floor(top / unit) + 1 }, (_, n) => n * unit).flatMap((value) => [
+    `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(value).toFixed(1)}" y2="${y(value).toFixed(1)}" stroke="#888" stroke-opacity="0.3"/>`,
+    `<text x="${LEFT - 8}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${value.toLocaleString("en-US")}</text>`,
+  ]);
+  const axis = plan.workers.map((workers, index) => `<text x="${x(index)}" y="${HEIGHT - BOTTOM + 20}" text-anchor="middle">${workers}</text>`);
+  const lines = values.flatMap((row, n) => {
+    const colour = COLOURS[n % COLOURS.length];
+    const points = row.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`);
+    const width = names[n]?.startsWith(BASE) ? 3 : 1.5;
+    return [
+      `<polyline points="${points.join(" ")}" fill="none" stroke="${colour}" stroke-width="${width}"/>`,
+      ...points.map((point) => `<circle cx="${point.split(",")[0]}" cy="${point.split(",")[1]}" r="3" fill="${colour}"/>`),
+      `<rect x="${WIDTH - RIGHT + 20}" y="${TOP + n * 24 - 9}" width="12" height="12" fill="${colour}"/>`,
+      `<text x="${WIDTH - RIGHT + 38}" y="${TOP + n * 24 + 2}">${labels[names[n] ?? ""]?.replaceAll("&", "&amp;") ?? ""}</text>`,
+    ];
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="#808080">
+<title>Jobs per second over the number of workers</title>
+${[...grid, ...axis, ...lines].join("\n")}
+<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 8}" text-anchor="middle">workers; jobs per second, the median of ${plan.rounds} rounds</text>
+</svg>
+`;
+}
+
+/** Writes the table, the plot and the figures; returns the folder. */
+export function write(results: Results): string {
+  mkdirSync(FOLDER, { recursive: true });
+  const machine = {
+    date: new Date().toISOString().slice(0, 10),
+    commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: ROOT, encoding: "utf8" }).trim(),
+    cpu: cpus()[0]?.model ?? "unknown",
+    cores: availableParallelism(),
+    kernel: release(),
+    node: process.versions.node,
+  };
+  const peers: { dependencies: Record<string, string> } = JSON.parse(readFileSync(join(import.meta.dirname, "peers", "package.json"), "utf8"));
+  const { dependencies } = peers;
+  writeFileSync(join(FOLDER, "results.json"), `${JSON.stringify({ machine, peers: dependencies, ...results }, null, 2)}\n`);
+  writeFileSync(join(FOLDER, "jobs-per-second.svg"), plot(results));
+  const { date, commit, cpu, cores, node } = machine;
+  const text = `# Benchmarks
+
+Written by \`npm run bench\` on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}. All servers of a system ran on one core, the driver (workers and
+seekers) on another; ${results.plan.rounds} interleaved rounds, medians. Compare figures of one run only, because the speed of a machine changes from hour to hour.
+
+![Jobs per second over the number of workers](jobs-per-second.svg)
+
+${table(results)}
+
+## What is measured
+
+One job: a seeker commits it by HTTP and gets its id when it is durable; one idle worker gets it, answers with output and signed receipt; the coordinator checks both
+and stores them; the seeker gets the result. Each worker signs its registration and each result, and each system checks every receipt. Ours runs under
+\`npm run serve\` with everything on that it checks in real use; only its limits per client are too high to be reached.
+
+Jobs per second: one job in progress for each worker. The seeker polls once, when its worker has been told that the result is stored. At a fixed rate the seeker polls
+every 2 ms, or its commit waits for the end, and a latency counts from the moment at which the job was due. A measurement is made again if other programs used more
+than ${results.noise} cores meanwhile. [results.json](results.json) has every measurement.
+
+The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. In the NATS system the workers talk to NATS itself, which only
+workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
+`;
+  writeFileSync(join(FOLDER, "README.md"), text);
+  const readme = readFileSync(README, "utf8");
+  writeFileSync(README, shown(readme, `![Jobs per second over the number of workers](docs/benchmarks/jobs-per-second.svg)\n\n${systemsTable(results)}`));
+  return FOLDER;
+}
+
+/** A text with `figures` between its two marks. @throws if a mark is missing */
+export function shown(text: string, figures: string): string {
+  const [begin, end] = ["<!-- figures of npm run bench -->", "<!-- end of the figures -->"];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`README.md lacks the marks ${begin} and ${end}`);
+  return `${text.slice(0, from + begin.length)}\n\n${figures}\n\n${text.slice(to)}`;
+}

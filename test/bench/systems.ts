@@ -1,0 +1,158 @@
+// The systems that npm run bench compares: what each one needs, and how it is started on an empty state.
+import { spawnSync } from "node:child_process";
+import { chownSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import { has, type Server, startServer } from "./processes.ts";
+
+/** A system that is up. `pids` are all of its servers. */
+export type Running = { port: number; natsPort: number | null; pids: readonly number[]; stop(): Promise<void> };
+
+/** How to start a system, with its state in `folder` and all of its servers on `core`. */
+export type System = {
+  name: string;
+  label: string;
+  waits: boolean;
+  missing: () => string | null;
+  start(folder: string, core: number | null): Promise<Running>;
+};
+
+const PEERS = join(import.meta.dirname, "peers");
+const NODE = [process.execPath, "--no-warnings"];
+const MANY = "1000000000";
+
+/** Everything that a real instance checks is on; only the counts per client are too high to be reached. */
+const SETTINGS = {
+  ...{ TESTNET_MODE: "true", WORKER_AUTH: "required", RECEIPT_POLICY: "strict", RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-client-ip" },
+  ...{ COMMITS_PER_MINUTE: MANY, POLLS_PER_TEN_SECONDS: MANY, MESSAGES_PER_SECOND: MANY, MESSAGE_BURST: MANY },
+  ...{ BYTES_PER_SECOND: MANY, BYTE_BURST: MANY, CLIENT_STORED_BYTES: MANY, PAYER_STORED_BYTES: MANY },
+};
+
+async function startOurs(folder: string, core: number | null): Promise<Running> {
+  const port = await freePort();
+  const command = [...NODE, join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(port), "--state", folder];
+  return together(port, null, [await startServer(command, SETTINGS, /^ready evm /, core, ROOT)]);
+}
+
+/** The same coordinator twice: once its seekers poll, once their commits wait. */
+const OURS: System[] = [
+  { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },
+  { name: "ours-wait", label: "this coordinator, Prefer: wait", waits: true, missing: () => null, start: startOurs },
+];
+
+const installed = (): string | null => (readdirSync(PEERS).includes("node_modules") ? null : "the packages of test/bench/peers");
+const needs = (program: string) => (): string | null => installed() ?? (has(program) ? null : program);
+
+const BULLMQ: System = {
+  name: "bullmq",
+  label: "Hono + ws + BullMQ on Redis, AOF everysec",
+  waits: false,
+  missing: needs("redis-server"),
+  async start(folder, core) {
+    const [port, redisPort] = [await freePort(), await freePort()];
+    const options = { port: redisPort, bind: "127.0.0.1", dir: folder, appendonly: "yes", appendfsync: "everysec", save: "", "maxmemory-policy": "noeviction" };
+    const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const redis = await startServer(["redis-server", ...flags], {}, /Ready to accept connections/, core);
+    return together(port, null, [await peer("bullmq", port, { REDIS_PORT: String(redisPort) }, core), redis]);
+  },
+};
+
+const NATS: System = {
+  name: "nats",
+  label: "NATS JetStream, workers on NATS",
+  waits: false,
+  missing: needs("nats-server"),
+  async start(folder, core) {
+    const [port, natsPort] = [await freePort(), await freePort()];
+    const nats = await startServer(["nats-server", "-a", "127.0.0.1", "-p", String(natsPort), "-js", "-sd", folder], {}, /Server is ready/, core);
+    return together(port, natsPort, [await peer("nats", port, { NATS_PORT: String(natsPort) }, core), nats]);
+  },
+};
+
+/** Debian keeps the programs of PostgreSQL out of the PATH. */
+function postgresFolder(): string | null {
+  if (has("postgres")) return "";
+  const base = "/usr/lib/postgresql";
+  try {
+    const [version] = readdirSync(base).toSorted((a, b) => Number(b) - Number(a));
+    return version === undefined ? null : join(base, version, "bin/");
+  } catch {
+    return null;
+  }
+}
+
+const POSTGRES: System = {
+  name: "graphile",
+  label: "Hono + ws + graphile-worker on PostgreSQL",
+  waits: false,
+  missing: () => installed() ?? (postgresFolder() === null ? "postgresql" : null),
+  async start(folder, core) {
+    const [port, postgresPort] = [await freePort(), await freePort()];
+    const [bin, data] = [postgresFolder() ?? "", join(folder, "data")];
+    // It refuses to run as root.
+    const as = process.getuid?.() === 0 ? ["runuser", "-u", "postgres", "--"] : [];
+    if (as.length > 0) chownSync(folder, ...idsOf("postgres"));
+    const [program, ...args] = [...as, `${bin}initdb`, "-D", data, "-U", "bench", "-A", "trust", "--no-sync"];
+    const made = spawnSync(program, args, { encoding: "utf8", cwd: folder });
+    if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
+    const options = ["-p", String(postgresPort), "-k", folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"];
+    const server = await startServer([...as, `${bin}postgres`, "-D", data, ...options], {}, /ready to accept connections/, core, folder);
+    const url = `postgres://bench@127.0.0.1:${postgresPort}/postgres`;
+    return together(port, null, [await peer("graphile", port, { POSTGRES: url }, core), server]);
+  },
+};
+
+const PLAIN: System = {
+  name: "plain",
+  label: "plain node:http + ws + node:sqlite, group commit",
+  waits: false,
+  missing: installed,
+  async start(folder, core) {
+    const port = await freePort();
+    return together(port, null, [await peer("plain", port, { STATE: folder }, core)]);
+  },
+};
+
+/** All systems, ours first. */
+export const SYSTEMS: readonly System[] = [...OURS, BULLMQ, NATS, POSTGRES, PLAIN];
+
+function peer(name: string, port: number, env: Record<string, string>, core: number | null): Promise<Server> {
+  return startServer([...NODE, join(PEERS, `${name}.ts`)], { PORT: String(port), ...env }, /^ready$/, core);
+}
+
+function together(port: number, natsPort: number | null, servers: readonly Server[]): Running {
+  return {
+    ...{ port, natsPort, pids: servers.map(({ pid }) => pid) },
+    async stop() {
+      // The last is the store of the others.
+      for (const server of servers) await server.stop();
+    },
+  };
+}
+
+function idsOf(user: string): [number, number] {
+  const [, , uid, gid] =
+    readFileSync("/etc/passwd", "utf8")
+      .split("\n")
+      .find((line) => line.startsWith(`${user}:`))
+      ?.split(":") ?? [];
+  return [Number(uid), Number(gid)];
+}
+
+/** Installs what is missing: the packages of the peers, and where it may, their servers. What cannot be installed is skipped later, by name. */
+export function install(say: (line: string) => void): void {
+  if (!readdirSync(PEERS).includes("node_modules")) {
+    say("installing the packages of the peers");
+    spawnSync("npm", ["ci", "--prefix", PEERS], { stdio: ["ignore", "ignore", "inherit"] });
+  }
+  const packages = ["redis-server", "nats-server"].filter((name) => !has(name));
+  if (postgresFolder() === null) packages.push("postgresql");
+  if (packages.length === 0 || process.getuid?.() !== 0 || !has("apt-get")) return;
+  say(`installing ${packages.join(", ")}`);
+  for (const name of packages) {
+    spawnSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", name], {
+      stdio: "ignore",
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    });
+  }
+}

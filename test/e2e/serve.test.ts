@@ -1,0 +1,140 @@
+// `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
+import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Child, startChild } from "../../scripts/child.ts";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+
+import { temporaryFolder } from "../support/coordinator.ts";
+import { finallyDo } from "../support/finally.ts";
+import { killRuntime } from "../support/kill-runtime.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+import { descendants, stillRunning } from "../support/process-tree.ts";
+import { commit, ended, get, task } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+
+/** A coordinator that answers at all answers sooner. */
+const LET_IN_MS = 300;
+
+function serve(args: readonly string[], env: Record<string, string> = {}): Child {
+  const child = startChild([join(ROOT, "scripts", "serve.ts"), ...args], { cwd: ROOT, env });
+  finallyDo(() => child.stop());
+  return child;
+}
+
+/** Resolves to its ready line. */
+function ready(child: Child): Promise<string> {
+  return until(
+    "ready line",
+    () => child.lines.find((line) => line.startsWith("ready ")),
+    () => child.lines.join("\n"),
+  );
+}
+
+const runtimes = (child: Child): number[] =>
+  descendants(child.pid)
+    .filter(({ command }) => command.includes("workerd serve"))
+    .map(({ pid }) => pid);
+
+describe("npm run serve", () => {
+  const stateDir = temporaryFolder("serve");
+  let port = 0;
+  let url = "";
+  let child: Child;
+  const worker = (): PlainWorker => {
+    const created = new PlainWorker(`${url.replace("http", "ws")}/`, { acks: true });
+    finallyDo(() => created.close());
+    return created;
+  };
+  const start = (): Child =>
+    serve(["evm", "--host", "0.0.0.0", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true"], {
+      EVM_NETWORK: "eip155:7",
+      EVM_FACILITATOR_AUTHORIZATION: "Bearer hush",
+    });
+
+  beforeAll(async () => {
+    port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    child = start();
+  });
+
+  it("listens on the given address, with the settings of its environment, and without the doors of an emulation", async () => {
+    expect(await ready(child)).toBe(`ready evm http://0.0.0.0:${port} ws://0.0.0.0:${port}/ state ${stateDir}`);
+    expect((await get(`${url}/v1/health`)).body).toMatchObject({ status: "ok", network: "eip155:7" });
+    for (const door of ["/cdn-cgi/local/scheduled", "/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled"])
+      expect((await get(`${url}${door}`)).status).toBe(404);
+    // Everyone on this machine can read the list of processes.
+    expect(JSON.stringify(descendants(child.pid))).not.toContain("hush");
+  });
+
+  it("[JB9] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
+    const one = worker();
+    expect(await one.connect()).toMatchObject({ status: "ok" });
+    const running = fetch(`${url}/v1/jobs/commit/cheap`, {
+      method: "POST",
+      headers: { "content-type": "application/json", prefer: "wait=20" },
+      body: JSON.stringify({ user_id: "e2e", ...task("The one that runs.") }),
+    });
+    const { job_id } = await one.frame("job_assign");
+    const waiting = await commit(url, "cheap", task("The one that waits."));
+
+    const children = descendants(child.pid).map(({ pid }) => pid);
+    process.kill(child.pid, "SIGTERM");
+    // Nobody else is let in, and only then the job ends.
+    const letIn = () => fetch(`${url}/v1/health`, { signal: AbortSignal.timeout(LET_IN_MS) });
+    await until("end of service", () =>
+      letIn().then(
+        () => undefined,
+        () => true,
+      ),
+    );
+    one.complete(String(job_id), { summary: "done", word_count: 1 });
+    expect(await (await running).json()).toMatchObject({ job_id, job: { status: "completed", result: { summary: "done" } } });
+    expect(await child.exited).toBe(0);
+    expect(stillRunning(children)).toEqual([]);
+    // It stopped by itself: who is killed leaves this folder.
+    expect(existsSync(join(stateDir, "tmp"))).toBe(false);
+
+    child = start();
+    await ready(child);
+    expect((await get(`${url}/v1/jobs/${String(job_id)}`)).body).toMatchObject({ status: "completed" });
+    await one.connect();
+    await one.assigned(waiting);
+    one.complete(waiting, { summary: "done too", word_count: 2 });
+    expect(await ended(url, waiting)).toMatchObject({ status: "completed", result: { summary: "done too" } });
+    one.close();
+  });
+
+  it("[JB9] starts workerd again when that was killed, and keeps what was acknowledged", async () => {
+    const waiting = await commit(url, "cheap", task("The one that outlives workerd."));
+    const before = runtimes(child);
+    expect(before).toHaveLength(1);
+    await killRuntime({ pid: child.pid, url });
+    expect(runtimes(child)).not.toEqual(before);
+    const one = worker();
+    await one.connect();
+    await one.assigned(waiting);
+    one.complete(waiting, { summary: "done", word_count: 1 });
+    expect(await ended(url, waiting)).toMatchObject({ status: "completed" });
+    one.close();
+  });
+
+  it("ends with 1 when workerd cannot be started again, so that whoever supervises it can act", async () => {
+    renameSync(join(stateDir, "v3"), join(stateDir, "gone"));
+    writeFileSync(join(stateDir, "v3"), "no folder");
+    for (const pid of runtimes(child)) process.kill(pid, "SIGKILL");
+    expect(await child.exited).toBe(1);
+  });
+
+  it("a host name is no address: the kinds of one that it might resolve to differ", async () => {
+    const refused = serve(["evm", "--host", "example.com"]);
+    expect(await refused.exited).toBe(2);
+    expect(refused.lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");
+  });
+
+  it("an address that this machine does not have ends it at once with one line", async () => {
+    const refused = serve(["evm", "--host", "192.0.2.1", "--port", String(await freePort()), "--state", temporaryFolder("nowhere")]);
+    expect(await refused.exited).toBe(1);
+    expect(refused.lines).toEqual([expect.stringMatching(/^cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)$/)]);
+  });
+});

@@ -1,0 +1,189 @@
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { LIMITS, RETRY_AFTER, TIMING } from "../../../src/protocol/limits.ts";
+import { type Answer, commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
+import type { TestWorker } from "../support/worker.ts";
+
+const FULL = 4_000_000;
+const PER_CLIENT = 20_000;
+const PER_PAYER = 3_000;
+withSettings({
+  ...{ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip", COMMITS_PER_MINUTE: "100000" },
+  ...{ STORAGE_BYTES: String(FULL), CLIENT_STORED_BYTES: String(PER_CLIENT), PAYER_STORED_BYTES: String(PER_PAYER) },
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+/** The events that are logged from now on. */
+function listen(): () => string[] {
+  const lines: string[] = [];
+  for (const level of ["warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line: string) => void lines.push(line));
+  return () => lines.map((line) => String((JSON.parse(line) as { event: unknown }).event));
+}
+
+/** Makes the hub's SQLite larger, and lets the hub measure it. */
+async function fill(hub: TestHub, bytes: number): Promise<void> {
+  await hub.sql("CREATE TABLE IF NOT EXISTS filling (data BLOB)");
+  await hub.sql(`INSERT INTO filling VALUES (zeroblob(${bytes}))`);
+  hub.skip(2_000);
+}
+
+const from = (ip: string) => ({ "x-test-ip": ip });
+let clients = 0;
+/** The header of a client that nobody has seen. */
+const newClient = () => from(`198.51.100.${++clients}`);
+
+/** Has a worker complete a job with a result of about this many bytes. */
+async function complete(hub: TestHub, worker: TestWorker, bytes: number, headers: Record<string, string>): Promise<Answer> {
+  const answer = await hub.post("cheap", {}, headers);
+  if (answer.status === 201) await worker.complete(await worker.assigned(), { summary: "s".repeat(bytes), word_count: 1 });
+  return answer;
+}
+
+describe("the watermark", () => {
+  test("[LM3] a hub that is full accepts no commit; what it has accepted is run and recorded, and once there is room commits are accepted", async () => {
+    const events = listen();
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const key = { "idempotency-key": "before" };
+    const id = String((await hub.post("cheap", {}, key)).body.job_id);
+    const job = await worker.assigned();
+    await fill(hub, FULL / 2);
+    expect((await hub.post("cheap", {}, key)).body.job_id).toBe(id);
+    await hub.commit();
+    expect(events()).toContain("storage_half_full");
+    expect(events()).not.toContain("storage_full");
+    await fill(hub, FULL / 2);
+    const refused = await hub.post("cheap");
+    expect([refused.status, refused.body.error, refused.headers.get("retry-after")]).toEqual([503, "storage_full", String(RETRY_AFTER.storage_full)]);
+    expect(refused.body.request_id).toBe(refused.headers.get("x-request-id"));
+    expect(events()).toContain("storage_full");
+    // The same commit again is no new job.
+    expect((await hub.post("cheap", {}, key)).body.job_id).toBe(id);
+    expect((await worker.complete(job)).status).toBe("accepted");
+    await hub.recorded(id, "completed");
+    await hub.sql("DELETE FROM filling");
+    hub.skip(2_000);
+    await hub.commit();
+  });
+
+  test("[LM3] [PY5] a payment is not even reserved", async () => {
+    const hub = new TestHub();
+    await hub.stub.workersOnline();
+    await fill(hub, FULL);
+    expect(await hub.stub.reserve(commitInput(), payment("0xaa"))).toEqual({ state: "refused", reason: "storage_full" });
+    expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
+  });
+
+  test("[LM3] a D1 that is full counts too; the cron finds out when it has room again", async () => {
+    const hub = new TestHub();
+    let reported = false;
+    await hub.breakD1({
+      batch: async (run) => {
+        const results = await run();
+        reported = true;
+        return results.map((result) => ({ ...result, meta: { ...result.meta, size_after: FULL } }));
+      },
+    });
+    await hub.commit();
+    await until(async () => reported && (await hub.post("cheap")).status === 503, "full");
+    await hub.stub.wake();
+    await until(async () => (await hub.post("cheap")).status === 201, "room again");
+  });
+});
+
+describe("what one client stores in a day", () => {
+  test("[LM3] [LM2] over its bytes it gets 429 until they are a day old, also from a hub that lost its memory; others go on, and so does what it began", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const client = newClient();
+    expect((await complete(hub, worker, PER_CLIENT, client)).status).toBe(201);
+    await hub.evict();
+    const refused = await complete(hub, worker, 1, client);
+    expect([refused.status, refused.body.error]).toEqual([429, "rate_limited"]);
+    const wait = Number(refused.headers.get("retry-after"));
+    expect(wait).toBeGreaterThan(TIMING.day / 1_000);
+    expect(wait).toBeLessThanOrEqual((1.1 * TIMING.day) / 1_000);
+    expect((await complete(hub, worker, 1, newClient())).status).toBe(201);
+    worker.close();
+    await hub.online(0);
+    await hub.pass(wait * 1_000);
+    expect((await hub.post("cheap", {}, client)).status).toBe(201);
+  });
+
+  test("[LM3] a job under way when its client gets there still completes, and a commit that came before gets its answer", async () => {
+    const hub = new TestHub();
+    const client = newClient();
+    const [one, two] = [await hub.worker(), await hub.worker()];
+    const headers = { ...client, "idempotency-key": "k" };
+    const id = String((await hub.post("cheap", {}, headers)).body.job_id);
+    await hub.post("cheap", {}, client);
+    const jobs = [await one.assigned(), await two.assigned()];
+    await one.complete(jobs[0] ?? { job_id: "", attempt: 0 }, { summary: "s".repeat(PER_CLIENT), word_count: 1 });
+    expect((await hub.post("cheap", {}, client)).status).toBe(429);
+    expect((await two.complete(jobs[1] ?? { job_id: "", attempt: 0 })).status).toBe("accepted");
+    expect((await hub.post("cheap", {}, headers)).body.job_id).toBe(id);
+  });
+
+  test("[LM3] payloads that were erased do not count", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const client = newClient();
+    const payload = { task_type: "summarize", input: "i".repeat(PER_CLIENT) };
+    for (let n = 0; n < 3; n++) expect((await hub.post("cheap", { payload }, client)).status).toBe(201);
+    await hub.pass(TIMING.claimWindow);
+    expect((await hub.post("cheap", { payload }, client)).status).toBe(201);
+  });
+
+  test("[LM3] clients whose address is not known share no count", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    for (let n = 0; n < 3; n++) expect((await complete(hub, worker, PER_CLIENT, {})).status).toBe(201);
+  });
+
+  test("[LM3] what is counted is forgotten two days later", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    await complete(hub, worker, 1, newClient());
+    worker.close();
+    expect(await hub.sql("SELECT name FROM stored_bytes")).toHaveLength(1);
+    hub.skip(2 * TIMING.day);
+    await hub.stub.wake();
+    expect(await hub.sql("SELECT name FROM stored_bytes")).toEqual([]);
+  });
+});
+
+describe("what one payer stores in a day", () => {
+  test("[LM3] from any address: over its bytes, a payment is refused before it is reserved, and where the payer is known later, before it is settled", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    for (let stored = 0; stored < PER_PAYER; stored += LIMITS.jobRowBytes) {
+      const input = commitInput({ client: `10.0.0.${stored}` });
+      const { key } = payment("0xaa");
+      await hub.stub.reserve(input, { ...payment("0xaa"), key });
+      expect(await hub.stub.submit(input, key, "0xAA")).toMatchObject({ ok: true });
+      await hub.pass(TIMING.claimWindow);
+    }
+    expect(await hub.stub.reserve(commitInput(), payment("0xAA"))).toMatchObject({ state: "refused", reason: "rate_limited" });
+    const [input, unnamed] = [commitInput(), payment(null)];
+    expect(await hub.stub.reserve(input, unnamed)).toEqual({ state: "reserved" });
+    expect(await hub.stub.submit(input, unnamed.key, "0xaa")).toMatchObject({ ok: false, reason: "rate_limited" });
+    expect(await hub.sql(`SELECT key FROM payments WHERE key = '${unnamed.key}'`)).toEqual([]);
+    expect(await hub.stub.reserve(commitInput(), payment("0xbb"))).toEqual({ state: "reserved" });
+  });
+});
+
+/** A payment that nobody will settle. */
+function payment(payer: string | null) {
+  return {
+    ...{ key: crypto.randomUUID(), digest: "digest", binding: "binding", payer, asset: "eip155:10143/0x00", amount: "1000" },
+    ...{ expiresAt: Date.now() + 300_000, payload: "{}", requirements: "{}" },
+  };
+}
+
+test("[LM3] D1 tells its size with every answer", async () => {
+  const { meta } = await env.DB.prepare("SELECT 1").run();
+  expect(meta.size_after).toBeGreaterThan(0);
+});

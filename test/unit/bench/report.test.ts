@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { type Cell, plot, type Results, shown, table } from "../../bench/report.ts";
+
+function cell(system: string, round: number, jobsPerSecond: number, fields: Partial<Cell> = {}): Cell {
+  return {
+    ...{ system, round, workers: 64, rate: null, jobs: 100, jobsPerSecond, p50: 1, p99: 2, cpuPerJob: 1_000, memory: 5e6, foreign: 0 },
+    perJob: { frames: 3, frameBytes: 800, requests: 2, httpBytes: 900, fsyncs: null },
+    ...fields,
+  };
+}
+
+function results(cells: readonly Cell[]): Results {
+  const labels = { ours: "this coordinator", peer: "a peer & its store" };
+  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, labels, cells };
+}
+
+/** In the second round the machine is half as fast for both. */
+const CELLS = [cell("ours", 1, 800), cell("peer", 1, 400), cell("ours", 2, 450), cell("peer", 2, 200), cell("ours", 3, 820), cell("peer", 3, 400)];
+
+const row = (text: string, label: string): string[] =>
+  text
+    .split("\n")
+    .find((line) => line.startsWith(`| ${label} |`))
+    ?.split("|")
+    .map((part) => part.trim()) ?? [];
+
+it("the table has the medians over the rounds, and ratios of figures of the same round", () => {
+  const text = table(results(CELLS));
+  expect(row(text, "this coordinator")[2]).toBe("800");
+  const peer = row(text, "a peer & its store");
+  expect(peer[2]).toBe("400");
+  // 2, 2.25 and 2.05: not 800 / 400.
+  expect(peer).toContain("2.05");
+});
+
+it("says what could not be measured, and which measurements were disturbed", () => {
+  const disturbed = { ...results([...CELLS, cell("ours", 1, 450, { rate: 450, foreign: 1.5 })]), skipped: ["a peer: its server cannot be had"] };
+  const text = table(disturbed);
+  expect(text).toContain("Skipped: a peer: its server cannot be had.");
+  expect(text).toContain("In 1 of 7 measurements other programs used more than 0.3 cores");
+  expect(text).toContain("not counted");
+  expect(row(text, "a peer & its store").join()).toContain("– / –");
+});
+
+it("the plot has a line per system and is well-formed", () => {
+  const svg = plot(results(CELLS));
+  expect(svg.match(/<polyline /g)).toHaveLength(2);
+  expect(svg).toContain("a peer &amp; its store");
+  expect(svg).not.toMatch(/NaN|undefined|Infinity/);
+});
+
+it("the README has a place for the figures, and a second run replaces those of the first", () => {
+  const readme = readFileSync(join(import.meta.dirname, "..", "..", "..", "README.md"), "utf8");
+  const once = shown(readme, "| first |");
+  expect(shown(once, "| second |")).toBe(once.replace("| first |", "| second |"));
+  expect(() => shown("no marks", "")).toThrow("README.md lacks the marks");
+});
