@@ -42,7 +42,7 @@ if (values.trace && process.exitCode !== 1) console.log(runHistory(from, { trace
 
 const seconds = (performance.now() - started) / 1_000;
 console.log(`${Math.round(count / seconds)} seeds/s, ${Math.round(total.events / seconds / 1_000)} k events/s, ${seconds.toFixed(1)} s`);
-console.log(JSON.stringify({ seeds: count, ...total, causes: Object.fromEntries(total.causes) }));
+console.log(JSON.stringify({ seeds: count, ...total, causes: Object.fromEntries(total.causes), moves: Object.fromEntries(total.moves) }));
 for (const [invariant, seeds] of failures) console.log(`${invariant}: ${seeds.length} seeds, first ${seeds.slice(0, 8).join(", ")}`);
 if (failures.size > 0) process.exitCode = 1;
 

@@ -1,11 +1,39 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, EventOf, Payment, Reduced, Reservation, RowChange } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchEvent, DispatchState, EventOf, Payment, PaymentStep, Reduced, Reservation, RowChange } from "../../src/coordinator/dispatch/index.ts";
 import type { Authorization } from "./chain.ts";
 import type { PayingPlan } from "./paying-plan.ts";
 import { Random } from "./random.ts";
 import type { PaidRequest } from "./seekers.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
+
+/**
+ * What may follow a step of a payment, by what it means for the money and not by the core's own table, which has to have the same moves: nothing is settled
+ * that was not asked for, nothing that may have moved is void, what has moved stays moved, and what is over stays over.
+ */
+const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
+  none: ["reserved"],
+  reserved: ["none", "held", "void paid_by_credit"],
+  held: ["held", "settling", "void unused"],
+  settling: ["held", "void unused", "void refused", "unknown", "unresolved expired", "unresolved already_used", "settled", "credit"],
+  "settling again": ["unknown", "unresolved expired", "unresolved already_used", "settled assumed", "settled", "credit"],
+  unknown: ["settling again", "settled", "credit"],
+  "unresolved expired": ["settling again", "credit"],
+  "unresolved already_used": ["credit"],
+  "unresolved assumed": ["credit"],
+  "unresolved illegal_move": [],
+  settled: ["spent", "credit"],
+  "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
+  "spent assumed": ["spent"],
+  credit: ["settled"],
+  spent: [],
+  "void unused": [],
+  "void refused": [],
+  "void paid_by_credit": [],
+};
+
+/** Every legal move, as `held → settling`. */
+export const LEGAL_MOVES = Object.entries(LEGAL).flatMap(([from, all]) => all.map((to) => `${from} → ${to}`));
 
 /** How late an alarm and a commit may make something, ms. */
 const LATE = 3_000;
@@ -23,12 +51,15 @@ const LATE = 3_000;
  * - M10 `already used` is a settlement only after an answer was lost, and then a few times a day; a refusal without doubt is final, no answer is no
  *   refusal, and a call that was not taken leaves no doubt
  * - M11 the same payment for the same thing gives the same job; for another thing it is refused
+ * - M12 every move of a payment is legal
  */
 export class Money {
   readonly #world: World;
   readonly plan: PayingPlan;
   /** Chance of everything that has to do with money, so that histories without it are as they were. */
   readonly random: Random;
+  /** Chance of what comes late or is cancelled, for the same reason. */
+  readonly late: Random;
   readonly #signed = new Map<string, Authorization>();
   readonly #requests = new Map<string, PaidRequest>();
   readonly #refused = new Set<string>();
@@ -44,6 +75,8 @@ export class Money {
   /** By key: after a write that failed, the same settlement is assumed again. */
   readonly #assumed = new Map<string, { payer: string; at: number }>();
   readonly #final = new Map<string, Payment["phase"]["kind"]>();
+  /** The step that a payment is at, in the hub's memory. */
+  readonly #steps = new Map<string, PaymentStep>();
   readonly #terms = new Map<string, { digest: string; binding: string }>();
   readonly #holds = new Map<string, { jobId: string; due: number; since: number }>();
   readonly #since = new Map<string, { kind: string; at: number }>();
@@ -54,6 +87,7 @@ export class Money {
     this.#world = world;
     this.plan = plan;
     this.random = new Random(seed + 0xca54);
+    this.late = new Random(seed + 0x1a7f);
   }
 
   // --- what the world tells ---
@@ -127,6 +161,7 @@ export class Money {
 
   after(state: DispatchState, event: DispatchEvent, { rows, sends, settles }: Reduced, now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
+    for (const row of rows) this.#checkMove(row);
     for (const key of settles) this.#checkSettle(state, event, key, now);
     for (const row of rows)
       if (row.type === "save_payment" && row.payment.phase.kind === "settling" && state.ledger.entrusted.has(row.payment.key))
@@ -163,6 +198,18 @@ export class Money {
       if (kind === "held" && now > at + TIMING.total + late) broken("M9", `${key} is held for ${now - at} ms`);
       if (kind === "settling" && now > at + TIMING.settleReport + late) broken("M9", `${key} is settling for ${now - at} ms`);
     }
+  }
+
+  #checkMove(row: RowChange): void {
+    if (row.type === "save_payment") this.#moves(row.payment.key, this.#world.core.stepOf(row.payment));
+    else if (row.type === "drop_payment") this.#moves(row.key, "none");
+  }
+
+  #moves(key: string, to: PaymentStep): void {
+    const from = this.#steps.get(key) ?? "none";
+    if (!LEGAL[from].includes(to)) broken("M12", `${key} moves from ${from} to ${to}`);
+    this.#steps.set(key, to);
+    this.#world.stats.moved(`${from} → ${to}`);
   }
 
   #checkCaps(state: DispatchState, event: DispatchEvent, now: number): void {
@@ -231,8 +278,9 @@ export class Money {
         if (!isOpen) broken("M10", `the outcome of ${key} is unknown and it is ${kind}`);
         return;
       case "settled":
-        if (kind !== "settled" && kind !== "credit") broken("M10", `${key} is settled and it is ${kind}`);
-        if (doubted) for (const id of jobs) this.#renewed.set(id, now);
+        if (kind !== "settled" && kind !== "credit" && kind !== "spent") broken("M10", `${key} is settled and it is ${kind}`);
+        // What is confirmed is not assumed any more, and its job has its time already.
+        if (!this.#assumed.delete(key) && doubted) for (const id of jobs) this.#renewed.set(id, now);
         return;
       case "already_used":
         if (kind === "settled") {
@@ -288,8 +336,12 @@ export class Money {
   /** The memory is gone, and with it the answers of the calls under way: whatever was to be settled is in doubt. */
   forgotten(): void {
     this.#holds.clear();
-    for (const { key, phase } of this.#rows()) {
+    this.#steps.clear();
+    for (const row of this.#rows()) {
+      const { key, phase } = row;
+      this.#steps.set(key, this.#world.core.stepOf(row));
       if (phase.kind !== "settling") continue;
+      this.#moves(key, "unknown");
       this.#doubted.add(key);
       this.#lost.add(key);
       this.#since.delete(key);

@@ -43,6 +43,10 @@ export type PayingPlan = {
   /** When a paid job has failed: the same request again, and a fresh payment. */
   repeats: number;
   renews: number;
+  /** How often a router tells the outcome of its settle call so late that the hub may have given up. */
+  reportsLate: number;
+  /** How often a paid job is cancelled. */
+  cancelsJobs: number;
 };
 
 /** A history in which nobody pays. */
@@ -58,6 +62,8 @@ export const UNPAID: PayingPlan = {
   readsPayer: true,
   repeats: 0,
   renews: 0,
+  reportsLate: 0,
+  cancelsJobs: 0,
 };
 
 const PAYERS = ["pam", "quin", "rex"] as const;
@@ -108,5 +114,7 @@ export function payingPlanOf(random: Random, faults: number, stalled: boolean): 
     readsPayer,
     repeats: some(0.7, 1),
     renews: some(0.5, 0.8),
+    reportsLate: 0,
+    cancelsJobs: 0,
   };
 }

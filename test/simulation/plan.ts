@@ -157,7 +157,7 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
-  const plan = crowded(seed, fullPlanOf(seed));
+  const plan = withLate(seed, crowded(seed, fullPlanOf(seed)));
   // Of its own stream too.
   return new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
 }
@@ -165,6 +165,24 @@ export function planOf(seed: number): Plan {
 /** The same plan, for some seeds with a queue that is full now and then. */
 function crowded(seed: number, plan: Plan): Plan {
   return { ...plan, rules: { ...plan.rules, ...queueRulesOf(seed) } };
+}
+
+/** The same plan; in some of those with money, outcomes are told late, or paid jobs are cancelled. */
+function withLate(seed: number, plan: Plan): Plan {
+  if (plan.paying === null) return plan;
+  const random = new Random(seed + 0x1a7e);
+  const reportsLate = random.chance(0.4) ? random.next() : 0;
+  const cancelsJobs = random.chance(0.3) ? random.next() / 2 : 0;
+  return { ...plan, paying: { ...plan.paying, reportsLate, cancelsJobs } };
+}
+
+/** The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money. */
+export function doubtfulPlanOf(seed: number): Plan | null {
+  const plan = planOf(seed);
+  if (plan.paying === null) return null;
+  const orders = plan.paying.orders.map((order) => ({ ...order, validFor: 45_000, cancelAt: null, forged: false }));
+  const settleTroubles = ["error before", "busy"] as const;
+  return { ...plan, paying: { ...plan.paying, orders, settleTrouble: 0.7, settleTroubles, routersSettle: true, reportsLate: 1, cancelsJobs: 0.3 } };
 }
 
 /** A plan with newcomers, in which some jobs go to them first. */

@@ -275,12 +275,32 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '{ kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }',
     'isAsked ? { kind: "unresolved", reason: "expired", retryDue } : { kind: "void", reason: "unused" }',
   ),
+  one("PY8", "a legal move is missing in the table", "ledger.ts", 'settled: ["spent", "credit"],', 'settled: ["credit"],'),
+  {
+    name: "the table lets time make a doubt void",
+    rule: "[PY8]",
+    edits: [
+      { file: "ledger.ts", from: '"settling again": ["settled", ', to: '"settling again": ["void unused", "settled", ' },
+      {
+        file: "settlement.ts",
+        from: '{ kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }',
+        to: 'isAsked ? { kind: "unresolved", reason: "expired", retryDue } : { kind: "void", reason: "unused" }',
+      },
+    ],
+  },
+  one(
+    "PY8",
+    "a move is made though the table does not have it",
+    "ledger.ts",
+    "  if (!legal.includes(to)) throw",
+    "  if (!legal.includes(to) && to === from) throw",
+  ),
   one(
     "PY8",
     "the late answer of a request is lost",
     "settlement.ts",
-    'return settlement.kind === "settled" && (["settling"',
-    'return settlement.kind === "refused" && (["settling"',
+    'if (settlement.kind !== "settled" || (phase',
+    'if (settlement.kind !== "refused" || (phase',
   ),
   one(
     "PY8",

@@ -124,6 +124,7 @@ export class Seekers {
       (said) => {
         if (said === "accepted") {
           this.#world.accepted.add(request.id);
+          if (money.late.chance(money.plan.cancelsJobs)) agenda.after(money.late.between(0, money.late.pick([300, 20_000])), () => hub.cancel(request.id));
           if (hub.entrusts(request.facts.key)) this.#settle(request.order);
         } else if (said === "refused" || said === "no_trusted_worker") money.refused(request);
         else if (said !== "lost") money.same(request, said.otherId);
@@ -134,14 +135,16 @@ export class Seekers {
     );
   }
 
-  /** A router settles what it has brought, and tells the hub; some die before, some after [PY7]. */
+  /** A router settles what it has brought, and tells the hub; some die before, some after, and some tell it late [PY7]. */
   #settle({ key }: Order): void {
-    const { hub, money, facilitator, stats } = this.#world;
+    const { hub, money, facilitator, stats, agenda } = this.#world;
     const dies = () => !this.#world.calm && money.random.chance(money.plan.routerDies);
     if (dies()) return;
     stats.entrusted++;
     facilitator.settle(money.authorization(key), (settlement) => {
-      if (!dies()) hub.settled(key, settlement);
+      if (dies()) return;
+      if (money.late.chance(money.plan.reportsLate)) agenda.after(money.late.between(1_000, 120_000), () => hub.settled(key, settlement));
+      else hub.settled(key, settlement);
     });
   }
 }

@@ -57,6 +57,13 @@ export class Stats {
   /** When a key on probation was proven first, ms after the start. */
   readonly provenAfter = new Map<string, number>();
 
+  /** How often a payment made each move. */
+  readonly moves = new Map<string, number>();
+
+  moved(move: string): void {
+    this.moves.set(move, (this.moves.get(move) ?? 0) + 1);
+  }
+
   claimed(key: string): void {
     const [name = ""] = /^[a-z]+/.exec(key) ?? [];
     this.claims.set(name, (this.claims.get(name) ?? 0) + 1);
@@ -74,6 +81,7 @@ export class Stats {
 
   add(other: Stats): void {
     for (const name of COUNTS) this[name] += other[name];
+    for (const [move, count] of other.moves) this.moves.set(move, (this.moves.get(move) ?? 0) + count);
     for (const [cause, count] of other.causes) this.causes.set(cause, (this.causes.get(cause) ?? 0) + count);
   }
 }

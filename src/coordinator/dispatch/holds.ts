@@ -2,20 +2,22 @@
 import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { save, setTimer } from "./lease.ts";
-import { dropPayment, indexPayment, type Payment, type PaymentPhase } from "./ledger.ts";
+import { checkMove, dropPayment, indexPayment, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
 import { beginWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { isAnswerable, isEligible } from "./workers.ts";
 
-/** Moves a payment to its next phase and saves it. */
-export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext): void {
+/** Moves a payment to its next phase and saves it. `from` is its step as it was saved, `none` for a new one. @throws {IllegalMove} */
+export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext, from = stepOf(payment)): void {
+  checkMove(payment.key, from, stepOf({ ...payment, phase }));
   payment.phase = phase;
   indexPayment(state.ledger, payment);
   ctx.rows.push({ type: "save_payment", payment: { ...payment } });
 }
 
-/** Forgets a payment, so that the same one can come again. */
+/** Forgets a payment, so that the same one can come again. @throws {IllegalMove} */
 export function forgetPayment(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
+  checkMove(payment.key, stepOf(payment), "none");
   dropPayment(state.ledger, payment);
   ctx.rows.push({ type: "drop_payment", key: payment.key });
 }

@@ -22,7 +22,7 @@ export type PaymentFacts = {
  * The phase of a payment. Money moves between `settling` and `settled` and nowhere else.
  * `reserved → held → settling → settled → spent`, with four other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
  * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: the payment pays for another
- * job). Times in ms since the epoch.
+ * job). {@link MOVES} has every move from one to another. Times in ms since the epoch.
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
@@ -41,9 +41,73 @@ export type PaymentPhase =
 
 /**
  * Why only the operator can decide about a payment: its authorization has expired and the outcome is unknown; the facilitator says that it has been used,
- * and no call of ours can have done it; or its job failed after a settlement that was only assumed.
+ * and no call of ours can have done it; its job failed after a settlement that was only assumed; or it was about to make a move that is not in {@link MOVES}.
  */
-export type Unresolved = "expired" | "already_used" | "assumed";
+export type Unresolved = "expired" | "already_used" | "assumed" | "illegal_move";
+
+/**
+ * Every legal move of a payment, from each step to the steps that may follow it. `none`: the ledger has no row. A step is a phase, with the part of it that
+ * decides what may follow: why it is `void` or `unresolved`, whether it is settling `again` after a doubt, and whether the settlement is only `assumed`. A move
+ * that is not here is a bug and never made. What may have moved money never becomes void or held [PY8].
+ */
+export const MOVES = {
+  none: ["reserved"],
+  reserved: ["none", "held", "void paid_by_credit"],
+  held: ["held", "settling", "void unused"],
+  settling: ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "held", "void refused", "void unused"],
+  "settling again": ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "settled assumed"],
+  unknown: ["settling again", "settled", "credit"],
+  settled: ["spent", "credit"],
+  "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
+  "spent assumed": ["spent"],
+  credit: ["settled"],
+  "unresolved expired": ["settling again", "credit"],
+  "unresolved already_used": ["credit"],
+  "unresolved assumed": ["credit"],
+  "unresolved illegal_move": [],
+  spent: [],
+  "void unused": [],
+  "void refused": [],
+  "void paid_by_credit": [],
+} as const satisfies Record<string, readonly string[]>;
+
+/** The step of a payment in {@link MOVES}. */
+export type PaymentStep = keyof typeof MOVES;
+
+/** The step of a payment that has a row. */
+export function stepOf({ phase, doubts }: Pick<Payment, "phase" | "doubts">): PaymentStep {
+  if (phase.kind === "void") return `void ${phase.reason}`;
+  if (phase.kind === "unresolved") return `unresolved ${phase.reason}`;
+  if (phase.kind === "settling") return doubts > 0 ? "settling again" : "settling";
+  if (phase.kind !== "settled" && phase.kind !== "spent") return phase.kind;
+  return phase.assumedAt === undefined ? phase.kind : `${phase.kind} assumed`;
+}
+
+/** A move of a payment that {@link MOVES} does not have: a bug. Nothing of the event that wanted it may be kept. */
+export class IllegalMove extends Error {
+  override readonly name = "IllegalMove";
+  readonly key: string;
+  readonly from: PaymentStep;
+  readonly to: PaymentStep;
+
+  constructor(key: string, from: PaymentStep, to: PaymentStep) {
+    super(`a payment moves from ${from} to ${to}`);
+    this.key = key;
+    this.from = from;
+    this.to = to;
+  }
+}
+
+/** Checks a move of the payment with this key. @throws {IllegalMove} */
+export function checkMove(key: string, from: PaymentStep, to: PaymentStep): void {
+  const legal: readonly string[] = MOVES[from];
+  if (!legal.includes(to)) throw new IllegalMove(key, from, to);
+}
+
+/** A payment whose illegal move was refused: nothing happens to it any more, and the operator is told. */
+export function quarantined(payment: Payment): Payment {
+  return { ...payment, phase: { kind: "unresolved", reason: "illegal_move", retryDue: null } };
+}
 
 /** A row of the ledger: a payment and its phase. */
 export type Payment = PaymentFacts & {

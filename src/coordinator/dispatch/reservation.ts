@@ -4,7 +4,7 @@ import type { Result } from "../../protocol/text.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";
 import type { ReduceContext, SubmitRefusal } from "./events.ts";
 import { forgetPayment, movePayment } from "./holds.ts";
-import { creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation } from "./ledger.ts";
+import { checkMove, creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker } from "./workers.ts";
@@ -29,7 +29,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, lostAnswer: false, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };
-  movePayment(state, payment, payment.phase, ctx);
+  movePayment(state, payment, payment.phase, ctx, "none");
   return { state: "reserved" };
 }
 
@@ -97,6 +97,7 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
   for (const row of saved) {
     const payment: Payment = { ...row };
     if (payment.phase.kind === "settling") {
+      checkMove(payment.key, stepOf(payment), "unknown");
       payment.phase = { kind: "unknown", retryDue: now };
       payment.doubts++;
       payment.lostAnswer = true;

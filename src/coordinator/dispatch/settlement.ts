@@ -4,7 +4,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { EventOf, ReduceContext } from "./events.ts";
 import { forgetPayment, movePayment, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
-import { mayAssume, type Payment, type PaymentPhase, type Settlement } from "./ledger.ts";
+import { mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
 import { endWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
@@ -28,9 +28,13 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
   }
 }
 
-/** Nobody waits for this answer any more: the hub has lost its memory since, or has given up. That money moved is true even so. */
+/**
+ * True if an answer counts that nobody waits for any more: the hub has lost its memory since, or has given up. That money moved is true even so. If it moved
+ * for a payment that cannot have moved, the move is illegal, and the operator is told.
+ */
 function isNews({ phase }: Payment, settlement: Settlement): boolean {
-  return settlement.kind === "settled" && (["settling", "unknown", "unresolved"].includes(phase.kind) || isAssumed(phase));
+  if (settlement.kind !== "settled" || (phase.kind === "unresolved" && phase.reason === "illegal_move")) return false;
+  return !["settled", "spent", "credit"].includes(phase.kind) || isAssumed(phase);
 }
 
 /** True if a settlement is only assumed, so that its transaction is still news. */
@@ -76,12 +80,13 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
 }
 
 function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
+  const from = stepOf(payment);
   payment.doubts++;
   const retryDue = nextTry(payment, ctx.now);
   // A payment that may have moved is never void by time alone [PY8].
-  if (payment.expiresAt > ctx.now) return movePayment(state, payment, { kind: "unknown", retryDue }, ctx);
+  if (payment.expiresAt > ctx.now) return movePayment(state, payment, { kind: "unknown", retryDue }, ctx, from);
   const isAsked = retryDue < payment.expiresAt + TIMING.unknownSettlement;
-  movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx);
+  movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx, from);
 }
 
 /** The facilitator did not take the question, so nothing has happened: the worker goes, and the job is offered again after a pause. */

@@ -11,6 +11,13 @@ const UNKNOWN_METHOD = /^The RPC receiver does not implement the method /;
 /** The hub is overloaded, lacks the called method because it is older, or cannot be reached. */
 export class HubUnavailable extends Error {
   override readonly name = "HubUnavailable";
+  /** True if the hub lacks the method, so that nothing happened. */
+  readonly isOlder: boolean;
+
+  constructor(fault: "overloaded" | "older" | "lost", cause: unknown) {
+    super(`hub ${fault}`, { cause });
+    this.isOlder = fault === "older";
+  }
 }
 
 /**
@@ -50,5 +57,5 @@ function faultOf(error: unknown): "overloaded" | "older" | "lost" | "thrown" {
 /** Turns a fault of the call into {@link HubUnavailable}; an error that the hub's code threw stays as it is. */
 function toUnavailable(error: unknown): unknown {
   const fault = faultOf(error);
-  return fault === "thrown" ? error : new HubUnavailable(`hub ${fault}`, { cause: error });
+  return fault === "thrown" ? error : new HubUnavailable(fault, error);
 }

@@ -9,12 +9,15 @@ import {
   type DispatchEvent,
   type DispatchState,
   type EventOf,
+  IllegalMove,
   type JobEnd,
   type KeyRecord,
   NEW_KEY,
   nextDue,
   type Payment,
+  quarantined,
   reduce,
+  type Reduced,
   type Reservation,
   restore,
   restorePayments,
@@ -58,6 +61,7 @@ export class Dispatcher {
   readonly #clock: () => number;
   #state: DispatchState;
   #batch: Batch | null = null;
+  #isLoading = false;
   /** How long a batch collects changes, ms. */
   #pause = 0;
 
@@ -94,6 +98,26 @@ export class Dispatcher {
 
   /** Builds the state from the journal and the open sockets. A damaged row does not make it throw. */
   load(): void {
+    this.#isLoading = true;
+    try {
+      // A payment whose move was refused is quarantined on the disk, so the next load does not make that move.
+      while (!this.#isLoaded());
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+
+  #isLoaded(): boolean {
+    try {
+      this.#load();
+      return true;
+    } catch (error) {
+      if (error instanceof IllegalMove) return false;
+      throw error;
+    }
+  }
+
+  #load(): void {
     const now = this.#clock();
     this.#batch = null;
     this.#state = createState(this.#rules);
@@ -130,17 +154,62 @@ export class Dispatcher {
   /**
    * Applies an event to the core. Its changes are written and sent at the end of this turn; see {@link committed}.
    * @returns The core's answer. It must not leave the hub before the changes are durable.
+   * @throws {IllegalMove} After everything of this turn was undone and the payment was quarantined.
    */
   apply(event: EventOf<"submit">, side: SideData): Submission;
   apply(event: EventOf<"reserve">, side: SideData): Reservation;
   apply(event: EventOf<"complete">, side: SideData): CompletionAnswer | null;
   apply(event: DispatchEvent, side?: SideData): Answer;
   apply(event: DispatchEvent, side: SideData = {}): Answer {
-    const changes = reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
+    const changes = this.#reduce(event);
     const { answer, rows, sends, settles } = changes;
     if (rows.length + sends.length + settles.length > 0) this.#openBatch().add(changes, side);
     for (const send of sends) if (send.type === "close") this.#sockets.leave(send.conn);
     return answer;
+  }
+
+  #reduce(event: DispatchEvent): Reduced {
+    try {
+      return reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
+    } catch (error) {
+      if (!(error instanceof IllegalMove)) throw error;
+      const isQuarantined = this.#quarantine(error);
+      if (!this.#isLoading) this.#recover();
+      // A load that makes the same move again would never end.
+      else if (!isQuarantined) throw new Error(error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  /**
+   * Refuses an illegal move of a payment. The memory may have a part of its event, so nothing of this turn is written. The payment stays as it is for the
+   * operator, and its job fails unless a worker has it already. False if the payment has no row, so that nothing had to be done.
+   */
+  #quarantine(move: IllegalMove): boolean {
+    const { key, from, to } = move;
+    const payment = this.#ledger.find(key);
+    logError("payment_move_refused", { job: payment?.jobId.slice(0, 8) ?? null, from, to });
+    const batch = this.#batch;
+    this.#batch = null;
+    if (batch !== null) this.#undo(batch, move);
+    if (payment === null) return false;
+    try {
+      this.#journal.transaction(() => this.#ledger.save(quarantined(payment), {}, this.#clock()));
+    } catch (error) {
+      logError("journal_failed", errorFacts(error));
+      this.#events.broken();
+      throw error;
+    }
+    this.#events.committed({ changed: new Map(), ended: [], paid: true });
+    return true;
+  }
+
+  /** Tells everyone who waits for this batch that nothing of it was written. */
+  #undo(batch: Batch, error: unknown): void {
+    batch.done.reject(error);
+    // A worker that gets no answer to its registration would go on with a job that another worker may get. So it must reconnect.
+    for (const message of batch.outgoing)
+      if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.conn, CLOSE.restart, "try again");
   }
 
   /** Sends a frame at the end of this turn, after all messages before it. */
@@ -193,10 +262,7 @@ export class Dispatcher {
     } catch (error) {
       logError("journal_failed", errorFacts(error));
       this.#pause = TUNING.journalPause;
-      batch.done.reject(error);
-      // A worker that gets no answer to its registration would go on with a job that another worker may get. So it must reconnect.
-      for (const message of batch.outgoing)
-        if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.conn, CLOSE.restart, "try again");
+      this.#undo(batch, error);
       this.#recover();
       return;
     }

@@ -17,7 +17,7 @@ const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("unknown"), retryDue: z.number() }),
   z.object({
     kind: z.literal("unresolved"),
-    reason: z.enum(["expired", "already_used", "assumed"]),
+    reason: z.enum(["expired", "already_used", "assumed", "illegal_move"]),
     retryDue: z.number().nullable(),
     assumedAt: z.number().exactOptional(),
   }),

@@ -2,7 +2,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
-import type { Settlement } from "../dispatch/index.ts";
+import { IllegalMove, type Payment, type Settlement, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
@@ -111,10 +111,10 @@ export class PaidCommits {
 
   /** Records the outcome of a settle call that the router made. */
   async settled(input: CommitInput, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
-    this.#conclude(key, outcome, "request");
+    const isTaken = this.#conclude(key, outcome, "request");
     this.#settling.get(key)?.resolve();
     this.#settling.delete(key);
-    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    if (!isTaken || !(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
     return this.#outcome(input, key);
   }
 
@@ -135,21 +135,26 @@ export class PaidCommits {
     waiting.resolve();
   }
 
-  #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): void {
+  /** Gives an outcome to dispatch; false if it would be an illegal move, which the dispatcher has logged. */
+  #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): boolean {
     const { dispatcher, ledger } = this.#parts;
     // Payments to which nothing happens any more are read from the ledger's table, so everything must be written first.
     dispatcher.flush();
     const payment = dispatcher.state.ledger.payments.get(key);
-    const job = payment?.jobId.slice(0, 8) ?? null;
-    const wasSettling = payment?.phase.kind === "settling";
-    dispatcher.apply(
-      { type: "settled", key, settlement: settlementOf(outcome), by, stored: payment === undefined ? ledger.find(key) : null },
-      "response" in outcome ? { payment: { key, response: outcome.response } } : {},
-    );
-    if (outcome.kind === "settled") return;
-    // Each of these concerns a payment of a user, so the operator should see them.
-    const isAssumed = wasSettling && outcome.kind === "already_used" && payment?.phase.kind === "settled";
-    logWarning(isAssumed ? SETTLEMENT_EVENTS.assumed : SETTLEMENT_EVENTS[outcome.kind], { job, reason: safeReason(outcome.reason) });
+    const before = payment?.phase;
+    try {
+      const stored = payment === undefined ? ledger.find(key) : null;
+      const texts = "response" in outcome ? { payment: { key, response: outcome.response } } : {};
+      dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome), by, stored }, texts);
+    } catch (error) {
+      if (error instanceof IllegalMove) return false;
+      throw error;
+    }
+    // An answer that changes nothing is no news: the money may have moved by another call.
+    if (outcome.kind === "settled" || payment === undefined || payment.phase === before) return true;
+    // Each of these concerns a payment of a user, so the operator should see them. What counts is what became of the payment, not the words of one call.
+    logWarning(eventOf(payment), { job: payment.jobId.slice(0, 8), reason: safeReason(outcome.reason) });
+    return true;
   }
 
   async #outcomeOf(key: string): Promise<SettleOutcome> {
@@ -277,14 +282,20 @@ export class PaidCommits {
   }
 }
 
-/** What is logged of a settlement that the facilitator did not confirm. */
+/** What is logged of a payment that the facilitator did not confirm, by the step that it is at then. */
 const SETTLEMENT_EVENTS = {
-  assumed: "settlement_assumed",
-  refused: "settlement_refused",
-  already_used: "settlement_already_used",
-  not_asked: "settlement_not_asked",
-  unknown: "settlement_unknown",
+  "settled assumed": "settlement_assumed",
+  "void refused": "settlement_refused",
+  "unresolved already_used": "settlement_already_used",
+  held: "settlement_not_asked",
+  "void unused": "settlement_not_asked",
+  others: "settlement_unknown",
 } as const;
+
+function eventOf(payment: Payment): string {
+  const events: Partial<Record<string, string>> = SETTLEMENT_EVENTS;
+  return events[stepOf(payment)] ?? SETTLEMENT_EVENTS.others;
+}
 
 /** The names that a request locks, always in this order, so that no two requests wait for each other. */
 function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {

@@ -115,6 +115,8 @@ export interface HubRpc {
    * names it; an earlier router leaves it out.
    */
   job(id: string, wait: number, client?: string): Promise<string | null>;
+  /** The answer to a poll of a job that may be paid, in one call: what `job` and then `settlement` return [PY7]. */
+  poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }>;
   /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */

@@ -172,6 +172,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#job(id, wait, { owner: this.#ownerOf(client), isCommit: false });
   }
 
+  async poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }> {
+    const job = await this.job(id, wait, client);
+    // Read after the job, so that an answer that waited has the settlement too.
+    return { job, settlement: this.#ledger.settlementOf(id) };
+  }
+
   async workersOnline(): Promise<number> {
     return this.#dispatcher.state.workers.size;
   }

@@ -3,7 +3,7 @@ import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
 import { isTerminal } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
-import { askHub } from "../http/hub-client.ts";
+import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientIp } from "../http/rate-limit.ts";
 import { jobId } from "../http/request.ts";
 import { waitLeft, waitParameter } from "../http/wait.ts";
@@ -23,31 +23,30 @@ export async function job(c: AppContext): Promise<Response> {
 
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
-  const live = await askHub(c.env, (hub) => hub.job(id, left(), clientIp(c.req.raw, c.var.settings))).catch((error: unknown) => {
+  const asked = await askJob(c, id, left).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
-    return undefined;
+    return null;
   });
-  if (typeof live === "string") return await answer(c, id, live);
-  const row = await findJob(c.env.DB, id);
-  if (row !== null) return await answer(c, id, jobJson(row));
-  return live === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
-}
-
-async function answer(c: AppContext, id: string, json: string): Promise<Response> {
-  if (!c.var.settings.testnetMode) setSettlement(c, await settlementOf(c, id));
+  const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
+  const json = asked?.job ?? (row === null ? null : jobJson(row));
+  if (json === null) return asked === null ? refuse(c, "overloaded", RETRY_AFTER.overloaded) : refuse(c, "Job not found");
+  setSettlement(c, asked?.settlement ?? null);
   c.header("Content-Type", "application/json");
   return c.body(json);
 }
 
-/**
- * Returns the settlement of the job's payment [PY7]. It is read after the job, so that an answer that waited includes it. If it cannot be read,
- * the job is answered without it.
- */
-async function settlementOf(c: AppContext, id: string): Promise<string | null> {
-  return await askHub(c.env, (hub) => hub.settlement(id)).catch((error: unknown) => {
-    logError("settlement_not_known", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
-    return null;
-  });
+/** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
+async function askJob(c: AppContext, id: string, left: () => number): Promise<{ job: string | null; settlement: string | null }> {
+  const { settings } = c.var;
+  const client = clientIp(c.req.raw, settings);
+  const askFree = () => askHub(c.env, (hub) => hub.job(id, left(), client));
+  if (settings.testnetMode) return { job: await askFree(), settlement: null };
+  try {
+    return await askHub(c.env, (hub) => hub.poll(id, left(), client));
+  } catch (error) {
+    if (!(error instanceof HubUnavailable) || !error.isOlder) throw error;
+    return { job: await askFree(), settlement: await askHub(c.env, (hub) => hub.settlement(id)) };
+  }
 }
 
 /**

@@ -93,7 +93,7 @@ export const payments = sqliteTable(
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
     state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused` or `paid_by_credit`. If it is `unresolved`: `expired`, `already_used` or `assumed`. */
+    /** If the state is `void`: `unused`, `refused` or `paid_by_credit`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
     reason: text("reason"),
     /** The job that this payment pays for, or paid for last. */
     jobId: text("job_id").notNull(),

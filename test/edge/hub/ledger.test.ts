@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
@@ -174,6 +175,85 @@ describe("many requests with one payment or one idempotency key", () => {
 });
 
 describe("a router and a hub that disagree", () => {
+  test("[PY8] money that moved for a void payment: the move is refused, nothing of it is kept, the operator is told, and the hub goes on", async () => {
+    const hub = new TestHub();
+    const logged = listen();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    await hub.stub.submit(input, payment.key, "0xaa");
+    await hub.pass(TIMING.claimWindow);
+    await copied(payment.key, "void");
+    const waiting = await hub.commit();
+    const settled = { kind: "settled", transaction: "0x01", response: '{"success":true,"transaction":"0x01"}' } as const;
+    const told = () => hub.stub.settled(input, payment.key, settled);
+    expect(await told()).toEqual({ ok: false, reason: "reservation_lost" });
+    expect(logged().filter(({ event }) => event === "payment_move_refused")).toEqual([
+      { level: "error", event: "payment_move_refused", job: input.id.slice(0, 8), from: "void unused", to: "credit" },
+    ]);
+    expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "illegal_move" });
+    // Told once more, it changes nothing; and the memory was rebuilt.
+    await told();
+    expect(await hub.sql("SELECT kind FROM payments")).toEqual([{ kind: "unresolved" }]);
+    await hub.worker();
+    await until(async () => (await hub.job(waiting)).status === "assigned", "assigned");
+  });
+
+  test("[PY8] a hub that would make an illegal move at each start starts: only that payment is set aside, and the others go on", async () => {
+    const hub = new TestHub();
+    const logged = listen();
+    const [bad, good] = [paymentInput(), paymentInput({ payer: "0xbb" })];
+    await bought(hub, bad);
+    const waiting = await bought(hub, good);
+    // Settled for a job that is not there. Without this entry of the table it cannot become a credit.
+    await hub.sql(`UPDATE payments SET job_id = 'gone', kind = 'settled', phase = '{"kind":"settled","transaction":"0x01"}' WHERE key = '${bad.key}'`);
+    const { settled } = MOVES;
+    Object.assign(MOVES, { settled: ["spent"] });
+    onTestFinished(() => void Object.assign(MOVES, { settled }));
+    await hub.evict();
+    expect((await hub.job(waiting)).status).toBe("pending");
+    expect(logged()).toContainEqual({ level: "error", event: "payment_move_refused", job: "gone", from: "settled", to: "credit" });
+    expect(await copied(bad.key, "unresolved")).toMatchObject({ reason: "illegal_move" });
+    expect(await copied(good.key, "held")).toMatchObject({ payer: "0xbb" });
+  });
+
+  test("[PY8] an unknown outcome that turns out settled is not logged as refused", async () => {
+    const hub = new TestHub();
+    const logged = listen();
+    const facilitator = { mayAnswer: false, calls: 0, answers: 0 };
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+      facilitator.calls++;
+      while (!facilitator.mayAnswer) await scheduler.wait(5);
+      facilitator.answers++;
+      return Response.json({ success: false, errorReason: "insufficient_funds" });
+    });
+    await hub.worker();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    await hub.pass(TIMING.settleReport);
+    await hub.pass(TIMING.settleRetry);
+    await until(async () => facilitator.calls === 1, "a call of the hub");
+    const response = JSON.stringify({ success: true, transaction: "0x01", network: "eip155:10143" });
+    expect(await hub.stub.settled(input, payment.key, { kind: "settled", transaction: "0x01", response })).toMatchObject({ ok: true, settlement: response });
+    await copied(payment.key, "settled");
+    facilitator.mayAnswer = true;
+    await until(async () => facilitator.answers === 1, "an answer");
+    // The answer passes through the entrypoint that asked, before the hub has it.
+    for (let turn = 0; turn < 20; turn++) await hub.stub.workersOnline();
+    expect(logged()).toEqual([]);
+    expect(await copied(payment.key, "settled")).toMatchObject({ settlement: "0x01" });
+  });
+
+  test("[PY7] a poll of a job is one call of the hub, with its settlement", async () => {
+    const hub = new TestHub({ TESTNET_MODE: "false" });
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
+    await hub.worker();
+    const id = await bought(hub, paymentInput());
+    const { status, headers } = await hub.request(`/v1/jobs/${id}`);
+    expect([status, JSON.parse(atob(headers.get("payment-response") ?? ""))]).toMatchObject([200, { success: true, transaction: "0x01" }]);
+    expect(hub.rpcs.filter((name) => name !== "fetch")).toEqual(["poll"]);
+  });
+
   test("[JB8] a submit whose refusal was lost is refused again, and takes no idempotency key", async () => {
     const hub = new TestHub();
     const key = newKey();

@@ -43,11 +43,12 @@ export class TestHub {
   /** True while D1 is broken: an object with work that waits for D1 cannot be evicted. */
   #stuck = false;
 
-  constructor() {
+  /** `variables` are those of the router in front of the hub. */
+  constructor(variables: Record<string, string> = {}) {
     const hub = new Proxy(env.HUB, {
       get: (target, member) => (member === "getByName" ? () => this.#noting(target.getByName(this.#name)) : Reflect.get(target, member)),
     });
-    this.#env = { ...env, HUB: hub };
+    this.#env = { ...env, ...variables, HUB: hub };
     onTestFinished(() => this.#end());
   }
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JobType } from "../../../src/protocol/job.ts";
-import type { DispatchEvent, Settlement } from "../../../src/coordinator/dispatch/index.ts";
+import { type DispatchEvent, IllegalMove, type Settlement } from "../../../src/coordinator/dispatch/index.ts";
 import { checkIndexes, checkNoneWaitsBesideAFreeWorker } from "../../simulation/indexes.ts";
 import { checkShares } from "../../simulation/shares.ts";
 import { Desk } from "./desk.ts";
@@ -54,11 +54,12 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     if (!desk.ends.has(id)) desk.pay(name, id, facts);
   }),
   fc.record({ paymentKey, jobId }).map(({ paymentKey: name, jobId: id }) => tell({ type: "release", key: name, jobId: id })),
-  fc.record({ paymentKey, settlement }).map(
-    ({ paymentKey: name, settlement: it }): Move =>
-      (desk) =>
-        void desk.settled(name, it),
-  ),
+  fc.record({ paymentKey, settlement }).map(({ paymentKey: name, settlement: it }): Move => (desk) => {
+    const isUnasked = ["reserved", "held", "void unused", "void refused", "void paid_by_credit"].includes(desk.money(name));
+    if (it.kind !== "settled" || !isUnasked) return void desk.settled(name, it);
+    expect(() => desk.settled(name, it)).toThrow(IllegalMove);
+    desk.quarantine(name);
+  }),
   fc.record({ name: key, capabilities, tier, acks: fc.boolean(), context: fc.constantFrom(0, 1, 2), resume, strikes: fc.integer({ min: 0, max: 2 }) }).map(
     ({ name, resume: listed, ...options }): Move =>
       (desk) =>

@@ -13,6 +13,7 @@ import {
   type Payment,
   type PaymentFacts,
   QUEUE_SIZE,
+  quarantined,
   type Reduced,
   reduce,
   restore,
@@ -195,6 +196,14 @@ export class Desk {
     );
     restore(this.state, saved, this.now);
     for (const key of live) this.register(key);
+  }
+
+  /** What the hub does after an illegal move of this payment: it keeps nothing of that event, sets the payment aside and starts again. */
+  quarantine(key: string): void {
+    const row = this.rows.get(key);
+    if (row !== undefined) this.rows.set(key, quarantined(row));
+    this.forget([...this.state.workers.keys()]);
+    this.tell({ type: "restored", damaged: [] });
   }
 
   /** Where a job is: `pending`, `assigned w 1`, `running w 1`, `… gone` without a socket, or how it ended. */

@@ -121,6 +121,43 @@ describe("before anyone is asked", () => {
   });
 });
 
+describe("moves that are not in the table", () => {
+  const STARTS: readonly { from: string; to: string; start: (desk: Desk) => void }[] = [
+    { from: "reserved", to: "credit", start: (desk) => desk.reserve("k", "j") },
+    { from: "held", to: "settled", start: (desk) => desk.pay("k", "j") },
+    { from: "void unused", to: "credit", start: (desk) => [desk.pay("k", "j"), desk.pass(TIMING.claimWindow)] },
+  ];
+
+  test.each(STARTS)("[PY8] money that moved for a payment that is $from: the move to $to is refused, and nothing changes", ({ from, to, start }) => {
+    const desk = new Desk();
+    start(desk);
+    const before = structuredClone([desk.rows, desk.where("j")]);
+    expect(() => desk.settled("k")).toThrow(expect.objectContaining({ name: "IllegalMove", key: "k", from, to }));
+    expect([desk.rows, desk.where("j")]).toEqual(before);
+  });
+
+  test("[PY8] a payment that is set aside fails its job and leaves the others alone; a later word that it is settled changes nothing", () => {
+    const desk = new Desk();
+    desk.pay("k", "j");
+    desk.pay("l", "other");
+    desk.quarantine("k");
+    expect([desk.where("j"), desk.where("other")]).toEqual(["failed payment_failed", "pending"]);
+    expect([desk.money("k"), desk.money("l")]).toEqual(["unresolved illegal_move", "held"]);
+    expect(desk.settled("k")).toMatchObject({ rows: [], sends: [], settles: [] });
+    desk.register("w");
+    expect(words(desk.settled("l"))).toBe("assign other 1 to w#1");
+  });
+
+  test("[PY8] the job of a payment that is set aside goes on if a worker has it", () => {
+    const desk = settling();
+    desk.settled("k");
+    desk.quarantine("k");
+    expect(desk.where("j")).toBe("assigned w 1");
+    completes(desk, "w#2", "j");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["completed w", "unresolved illegal_move"]);
+  });
+});
+
 describe("rows that cannot be read", () => {
   test("[PY7] a job whose held payment is lost is not given to a worker: it fails, and one that a worker had already goes on", () => {
     const desk = new Desk();
