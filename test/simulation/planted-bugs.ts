@@ -290,13 +290,6 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
   },
   one(
     "PY8",
-    "a move is made though the table does not have it",
-    "ledger.ts",
-    "  if (!legal.includes(to)) throw",
-    "  if (!legal.includes(to) && to === from) throw",
-  ),
-  one(
-    "PY8",
     "the late answer of a request is lost",
     "settlement.ts",
     'if (settlement.kind !== "settled" || (phase',
