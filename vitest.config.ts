@@ -11,6 +11,15 @@ const NO_FACILITATOR = "http://127.0.0.1:9";
 // the children of the test workers: the workers themselves load a copy of the core per planted bug, which is not worth caching.
 const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled") };
 
+/**
+ * Files of a project share a process per core, which costs each of them a second of CPU less. Everything but the tests themselves runs as Node runs it: no
+ * time for a transform, and none in the calls between modules.
+ */
+const SHARED = {
+  isolate: false,
+  server: { deps: { external: [/\/src\//, /\/scripts\//, /\/test\/.*(?<!\.test|\/after-file)\.ts$/] } },
+};
+
 // The wrangler files bind the built pages, so the edge projects need them.
 buildPages();
 const migrations = await readD1Migrations("migrations");
@@ -60,10 +69,8 @@ export default defineConfig({
           name: "unit",
           env,
           include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
-          // Files share a process per core: one of its own costs each 0.5 s of CPU. What a module of ours remembers it remembers by address or object.
-          isolate: false,
-          // Everything but the tests themselves runs as it is, as Node runs it: no time for a transform, and none in the calls between modules.
-          server: { deps: { external: [/\/src\//, /\/scripts\//, /\/test\/.*(?<!\.test)\.ts$/] } },
+          // What a module of ours remembers it remembers by address or object.
+          ...SHARED,
           // A guard against what never ends, no bound on a time: some tests start five processes, each of which takes seconds on a busy machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -80,6 +87,8 @@ export default defineConfig({
           name: "e2e",
           env,
           include: ["test/llm/**/*.test.ts", "test/e2e/**/*.test.ts"],
+          ...SHARED,
+          setupFiles: ["test/support/after-file.ts"],
           globalSetup: ["test/support/installed.ts", "test/support/bundle.ts"],
           testTimeout: 60_000,
           hookTimeout: 90_000,
@@ -93,6 +102,8 @@ export default defineConfig({
           name: "browser",
           env,
           include: ["test/browser/**/*.test.ts"],
+          ...SHARED,
+          setupFiles: ["test/support/after-file.ts"],
           globalSetup: ["test/support/bundle.ts"],
           // Guards against what never ends, as above: on a busy machine Chromium takes 20 s for some of the longer stories.
           testTimeout: 90_000,

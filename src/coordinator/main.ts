@@ -2,7 +2,7 @@ import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { askHub } from "./http/hub-client.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
-import { sweep } from "./store/retention.ts";
+import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";
 export { WorkerHub } from "./hub/worker-hub.ts";
@@ -12,7 +12,7 @@ export default {
   fetch: app.fetch,
   async scheduled(_controller, env) {
     // Both are async, so that a wrong setting rejects like every other fault.
-    const duties = { retention: async () => sweep(env.DB, settingsOf(env), Date.now()), wake: async () => askHub(env, (hub) => hub.wake()) };
+    const duties = { retention: async () => applyRetention(env.DB, settingsOf(env), Date.now()), wake: async () => askHub(env, (hub) => hub.wake()) };
     for (const [duty, run] of Object.entries(duties)) {
       // If one fails, the other must still run.
       await run().catch((error: unknown) => {

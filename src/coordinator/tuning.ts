@@ -7,10 +7,10 @@ export const TUNING = {
   alarmLost: 1 * SECOND,
   /** The time of the last frame in a socket's attachment may be this old, because writing it costs. */
   seenSaved: 5 * SECOND,
-  /** The most rows of a kind that one cron run deletes in the hub (`purgedRows`) and in D1 (`sweptRows` per statement, `sweptBatches` statements). */
+  /** The most rows of a kind that one cron run deletes in the hub (`purgedRows`) and in D1 (`retentionRows` per statement, `retentionBatches` statements). */
   purgedRows: 10_000,
-  sweptRows: 500,
-  sweptBatches: 40,
+  retentionRows: 500,
+  retentionBatches: 40,
   /** How long changes are collected after a write of the journal failed. Without the pause the rebuilt hub would fail again at once, in an endless loop. */
   journalPause: 500,
   /** The most characters of jobs that ended recently and are answered from memory. */

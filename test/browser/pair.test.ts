@@ -241,16 +241,18 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 /** What a QR code reader that has nothing to do with the writer sees in a picture. */
 async function scan(png: Buffer): Promise<string> {
   const page = await context.newPage();
+  // As base64: of an array the driver would check each number.
   const { pixels, width, height } = await page.evaluate(
-    async (bytes) => {
-      const image = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: "image/png" }));
+    async (url) => {
+      const image = await createImageBitmap(await (await fetch(url)).blob());
       const canvas = new OffscreenCanvas(image.width, image.height);
       const drawing = canvas.getContext("2d");
       drawing?.drawImage(image, 0, 0);
-      return { pixels: [...(drawing?.getImageData(0, 0, image.width, image.height).data ?? [])], width: image.width, height: image.height };
+      const bytes = new Uint8Array(drawing?.getImageData(0, 0, image.width, image.height).data ?? []);
+      return { pixels: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), width: image.width, height: image.height };
     },
-    [...png],
+    `data:image/png;base64,${png.toString("base64")}`,
   );
   await page.close();
-  return jsQR(new Uint8ClampedArray(pixels), width, height)?.data ?? "nothing";
+  return jsQR(new Uint8ClampedArray(Buffer.from(pixels, "base64")), width, height)?.data ?? "nothing";
 }

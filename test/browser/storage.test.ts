@@ -7,7 +7,7 @@ import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { CHROMIUM, CHROMIUM_OPTIONS, launchChromium, WITHOUT } from "./chromium.ts";
 import { findings } from "./findings.ts";
 import { launchNetwork, type Network } from "./network.ts";
 import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
@@ -234,8 +234,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     const profile = temporaryFolder("profile");
     mkdirSync(join(profile, "Default"), { recursive: true });
     writeFileSync(join(profile, "Default", "Preferences"), JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }));
-    const args = ["--no-sandbox", "--disable-dev-shm-usage"];
-    const blocked = await chromium.launchPersistentContext(profile, { ...(CHROMIUM !== undefined && { executablePath: CHROMIUM }), args });
+    const blocked = await chromium.launchPersistentContext(profile, CHROMIUM_OPTIONS);
     try {
       const tab = await started(blocked);
       const stores = await tab.page.evaluate(async () => {

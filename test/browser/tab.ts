@@ -1,18 +1,19 @@
 import type { BrowserContext, Page } from "playwright-core";
 import { within } from "../../src/coordinator/deadline.ts";
+import { finallyDo } from "../support/finally.ts";
 import { until } from "../support/until.ts";
 
-/** What a tab complained about, over its whole life. */
+/** What a tab of this file complained about, over its whole life. */
 const complaints: string[] = [];
-/** Every address that any tab asked for. */
+/** Every address that any tab of this file asked for. */
 const asked = new Set<string>();
 
-/** What went wrong in all tabs so far: exceptions, refusals of the content security policy. */
+/** What went wrong in all tabs of this file so far: exceptions, refusals of the content security policy. */
 export function tabComplaints(): readonly string[] {
   return complaints;
 }
 
-/** The origins that all tabs asked so far. */
+/** The origins that all tabs of this file asked so far. */
 export function askedOrigins(): string[] {
   return [...new Set([...asked].map((url) => new URL(url).origin))];
 }
@@ -20,6 +21,10 @@ export function askedOrigins(): string[] {
 /** Opens a page of the coordinator in a new tab, whose complaints are noted. */
 export async function openPage(context: BrowserContext, url: string): Promise<Page> {
   const page = await context.newPage();
+  finallyDo(() => {
+    complaints.length = 0;
+    asked.clear();
+  });
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
     // That something is out of reach is what some tests are about.

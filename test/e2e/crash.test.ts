@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
+import { startBundled } from "../support/bundle.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
@@ -13,7 +13,7 @@ describe("a coordinator that is killed", () => {
   const stateDir = temporaryFolder("crash");
   const settings = { TESTNET_MODE: "true" };
   beforeAll(async () => {
-    coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings });
+    coordinator = await startBundled({ instance: "evm", port: await freePort(), stateDir, settings });
   });
   afterAll(() => coordinator.stop());
 
@@ -45,7 +45,7 @@ describe("a coordinator that is killed", () => {
       Array.from({ length: 20 }, async (_, index) => commit(coordinator.url, "cheap", task(`Sentence number ${index}.`, "classify"))),
     );
     await coordinator.kill();
-    coordinator = await startCoordinator({ instance: "evm", port: Number(new URL(coordinator.url).port), stateDir, settings });
+    coordinator = await startBundled({ instance: "evm", port: Number(new URL(coordinator.url).port), stateDir, settings });
     for (const id of ids) expect(await ended(coordinator.url, id)).toMatchObject({ id, status: "completed", receipt: { job_id: id } });
   });
 });

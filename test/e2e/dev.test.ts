@@ -1,13 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
-import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
-
+import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
+import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";
@@ -57,33 +56,27 @@ describe("npm run dev", () => {
     await once(child, "exit");
   });
 
-  it("run by npm, leaves no child behind when npm gets SIGTERM, of which npm tells its children nothing", async () => {
-    const port = await freePort();
-    const npm = spawn("npm", ["run", "dev", "--", "evm", "--port", String(port), "--state", stateDir], { cwd: ROOT, stdio: "ignore" });
-    await until("answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null)) === null ? undefined : true));
-    const children = descendants(npm.pid ?? 0).map(({ pid }) => pid);
-    expect(children.length).toBeGreaterThan(3);
-    npm.kill("SIGTERM");
-    await until("end of all children", () => (stillRunning(children).length === 0 ? true : undefined));
-  });
-
-  it.runIf(existsSync("/proc/self"))("a program that npm runs as it runs this one ends when npm is killed, whose shell lives on", async () => {
-    const folder = temporaryFolder("npm");
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
-    expect(scripts["dev"]).toBe("node --import ./scripts/orphan.mjs scripts/dev.ts");
-    const idle = `node --import "${pathToFileURL(join(ROOT, "scripts", "orphan.mjs")).href}" idle.cjs`;
-    writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { idle } }));
-    writeFileSync(join(folder, "idle.cjs"), 'require("node:fs").writeFileSync("pid", String(process.pid)); setInterval(() => {}, 1_000);\n');
-    const npm = spawn("npm", ["run", "idle"], { cwd: folder, stdio: "ignore" });
-    // Its own word, which comes after the preload: before that nothing watches.
-    const pid = await until("program", () => {
-      const said = existsSync(join(folder, "pid")) ? readFileSync(join(folder, "pid"), "utf8") : "";
-      return said === "" ? undefined : Number(said);
-    });
-    finallyDo(() => stillRunning([pid]).forEach((program) => process.kill(program.pid)));
-    npm.kill("SIGKILL");
-    await until("its end", () => (stillRunning([pid]).length === 0 ? true : undefined));
-  });
+  // npm tells its children nothing of a SIGTERM, and the shell of a killed npm lives on.
+  it.runIf(existsSync("/proc/self")).each(["SIGTERM", "SIGKILL"] as const)(
+    "a program that npm runs as it runs this one ends when npm gets %s",
+    async (signal) => {
+      const folder = temporaryFolder("npm");
+      const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
+      expect(scripts["dev"]).toBe("node --import ./scripts/orphan.mjs scripts/dev.ts");
+      const idle = `node --import "${pathToFileURL(join(ROOT, "scripts", "orphan.mjs")).href}" idle.cjs`;
+      writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { idle } }));
+      writeFileSync(join(folder, "idle.cjs"), 'require("node:fs").writeFileSync("pid", String(process.pid)); setInterval(() => {}, 1_000);\n');
+      const npm = spawn("npm", ["run", "idle"], { cwd: folder, stdio: "ignore" });
+      // Its own word, which comes after the preload: before that nothing watches.
+      const pid = await until("program", () => {
+        const said = existsSync(join(folder, "pid")) ? readFileSync(join(folder, "pid"), "utf8") : "";
+        return said === "" ? undefined : Number(said);
+      });
+      finallyDo(() => stillRunning([pid]).forEach((program) => process.kill(program.pid)));
+      npm.kill(signal);
+      await until("its end", () => (stillRunning([pid]).length === 0 ? true : undefined));
+    },
+  );
 
   describe("beside one that runs, whose jobs must be paid", () => {
     const [folder, lines] = [temporaryFolder("first"), [] as string[]];
@@ -132,9 +125,7 @@ describe("npm run dev", () => {
     ["EVM_RPC_URL=ws://node.example/key", "EVM_RPC_URL must be an http(s) URL"],
     ["EVM_FACILITATOR_AUTHORIZATION=\u00fc", "EVM_FACILITATOR_AUTHORIZATION must be the value of an Authorization header"],
   ])("says in one line what is wrong with --var %s, and shows no secret", async (setting, problem) => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", setting);
-    expect(await child.exited).toBe(1);
-    expect(child.lines).toEqual([`evm did not start: ${problem}`]);
+    expect(await commandHere(["evm", "--var", setting], "dev")).toEqual({ code: 1, lines: [`evm did not start: ${problem}`] });
   });
 
   it("names the setting that only the coordinator finds to be wrong", async () => {
@@ -146,24 +137,18 @@ describe("npm run dev", () => {
   });
 
   it("warns of a setting that no coordinator knows, and names the one that was meant", async () => {
-    const taken = createServer().listen(0, "127.0.0.1");
-    await once(taken, "listening");
-    const address = taken.address();
-    const port = address !== null && typeof address === "object" ? address.port : 0;
-    // The port is taken, so nothing starts: the warning comes first.
-    const child = dev("evm", "--port", String(port), "--var", "TESTNET_MOD=true", "--var", "COLOUR=red", "--var", "STAKE_SOURCE=none");
-    expect(await child.exited).toBe(1);
-    expect(child.lines.slice(0, -1)).toEqual([
+    // A wrong one too, so nothing starts: the warnings come first.
+    const { lines } = await commandHere(["evm", ...["TESTNET_MOD=true", "COLOUR=red", "RATE_LIMITS=maybe"].flatMap((text) => ["--var", text])], "dev");
+    expect(lines.slice(0, -1)).toEqual([
       "--var TESTNET_MOD: the coordinator does not know this setting; did you mean TESTNET_MODE?",
       "--var COLOUR: the coordinator does not know this setting; docs/operations.md lists the settings",
     ]);
-    taken.close();
   });
 
   it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once with one line", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", "/proc/nope");
-    expect(await child.exited).toBe(1);
-    expect(child.lines).toEqual([expect.stringMatching(/^cannot write to \/proc\/nope: ENOENT/)]);
+    const start = startCoordinator({ instance: "evm", port: await freePort(), stateDir: "/proc/nope" });
+    await expect(start).rejects.toThrow(StartFailure);
+    await expect(start).rejects.toThrow(/^cannot write to \/proc\/nope: ENOENT[^\n]*$/);
   });
 
   it.each([
@@ -173,8 +158,8 @@ describe("npm run dev", () => {
     [["evm", "--var", "SECRET"], "--var must be NAME=VALUE"],
     [["evm", "--var", "INSTANCE=svm"], "the instance is the first argument"],
   ])("%j is answered: %s", async (args, message) => {
-    const child = dev(...args);
-    expect(await child.exited).toBe(2);
-    expect(child.lines.join("\n")).toContain(message);
+    const { code, lines } = await commandHere(args, "dev");
+    expect(code).toBe(2);
+    expect(lines.join("\n")).toContain(message);
   });
 });

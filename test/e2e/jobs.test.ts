@@ -1,48 +1,40 @@
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { startChild } from "../../scripts/child.ts";
-import { type Coordinator, type Instance, INSTANCES, ROOT } from "../../scripts/coordinator-process.ts";
-
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
+import { runHere } from "../unit/worker/support/cli-here.ts";
 
-const NETWORK: Record<Instance, string> = { evm: "eip155:10143", svm: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1" };
 const PROSE =
   "The bridge was closed for two years while the arches were rebuilt. Traders on both banks lost most of their customers. " +
   "It reopened on Sunday, and the first market in two years was wonderful: thousands came, and every stall was happy.";
 
-const coordinators = {} as Record<Instance, Coordinator>;
-const workers = {} as Record<Instance, DesktopWorkerProcess>;
-const keys = {} as Record<Instance, string>;
+let coordinator: Coordinator;
+let worker: DesktopWorkerProcess;
+let key = "";
 
 beforeAll(async () => {
-  await Promise.all(
-    INSTANCES.map(async (instance) => {
-      const coordinator = await launchCoordinator(instance);
-      const worker = launchDesktopWorker(coordinator.socketUrl, { llm: true });
-      keys[instance] = String((await worker.note("starting")).provider_pubkey);
-      expect(await worker.note("online")).toMatchObject({ authenticated: true, tier: "Open" });
-      await worker.note("runtime_ready");
-      coordinators[instance] = coordinator;
-      workers[instance] = worker;
-    }),
-  );
+  coordinator = await launchCoordinator("evm");
+  worker = launchDesktopWorker(coordinator.socketUrl, { llm: true });
+  key = String((await worker.note("starting")).provider_pubkey);
+  expect(await worker.note("online")).toMatchObject({ authenticated: true, tier: "Open" });
+  await worker.note("runtime_ready");
 });
 
-describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance) => {
-  const client = (options: { userId?: string } = {}): ComputeRouter => new ComputeRouter({ baseUrl: coordinators[instance].url, pollInterval: 50, ...options });
+// On one instance; start.test.ts runs every kind of job on both.
+describe("SDK → coordinator → desktop worker", () => {
+  const client = (options: { userId?: string } = {}): ComputeRouter => new ComputeRouter({ baseUrl: coordinator.url, pollInterval: 50, ...options });
 
   it("[SPEC health, quote] shows the worker and names the price", async () => {
-    expect(await client().health()).toMatchObject({ status: "ok", workers_online: 1, network: NETWORK[instance] });
+    expect(await client().health()).toMatchObject({ status: "ok", workers_online: 1, network: "eip155:10143" });
     expect(await client().quote("TASK")).toEqual({
       price: "$0.001",
       endpoint: "/v1/jobs/commit/cheap",
       policy_resolved: "CHEAP",
-      network: NETWORK[instance],
+      network: "eip155:10143",
       expires_at: null,
     });
   });
@@ -56,7 +48,7 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
       output: "The capital of France is Paris.",
       usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
     });
-    expect(result.receipt).toMatchObject({ job_id: result.jobId, provider_pubkey: keys[instance], payment_ref: null });
+    expect(result.receipt).toMatchObject({ job_id: result.jobId, provider_pubkey: key, payment_ref: null });
   });
 
   it.each([
@@ -65,19 +57,19 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
     ["extract_json", "Invoice No: 17\nTotal due: EUR 12.50\nDate: 2026-03-14", { extracted: expect.any(Array), count: expect.any(Number) }],
   ] as const)("[SPEC task outputs, RC2] %s gives its shape, with a receipt that holds", async (task_type, input, output) => {
     const result = await client().run({ job_type: "TASK", task_type, input });
-    expect(result).toMatchObject({ verified: true, price: "$0.001", receipt: { provider_pubkey: keys[instance] } });
+    expect(result).toMatchObject({ verified: true, price: "$0.001", receipt: { provider_pubkey: key } });
     expect(result.output).toEqual(output);
   });
 
   it("[API6] a commit that prefers to wait is answered with its finished job", async () => {
-    const response = await fetch(`${coordinators[instance].url}/v1/jobs/commit/cheap`, {
+    const response = await fetch(`${coordinator.url}/v1/jobs/commit/cheap`, {
       method: "POST",
       headers: { "content-type": "application/json", prefer: "wait=20" },
       body: JSON.stringify({ job_type: "TASK", user_id: "e2e", payload: { task_type: "classify", input: "What a lovely day." } }),
     });
     expect(response.status).toBe(201);
     expect(response.headers.get("preference-applied")).toBe("wait=20");
-    expect(await response.json()).toMatchObject({ job: { status: "completed", receipt: { provider_pubkey: keys[instance] } } });
+    expect(await response.json()).toMatchObject({ job: { status: "completed", receipt: { provider_pubkey: key } } });
   });
 
   it("[JB8, TR1] a PRIVATE job is refused until its user has paired with the worker, and then done by it", async () => {
@@ -92,37 +84,19 @@ describe.each(INSTANCES)("SDK → %s coordinator → desktop worker", (instance)
 
     const { pairing_code } = await router.trust.create();
     // As the worker's owner would: with the worker's key, which signs the claim [TR4].
-    const claim = startChild([
-      join(ROOT, "src", "cli", "main.ts"),
-      "pair",
-      "claim",
-      pairing_code,
-      "--url",
-      coordinators[instance].url,
-      "--config-dir",
-      workers[instance].folder,
-    ]);
-    expect(await claim.exited, claim.lines.join("\n")).toBe(0);
-    expect((await router.trust.list()).providers).toMatchObject([{ provider_pubkey: keys[instance] }]);
+    const claim = await runHere(["pair", "claim", pairing_code, "--url", coordinator.url, "--config-dir", worker.folder]);
+    expect(claim).toMatchObject({ code: 0, stderr: "" });
+    expect((await router.trust.list()).providers).toMatchObject([{ provider_pubkey: key }]);
 
-    expect(await router.run(job, { privacy: "PRIVATE" })).toMatchObject({ verified: true, receipt: { provider_pubkey: keys[instance] } });
-    // The pairing is one user's and one instance's.
+    expect(await router.run(job, { privacy: "PRIVATE" })).toMatchObject({ verified: true, receipt: { provider_pubkey: key } });
+    // The pairing is one user's.
     await expect(client().run(job, { privacy: "PRIVATE" })).rejects.toBeInstanceOf(NoTrustedWorkerError);
-    const other = coordinators[instance === "evm" ? "svm" : "evm"];
-    expect((await get(`${other.url}/v1/trust/list?user_id=${encodeURIComponent(router.userId)}`)).body).toEqual({ providers: [] });
-  });
-
-  it("[SPEC instances] nothing is shared: a job of this instance is unknown on the other", async () => {
-    const { jobId } = await client().run({ job_type: "TASK", task_type: "classify", input: "Good." });
-    expect((await get(`${coordinators[instance].url}/v1/jobs/${jobId}`)).status).toBe(200);
-    const other = coordinators[instance === "evm" ? "svm" : "evm"];
-    expect(await get(`${other.url}/v1/jobs/${jobId}`)).toMatchObject({ status: 404, body: { error: expect.any(String) } });
   });
 });
 
 describe("a desktop worker", () => {
   it("[JB4] takes over the job of a worker that vanished, once the grace to come back is over", async () => {
-    const { url, socketUrl } = coordinators.svm;
+    const { url, socketUrl } = coordinator;
     const lost = new PlainWorker(socketUrl, { acks: true });
     await lost.connect();
     // Beside a proven worker a new one gets one job in five [JB11].
@@ -135,13 +109,13 @@ describe("a desktop worker", () => {
     });
     lost.close();
     const job = await ended(url, id);
-    expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: keys.svm } });
+    expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
   });
 
   it("[WS11] that is told to end finishes, says goodbye and is no longer counted", async () => {
-    const { child } = workers.evm;
+    const { child } = worker;
     process.kill(child.pid, "SIGTERM");
     expect(await child.exited).toBe(0);
-    expect((await get(`${coordinators.evm.url}/v1/health`)).body.workers_online).toBe(0);
+    expect((await get(`${coordinator.url}/v1/health`)).body.workers_online).toBe(0);
   });
 });

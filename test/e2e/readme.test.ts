@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, INSTANCES } from "../../scripts/coordinator-process.ts";
+import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
 import { launchCoordinator } from "../support/coordinator.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
@@ -29,12 +29,12 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/openapi.json", { openapi: expect.stringMatching(/^3\.1/) }],
 ];
 
-describe.each(INSTANCES)("the README's curl commands on %s", (instance) => {
+describe("the README's curl commands", () => {
   let coordinator: Coordinator;
   const environment: Record<string, string> = {};
 
   beforeAll(async () => {
-    coordinator = await launchCoordinator(instance);
+    coordinator = await launchCoordinator("evm");
     const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();

@@ -3,8 +3,8 @@ import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Child, startChild } from "../../scripts/child.ts";
-import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
-
+import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
+import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
@@ -127,14 +127,14 @@ describe("npm run serve", () => {
   });
 
   it("a host name is no address: the kinds of one that it might resolve to differ", async () => {
-    const refused = serve(["evm", "--host", "example.com"]);
-    expect(await refused.exited).toBe(2);
-    expect(refused.lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");
+    const { code, lines } = await commandHere(["evm", "--host", "example.com"], "serve");
+    expect(code).toBe(2);
+    expect(lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");
   });
 
   it("an address that this machine does not have ends it at once with one line", async () => {
-    const refused = serve(["evm", "--host", "192.0.2.1", "--port", String(await freePort()), "--state", temporaryFolder("nowhere")]);
-    expect(await refused.exited).toBe(1);
-    expect(refused.lines).toEqual([expect.stringMatching(/^cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)$/)]);
+    const start = startCoordinator({ instance: "evm", host: "192.0.2.1", port: await freePort(), stateDir: temporaryFolder("nowhere") });
+    await expect(start).rejects.toThrow(StartFailure);
+    await expect(start).rejects.toThrow(/^cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)$/);
   });
 });

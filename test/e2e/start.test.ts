@@ -1,31 +1,36 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
-import { startChild } from "../../scripts/child.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { startDemoWorker } from "../../scripts/bring-up.ts";
+import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
-import { lookForLlm, readyLlm } from "../../scripts/local-llm.ts";
-
-import { temporaryFolder } from "../support/coordinator.ts";
+import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
+import { type LocalLlm, lookForLlm, readyLlm } from "../../scripts/local-llm.ts";
+import { ComputeRouter } from "../../src/sdk/index.ts";
+import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";
 import { commit, get } from "../support/rest.ts";
-import { copySources } from "../support/source-copy.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
 import { until } from "../support/until.ts";
-
-const stateDir = temporaryFolder("start");
 
 /** A machine without an LLM, whatever the present one has: the server that is chosen is the only one that is asked, and this one is not there. */
 const NO_LLM = { LLM_BASE_URL: "http://127.0.0.1:9", OPENAI_BASE_URL: "", OLLAMA_HOST: "" };
 
-async function start(args: string[], { env = NO_LLM, root = ROOT, state = stateDir }: { env?: Record<string, string>; root?: string; state?: string } = {}) {
+async function start(state: string) {
   const [evm, svm] = [await freePort(), await freePort()];
-  const child = startChild([join(root, "scripts", "start.ts"), "--evm-port", String(evm), "--svm-port", String(svm), "--state", state, ...args], {
-    cwd: root,
-    env,
-  });
+  const args = ["--evm-port", String(evm), "--svm-port", String(svm), "--state", state];
+  const child = startChild([join(ROOT, "scripts", "start.ts"), ...args], { cwd: ROOT, env: NO_LLM });
   finallyDo(() => child.stop());
   return { child, evm, svm, text: () => child.lines.join("\n") };
+}
+
+/** The LLM that `npm start` chooses with the present environment, and what it says meanwhile. */
+async function chosenLlm(): Promise<{ llm: LocalLlm; steps: string[] }> {
+  const steps: string[] = [];
+  const { signal } = new AbortController();
+  const llm = await readyLlm(await lookForLlm(signal), { signal, say: (_, line) => void steps.push(line) });
+  return { llm, steps };
 }
 
 /** The lines that a printed job of this kind begins with. */
@@ -57,51 +62,50 @@ function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: num
 
 // Each start is several builds and a dozen processes. `npm start -- --once`, which ends by itself with 0, is a step of CI.
 describe("npm start", { timeout: 120_000 }, () => {
-  it("beside a local LLM it uses that one, does not even install the runtime of the toy, and says once that it is gone, and once that it is back", async () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it("a local LLM is used, and the toy is not even installed; that the LLM is gone is said once, and that it is back too", async () => {
     const ollama = await TalkingLlm.start();
     ollama.says = "Paris, of course.";
-    const { folder, remove } = copySources("compute-router-start", [
-      "runtimes/llama/package.json",
-      "runtimes/llama/package-lock.json",
-      "runtimes/llama/server.mjs",
-    ]);
-    finallyDo(remove);
-    const { child, svm, text } = await start([], { env: { LLM_BASE_URL: "", OPENAI_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host }, root: folder });
-    await until("banner", () => (text().includes("up until Ctrl-C") ? true : undefined), text, 100_000);
-    expect(text()).toContain("8 of 8 jobs done and verified");
-    expect(jobs(child.lines, "LLM_INFER")).toEqual([expect.stringMatching(/ by talker$/), expect.stringMatching(/ by talker$/)]);
-    expect(child.lines.filter((line) => line.trim() === ollama.says)).toHaveLength(2);
-    expect(ollama.prompts).toBe(2);
-    expect(text()).not.toContain("toy");
-    expect(existsSync(join(folder, "runtimes", "llama", "node_modules"))).toBe(false);
+    for (const [name, value] of Object.entries({ ...NO_LLM, LLM_BASE_URL: "", OLLAMA_HOST: new URL(ollama.url).host })) vi.stubEnv(name, value);
+    const { llm, steps } = await chosenLlm();
+    expect(llm).toMatchObject({ kind: "real", model: "talker" });
+    // An installation would be a step.
+    expect(steps).toEqual(["found talker by ollama, waiting for its first answer"]);
+
+    const coordinator = await launchCoordinator("svm");
+    const said: string[] = [];
+    const onStart = (child: Child) => finallyDo(() => child.stop());
+    const worker = await startDemoWorker({ coordinator, folder: temporaryFolder("demo"), llm, onStart, onLine: (line) => void said.push(line) });
+    expect(worker.model).toBe("talker");
+    const [job = expect.unreachable()] = FIRST_JOBS;
+    expect(await runFirstJob(new ComputeRouter({ baseUrl: coordinator.url }), job, 140, new AbortController().signal)).toEqual({
+      ok: true,
+      lines: [expect.stringMatching(/^LLM_INFER .* verified, .* by talker$/), expect.stringMatching(/^ +Paris, of course\.$/)],
+    });
+    expect(ollama.prompts).toBe(1);
 
     ollama.gone = true;
     // A job is the quickest way for a worker to notice.
-    const url = `http://127.0.0.1:${svm}`;
-    await commit(url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
-    const said = (what: string) => child.lines.filter((line) => line.trimEnd().endsWith(what)).map((line) => line.slice(line.indexOf("s ") + 3));
+    await commit(coordinator.url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
     const isGone = "talker is no longer available: no LLM jobs until it is back";
-    await until("gone", () => (said(isGone).includes(`svm  ${isGone}`) ? true : undefined), text);
+    await until("gone", () => (said.includes(isGone) ? true : undefined));
     ollama.gone = false;
-    await until("back", () => (said("talker is back").includes("svm  talker is back") ? true : undefined), text);
-    expect(said(isGone).filter((line) => line.startsWith("svm"))).toHaveLength(1);
-    expect(said("talker is back").filter((line) => line.startsWith("svm"))).toHaveLength(1);
+    await until("back", () => (said.includes("talker is back") ? true : undefined));
+    expect(said).toEqual([isGone, "talker is back"]);
   });
 
-  it("says why not the LLM that was chosen, and answers with the toy", async () => {
+  it("an LLM that was chosen and gives no answer is named with the reason, and the toy answers", async () => {
     const broken = await TalkingLlm.start();
     broken.fails = true;
     vi.stubEnv("LLM_BASE_URL", broken.url);
-    const said: string[] = [];
-    const { signal } = new AbortController();
-    const session = { signal, say: (_: string, line: string) => void said.push(line), keep: () => {}, isUp: () => {}, elapsed: () => 0 };
-    const llm = await readyLlm(await lookForLlm(signal), session).finally(() => vi.unstubAllEnvs());
+    const { llm, steps } = await chosenLlm();
     expect(llm).toMatchObject({ kind: "toy" });
-    expect(said.at(-1)).toMatch(/^talker by ollama gave no first answer \(.*out of memory.*\): the toy model answers$/);
+    expect(steps.at(-1)).toMatch(/^talker by ollama gave no first answer \(.*out of memory.*\): the toy model answers$/);
   });
 
   it("brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
-    const { child, evm, svm, text } = await start([], { state: temporaryFolder("start-fresh") });
+    const { child, evm, svm, text } = await start(temporaryFolder("start"));
     await until("banner", () => (text().includes("up until Ctrl-C") && text().includes("curl") ? true : undefined), text, 100_000);
     for (const kind of ["LLM_INFER", "summarize", "classify", "extract_json"]) {
       expect(
@@ -143,7 +147,7 @@ describe("npm start", { timeout: 120_000 }, () => {
     const [evm, svm] = [await freePort(), await freePort()];
     const { createServer } = await import("node:http");
     const server = createServer().listen(svm, "127.0.0.1");
-    const child = startChild([join(ROOT, "scripts", "start.ts"), "--evm-port", String(evm), "--svm-port", String(svm), "--state", stateDir], {
+    const child = startChild([join(ROOT, "scripts", "start.ts"), "--evm-port", String(evm), "--svm-port", String(svm), "--state", temporaryFolder("start")], {
       cwd: ROOT,
       env: NO_LLM,
     });

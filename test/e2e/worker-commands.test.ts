@@ -1,18 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
-import { runProgram, startProgram } from "../support/program.ts";
+import { startProgram } from "../support/program.ts";
 import { until } from "../support/until.ts";
+import { runHere } from "../unit/worker/support/cli-here.ts";
 
 describe("a desktop worker for both instances", () => {
   it("init, doctor, start, jobs on both, status, metrics, pair, SIGTERM: as an owner goes through it", { timeout: 120_000 }, async () => {
     const [evm, svm] = await Promise.all([launchCoordinator("evm"), launchCoordinator("svm")]);
     const place = ["--config-dir", temporaryFolder("commands")];
 
-    const init = await runProgram(["worker", "init", "--url", evm.url, "--url", svm.url, "--runtime", "embedded", "--name", "box", ...place]);
+    const init = await runHere(["worker", "init", "--url", evm.url, "--url", svm.url, "--runtime", "embedded", "--name", "box", ...place]);
     expect(init).toMatchObject({ code: 0, stderr: "" });
 
-    const doctor = await runProgram(["worker", "doctor", ...place]);
+    const doctor = await runHere(["worker", "doctor", ...place]);
     expect(doctor).toMatchObject({ code: 0, stderr: "" });
     expect(doctor.stdout).toMatch(/^✓ LLM +tiny-chat-q8_0 by embedded$/m);
     expect(doctor.stdout).toMatch(/^✓ answer +a trial prompt took \d+ ms, \d+ tok\/s, its receipt is valid$/m);
@@ -33,7 +34,7 @@ describe("a desktop worker for both instances", () => {
     const metrics = /http:\S+/.exec(String((await until("metrics", () => worker.notes("info")[0]))["message"]))?.[0] ?? "";
 
     // The doctor may come while it works: it does not register, which would replace the worker.
-    expect(await runProgram(["worker", "doctor", ...place])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^✓ running +yes/m) });
+    expect(await runHere(["worker", "doctor", ...place])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^✓ running +yes/m) });
     expect([worker.notes("offline"), worker.notes("stopped"), worker.notes("connecting").length]).toEqual([[], [], 2]);
 
     // All at once: what the one LLM cannot do at once is done in turn.
@@ -49,25 +50,23 @@ describe("a desktop worker for both instances", () => {
       const { host } = new URL(url);
       for (const type of ["LLM_INFER", "TASK"]) expect(page).toContain(`jobs_total{coordinator="${host}",type="${type}",outcome="completed"} 1\n`);
     }
-    await expect
-      .poll(async () => (await runProgram(["worker", "status", ...place])).stdout.match(/jobs 2 done, 0 failed/g)?.length, { timeout: 10_000 })
-      .toBe(2);
+    await expect.poll(async () => (await runHere(["worker", "status", ...place])).stdout.match(/jobs 2 done, 0 failed/g)?.length, { timeout: 10_000 }).toBe(2);
 
     const words = String(worker.notes("starting")[0]?.["fingerprint"]);
-    expect((await runProgram(["worker", "status", ...place])).stdout).toContain(`\n  ${words}\n`);
+    expect((await runHere(["worker", "status", ...place])).stdout).toContain(`\n  ${words}\n`);
 
     // The code is one instance's: the worker finds out whose.
     const owner = clients[1];
     if (owner === undefined) throw new Error("no client");
     const { pairing_code } = await owner.trust.create();
-    const paired = await runProgram(["worker", "pair", pairing_code, ...place]);
+    const paired = await runHere(["worker", "pair", pairing_code, ...place]);
     expect(paired).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(svm.url).host}: worker ${words} `) });
     const result = await owner.run({ job_type: "TASK", task_type: "classify", input: "private" }, { privacy: "PRIVATE" });
     expect(result.verified).toBe(true);
-    expect(await runProgram(["worker", "pair", "000000", ...place])).toMatchObject({ code: 5, stderr: expect.stringContaining("invalid_code") });
-    expect(await runProgram(["worker", "pair", pairing_code, ...place])).toMatchObject({ code: 5, stderr: expect.stringContaining("already_claimed") });
+    expect(await runHere(["worker", "pair", "000000", ...place])).toMatchObject({ code: 5, stderr: expect.stringContaining("invalid_code") });
+    expect(await runHere(["worker", "pair", pairing_code, ...place])).toMatchObject({ code: 5, stderr: expect.stringContaining("already_claimed") });
 
     expect(await worker.stop()).toBe(0);
-    expect((await runProgram(["worker", "status", ...place])).code).toBe(9);
+    expect((await runHere(["worker", "status", ...place])).code).toBe(9);
   });
 });

@@ -1,13 +1,11 @@
-import { afterAll } from "vitest";
-
 const duties: (() => unknown)[] = [];
 
-// Registered while the file is collected: Vitest does not run an afterAll that a beforeAll registers.
-afterAll(async () => {
-  for (const duty of duties.splice(0).toReversed()) await duty();
-});
-
-/** Runs `duty` after the tests of this file, the latest first. Callable from hooks and tests. */
+/** Runs `duty` after the tests of this file, the latest first. Callable from hooks and tests, in projects whose files are followed by `after-file.ts`. */
 export function finallyDo(duty: () => unknown): void {
   duties.push(duty);
+}
+
+/** Does what has been asked for so far. */
+export async function finish(): Promise<void> {
+  for (const duty of duties.splice(0).toReversed()) await duty();
 }

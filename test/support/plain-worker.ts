@@ -4,28 +4,6 @@ import { until } from "./until.ts";
 /** A frame, as parsed. */
 export type Frame = { type: string } & Record<string, unknown>;
 
-/** How a plain worker fills the parts of a receipt that the specification leaves open. */
-export type ReceiptDialect = (
-  fields: { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string },
-  key: KeyObject,
-) => {
-  receipt: Record<string, unknown>;
-  receipt_signature?: string;
-};
-
-/** The receipt as this project signs it [RC1]. */
-const ourDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
-  const receipt = { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null };
-  return { receipt, receipt_signature: sign(null, Buffer.from(JSON.stringify(receipt)), key).toString("base64") };
-};
-
-/** The receipt of another codebase: other bytes are signed, the signature is hex and inside the receipt. */
-export const foreignDialect: ReceiptDialect = ({ job_id, provider_pubkey, output_hash, completed_at }, key) => {
-  const signed = { job_id, provider_pubkey, output_hash, timestamp: completed_at };
-  const signature = sign(null, Buffer.from(JSON.stringify(signed)), key).toString("hex");
-  return { receipt: { job_id, provider_pubkey, output_hash, completed_at, payment_ref: null, signature } };
-};
-
 /** An answer to each task, of the shape that the specification shows. */
 const TASK_OUTPUTS: Record<string, Record<string, unknown>> = {
   summarize: { summary: "short", word_count: 1 },
@@ -43,7 +21,6 @@ export class PlainWorker {
   closed: { code: number; reason: string } | null = null;
   readonly #url: string;
   readonly #key: KeyObject;
-  readonly #kind: "DESKTOP" | "MOBILE";
   readonly #acks: boolean;
   #socket: WebSocket | null = null;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -51,13 +28,11 @@ export class PlainWorker {
   #first = 0;
   /** Ids of the jobs that were reported as done. */
   readonly #completed = new Set<string>();
-  /** Null until it serves. */
-  #dialect: ReceiptDialect | null = null;
+  #serves = false;
 
   /** With `acks` it announces and does the one thing more that has it given jobs from its first moment on [JB2]. */
-  constructor(url: string, { kind = "DESKTOP", acks = false }: { kind?: "DESKTOP" | "MOBILE"; acks?: boolean } = {}) {
+  constructor(url: string, { acks = false }: { acks?: boolean } = {}) {
     this.#url = url;
-    this.#kind = kind;
     this.#acks = acks;
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     this.#key = privateKey;
@@ -68,7 +43,7 @@ export class PlainWorker {
   async connect(): Promise<Frame> {
     const first = this.frames.length;
     this.#first = first;
-    this.#dialect = null;
+    this.#serves = false;
     const socket = new WebSocket(this.#url);
     this.#socket = socket;
     this.closed = null;
@@ -90,8 +65,8 @@ export class PlainWorker {
     this.send({
       type: "register",
       provider_pubkey: this.publicKey,
-      provider_type: this.#kind,
-      capabilities: this.#kind === "DESKTOP" ? ["LLM_INFER", "TASK"] : ["TASK"],
+      provider_type: "DESKTOP",
+      capabilities: ["LLM_INFER", "TASK"],
       ...(this.#acks && { features: ["ack"] }),
     });
     this.#heartbeat = setInterval(() => this.send({ type: "heartbeat", provider_pubkey: this.publicKey }), 10_000);
@@ -117,20 +92,23 @@ export class PlainWorker {
   }
 
   /** Reports this job as done. */
-  complete(jobId: string, output: string | Record<string, unknown>, dialect: ReceiptDialect = ourDialect): void {
-    const fields = {
+  complete(jobId: string, output: string | Record<string, unknown>): void {
+    const receipt = {
       job_id: jobId,
       provider_pubkey: this.publicKey,
       output_hash: `sha256:${createHash("sha256").update(JSON.stringify(output)).digest("hex")}`,
       completed_at: new Date().toISOString(),
+      payment_ref: null,
     };
     this.#completed.add(jobId);
-    this.send({ type: "job_complete", job_id: jobId, output, ...dialect(fields, this.#key) });
+    // Signed as this project signs it [RC1].
+    const receipt_signature = sign(null, Buffer.from(JSON.stringify(receipt)), this.#key).toString("base64");
+    this.send({ type: "job_complete", job_id: jobId, output, receipt, receipt_signature });
   }
 
   /** Does every job of this connection, with an answer of this worker's own making: also one that came right behind the answer to `register`. */
-  serve(dialect: ReceiptDialect = ourDialect): void {
-    this.#dialect = dialect;
+  serve(): void {
+    this.#serves = true;
     for (const frame of this.frames.slice(this.#first)) if (!this.#completed.has(String(frame.job_id))) this.#work(frame);
   }
 
@@ -141,8 +119,8 @@ export class PlainWorker {
   }
 
   #work(frame: Frame): void {
-    if (this.#dialect === null || frame.type !== "job_assign") return;
+    if (!this.#serves || frame.type !== "job_assign") return;
     const { task_type } = frame.payload as { task_type?: string };
-    this.complete(String(frame.job_id), task_type === undefined ? "an answer" : (TASK_OUTPUTS[task_type] ?? {}), this.#dialect);
+    this.complete(String(frame.job_id), task_type === undefined ? "an answer" : (TASK_OUTPUTS[task_type] ?? {}));
   }
 }

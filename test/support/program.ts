@@ -26,10 +26,3 @@ export function startProgram(args: readonly string[]): Program {
     stop: () => child.stop(),
   };
 }
-
-/** Runs `compute-router` with these arguments to its end. */
-export async function runProgram(args: readonly string[]): Promise<{ code: Exit; stdout: string; stderr: string }> {
-  const said = { stdout: "", stderr: "" };
-  const child = startChild([MAIN, ...args], { cwd: ROOT, onLine: (line, stream) => void (said[stream] += `${line}\n`) });
-  return { code: await child.exited, ...said };
-}

@@ -81,7 +81,7 @@ export function requeue(
   // The job was never assigned, so nothing was lost with the worker.
   if (job.phase.kind === "settling") return endHold(state, job, ctx);
   blame(state, job, cause, ctx);
-  const worker = release(state, job, cancelReason, ctx);
+  const worker = endLease(state, job, cancelReason, ctx);
   job.cause = cause;
   // A message of an earlier attempt would belong to another worker than the cause.
   job.message = message;
@@ -96,7 +96,7 @@ export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext,
   // A reject is no failure of the key, but each key of a network could reject each job.
   const { lease } = job.phase;
   if (lease.network !== undefined && blames) standBack(state, lease.network, ctx.now);
-  const worker = release(state, job, null, ctx);
+  const worker = endLease(state, job, null, ctx);
   // Who never started did not hold the job: no result of this worker may end a later attempt, and any number of workers may reject [WS9, WS12].
   if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);
   job.attempts--;
@@ -161,7 +161,7 @@ function isConfirmed({ denials }: LiveJob, byProven = false): boolean {
 
 /** Ends a job for good. The worker that holds it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, ctx: ReduceContext): void {
-  const worker = release(state, job, cancelReason, ctx, false);
+  const worker = endLease(state, job, cancelReason, ctx, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
   end(state, job, outcome, ctx);
   if (worker === undefined) return;
@@ -199,7 +199,7 @@ export function endDamaged(jobIds: readonly string[], ctx: ReduceContext): void 
 }
 
 /** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been offered a job yet. */
-function release(state: DispatchState, job: LiveJob, cancelReason: string | null, ctx: ReduceContext, tried = true): Worker | undefined {
+function endLease(state: DispatchState, job: LiveJob, cancelReason: string | null, ctx: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
     unhold(state, job, ctx);

@@ -6,8 +6,8 @@ import { TUNING } from "../tuning.ts";
 import { writeD1 } from "./database.ts";
 import { jobs, pairings, payments, receipts, users } from "./schema.ts";
 
-/** The number of rows that a sweep changed, per kind. */
-export type SweepCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
+/** The number of rows that it changed, per kind. */
+export type RetentionCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
 
 /**
  * Deletes what is older than the settings allow [LM3]: payload and result `retention.result` after the end of the job (the receipt stays), job,
@@ -15,7 +15,7 @@ export type SweepCount = { emptied: number; jobs: number; codes: number; pairing
  * `retention.pairing` after they were last used. Times are in ms.
  * @throws {StoreUnavailable} if D1 fails or is late
  */
-export async function sweep(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<SweepCount> {
+export async function applyRetention(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<RetentionCount> {
   const orm = drizzle(db);
   const { retention } = settings;
 
@@ -24,7 +24,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .from(jobs)
     .where(lte(jobs.endedAt, now - retention.job))
     .orderBy(jobs.endedAt, jobs.id)
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const deletedJobs = await inBatches(async () => {
     // One transaction, so both statements delete the same jobs.
     const [, deleted] = await writeD1(db, () =>
@@ -38,7 +38,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .from(jobs)
     // Payload and result are erased together, so a job that still has its payload has both.
     .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const emptied = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, oldResults)));
     return meta.changes;
@@ -48,7 +48,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .select({ id: pairings.id })
     .from(pairings)
     .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - retention.expiredCode)))
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const codes = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, expiredCodes)));
     return meta.changes;
@@ -59,7 +59,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .select({ id: pairings.id })
     .from(pairings)
     .where(and(eq(pairings.claimed, true), lte(pairings.usedAt, unusedSince), lte(pairings.pairedAt, unusedSince)))
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const deletedPairings = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, unusedPairings)));
     return meta.changes;
@@ -71,7 +71,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .select({ userId: users.userId })
     .from(users)
     .where(and(lte(users.usedAt, unusedSince), lte(users.createdAt, unusedSince), notExists(ofUser)))
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const deletedUsers = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.delete(users).where(inArray(users.userId, unusedUsers)));
     return meta.changes;
@@ -82,7 +82,7 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
     .select({ key: payments.key })
     .from(payments)
     .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
-    .limit(TUNING.sweptRows);
+    .limit(TUNING.retentionRows);
   const deletedPayments = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, oldPayments)));
     return meta.changes;
@@ -93,10 +93,10 @@ export async function sweep(db: D1Database, settings: Pick<Settings, "retention"
 /** Runs `batch` until one changes fewer rows than it may, or the limit of batches is reached. Returns the sum of changed rows. */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let sum = 0;
-  for (let i = 0; i < TUNING.sweptBatches; i++) {
+  for (let i = 0; i < TUNING.retentionBatches; i++) {
     const changed = await batch();
     sum += changed;
-    if (changed < TUNING.sweptRows) break;
+    if (changed < TUNING.retentionRows) break;
   }
   return sum;
 }

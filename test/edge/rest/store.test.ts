@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
 import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/database.ts";
-import { sweep } from "../../../src/coordinator/store/retention.ts";
+import { applyRetention } from "../../../src/coordinator/store/retention.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
 
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -37,7 +37,7 @@ describe("retention", () => {
     await insertJobs("kept", 1, NOW - 30 * DAY + 1);
     await insertJobs("gone", 1, NOW - 30 * DAY);
     await insertJobs("live", 1, null);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0, pairings: 0, users: 0, payments: 0 });
+    expect(await applyRetention(env.DB, { retention }, NOW)).toEqual({ emptied: 2, jobs: 1, codes: 0, pairings: 0, users: 0, payments: 0 });
     const { results } = await env.DB.prepare("SELECT id, payload, result FROM jobs ORDER BY id").all();
     expect(results).toEqual([
       { id: "empty1", payload: null, result: null },
@@ -46,14 +46,14 @@ describe("retention", () => {
       { id: "live1", payload: "{}", result: null },
     ]);
     expect(await count("receipts")).toBe(3);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0, pairings: 0, users: 0, payments: 0 });
+    expect(await applyRetention(env.DB, { retention }, NOW)).toEqual({ emptied: 0, jobs: 0, codes: 0, pairings: 0, users: 0, payments: 0 });
   });
 
   test("[LM3] the times are settings", async () => {
     await insertJobs("a", 1, NOW - 1_000);
-    await sweep(env.DB, { retention: { ...retention, result: 1_000 } }, NOW);
+    await applyRetention(env.DB, { retention: { ...retention, result: 1_000 } }, NOW);
     expect(await count("jobs WHERE result IS NULL")).toBe(1);
-    await sweep(env.DB, { retention: { ...retention, job: 1_000 } }, NOW);
+    await applyRetention(env.DB, { retention: { ...retention, job: 1_000 } }, NOW);
     expect([await count("jobs"), await count("receipts")]).toEqual([0, 0]);
   });
 
@@ -69,7 +69,7 @@ describe("retention", () => {
   test("[LM3] more rows than one statement may delete take several statements, each with the receipts of its jobs", async () => {
     await insertJobs("old", 1_234, NOW - 40 * DAY);
     await insertJobs("full", 1_234, NOW - 10 * DAY);
-    expect(await sweep(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0, pairings: 0, users: 0, payments: 0 });
+    expect(await applyRetention(env.DB, { retention }, NOW)).toEqual({ emptied: 1_234, jobs: 1_234, codes: 0, pairings: 0, users: 0, payments: 0 });
     expect([await count("jobs"), await count("receipts")]).toEqual([1_234, 1_234]);
   });
 
@@ -81,10 +81,10 @@ describe("retention", () => {
       insert.bind("DEAD", 0, NOW - DAY),
       insert.bind("PAIR", 1, NOW - 9 * DAY),
     ]);
-    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ codes: 1, payments: 0 });
+    expect(await applyRetention(env.DB, { retention }, NOW)).toMatchObject({ codes: 1, payments: 0 });
     const { results } = await env.DB.prepare("SELECT pairing_code FROM pairings ORDER BY id").all();
     expect(results.map((row) => row.pairing_code)).toEqual(["OPEN", "LATE", "PAIR"]);
-    await sweep(env.DB, { retention: { ...retention, expiredCode: 0 } }, NOW);
+    await applyRetention(env.DB, { retention: { ...retention, expiredCode: 0 } }, NOW);
     expect(await count("pairings")).toBe(2);
   });
 });
@@ -111,7 +111,7 @@ describe("pairings and users", () => {
       await user(name, 0, usedAt);
     }
     await user("alone", LONG_AGO + 1, 0);
-    expect(await sweep(env.DB, { retention }, NOW)).toMatchObject({ pairings: 2, users: 2 });
+    expect(await applyRetention(env.DB, { retention }, NOW)).toMatchObject({ pairings: 2, users: 2 });
     const left = async (table: string) => (await env.DB.prepare(`SELECT user_id FROM ${table} ORDER BY user_id`).all()).results.map((row) => row.user_id);
     expect(await left("pairings")).toEqual(["kept", "used"]);
     expect(await left("users")).toEqual(["alone", "kept", "used"]);
@@ -148,7 +148,7 @@ describe("pairings and users", () => {
 describe("cron", () => {
   const run = (overrides: Record<string, unknown>) => main.scheduled(createScheduledController(), { ...env, ...overrides });
 
-  test("[LM3] sweeps and wakes the hub", async () => {
+  test("[LM3] deletes old rows and wakes the hub", async () => {
     await insertJobs("old", 1, Date.now() - 40 * DAY);
     const hub = failingHub({}, 0);
     await run(hub);
@@ -157,7 +157,7 @@ describe("cron", () => {
     expect(logged).not.toHaveBeenCalled();
   });
 
-  test("[LM3] if D1 fails the hub is still woken, and if the hub fails the sweep still runs", async () => {
+  test("[LM3] if D1 fails the hub is still woken, and if the hub fails old rows are still deleted", async () => {
     const hub = failingHub({}, 0);
     await run({ ...hub, DB: failingDb() });
     expect(hub.calls()).toBe(1);

@@ -4,7 +4,7 @@ import { Desk } from "./desk.ts";
 const COLLECTIONS = [Map, Set] as const;
 const STEPS = ["get", "set", "has", "add", "delete"] as const;
 const WALKS = ["values", "keys", "entries", "forEach"] as const;
-const SWEEPS = ["map", "filter", "find", "some", "every", "includes", "flatMap", "forEach", "toSorted", "sort", "slice"] as const;
+const ARRAY_WALKS = ["map", "filter", "find", "some", "every", "includes", "flatMap", "forEach", "toSorted", "sort", "slice"] as const;
 
 /**
  * How much `run` does: every step on a Map or Set counts one (each move in a heap is one), every walk over one or over an array counts
@@ -26,7 +26,7 @@ function workOf(run: () => void): number {
     for (const name of STEPS) patch(prototype, name, () => 1);
     for (const name of [...WALKS, Symbol.iterator]) patch(prototype, name, (self) => self.size);
   }
-  for (const name of [...SWEEPS, Symbol.iterator]) patch(Array.prototype, name, (self) => self.length);
+  for (const name of [...ARRAY_WALKS, Symbol.iterator]) patch(Array.prototype, name, (self) => self.length);
   try {
     run();
   } finally {

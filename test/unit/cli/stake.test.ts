@@ -1,0 +1,51 @@
+// `compute-router stake` in every detail, on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
+import { writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
+import { fingerprintOf, keyPair } from "../../../src/receipt/index.ts";
+import { runHere } from "../worker/support/cli-here.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const [one, other] = [1, 2].map((seed) => keyPair(new Uint8Array(32).fill(seed)).publicKey) as [string, string];
+
+/** What `npx --no-install wrangler d1 execute … --command SQL --json` does, on the database in the folder that `--persist-to` names. */
+const WRANGLER = `#!${process.execPath}
+const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
+const [,, ...args] = process.argv;
+const after = (name) => args[args.indexOf(name) + 1];
+if (args.slice(0, 5).join(" ") !== "--no-install wrangler d1 execute DB" || after("-c") !== "wrangler.evm.toml" || !args.includes("--local")) process.exit(2);
+const results = new DatabaseSync(after("--persist-to") + "/d1.sqlite").prepare(after("--command")).all();
+console.log("a line of its own\\n" + JSON.stringify([{ results, success: true, meta: {} }]));
+`;
+
+test("[ST1] the operator sets, changes, shows, lists and removes stakes", async () => {
+  const state = temporaryFolder();
+  const database = new DatabaseSync(join(state, "d1.sqlite"));
+  for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
+  database.close();
+  writeFileSync(join(state, "npx"), WRANGLER, { mode: 0o755 });
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const run = async (...args: string[]) => {
+    const { code, stdout } = await runHere(["stake", ...args, "--config", "wrangler.evm.toml", "--state", state], { env });
+    expect(code).toBe(0);
+    return stdout;
+  };
+
+  expect(await run("list")).toBe("");
+  expect(await run("set", one.toUpperCase(), "99.999999")).toBe(`${one}  Open      99.999999\n`);
+  expect(await run("set", one, "100")).toBe(`${one}  Verified  100\n`);
+  await run("set", other, "1000");
+  const today = new Date().toISOString().slice(0, 10);
+  expect(await run("list")).toMatch(new RegExp(`^${other}  Sentinel  1000  since 20..-..-..\n${one}  Verified   100  since 20..-..-..\n$`));
+  const [first] = (await run("list", "--json")).split("\n");
+  expect(JSON.parse(first ?? "")).toEqual({ provider_pubkey: other, amount: 1_000, tier: "Sentinel", updated_at: expect.stringContaining("T") });
+  const shown = await run("show", one);
+  expect(shown).toContain(`stake  100, since ${today.slice(0, 2)}`);
+  expect(shown).toContain(`words  ${fingerprintOf(one)}\n`);
+  expect(shown).toContain("tier   Verified: CHEAP and FAST jobs");
+  await run("set", one, "0");
+  expect(await run("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");
+  expect(JSON.parse(await run("show", one, "--json"))).toEqual({ provider_pubkey: one, amount: 0, tier: "Open", updated_at: null });
+});
