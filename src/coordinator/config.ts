@@ -50,6 +50,8 @@ export type Settings = {
   payment: PaymentSettings;
   /** Bytes of the hub's SQLite, or of D1, from which nothing more is accepted [LM3]. */
   storageBytes: number;
+  /** The size of the hub's queue [LM1]. */
+  queue: { jobs: number; bytes: number; jobsPerUser: number };
   retention: Record<keyof typeof RETENTION, number>;
   rates: Record<keyof typeof RATES, number>;
 };
@@ -139,6 +141,9 @@ const Variables = z.object({
   EXPIRED_CODE_HOURS: duration(HOUR, RETENTION.expiredCode),
   RETENTION_PAIRING_DAYS: duration(DAY, RETENTION.pairing),
   STORAGE_BYTES: count(LIMITS.storageBytes),
+  QUEUED_JOBS: count(LIMITS.queuedJobs),
+  QUEUED_BYTES: count(LIMITS.queuedPayloadBytes),
+  QUEUED_JOBS_PER_USER: count(LIMITS.queuedJobsPerUser),
   CLIENT_STORED_BYTES: count(RATES.clientStoredBytes),
   PAYER_STORED_BYTES: count(RATES.payerStoredBytes),
   COMMITS_PER_MINUTE: count(RATES.commitsPerMinute),
@@ -197,6 +202,7 @@ export function readSettings(env: Record<string, unknown>): Settings {
         }
       : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null, asset: null },
     storageBytes: v.STORAGE_BYTES,
+    queue: { jobs: v.QUEUED_JOBS, bytes: v.QUEUED_BYTES, jobsPerUser: v.QUEUED_JOBS_PER_USER },
     retention: {
       result: v.RETENTION_RESULT_DAYS,
       job: v.RETENTION_JOB_DAYS,

@@ -23,6 +23,10 @@ export const TUNING = {
   outboxBackoffMax: 30 * SECOND,
   /** When D1 has lacked a row for so long, it is logged, and again whenever as much time has passed. */
   outboxReport: 1 * MINUTE,
+  /** The most bytes of jobs that have ended and are kept in memory until D1 has them. The others are read from the journal again. */
+  outboxKept: 4 * MiB,
+  /** The most counts of stored bytes in memory. */
+  storedSums: 10_000,
   /** How long the hub uses a measured size of its SQLite. */
   hubMeasured: 1 * SECOND,
   /** How long a migration of D1 may take: as long as D1 lets one statement run [API10]. */

@@ -42,11 +42,11 @@ export const LIMITS = {
   workerMaxTokens: 4_096,
   /** Characters of `result.message`, the text that a worker sent about a failed job. */
   messageChars: 500,
-  /** Jobs of one user that wait for a worker. */
+  /** Jobs of one user that wait for a worker; a setting. */
   queuedJobsPerUser: 1_000,
-  /** Jobs of one hub that wait for a worker. */
+  /** Jobs of one hub that wait for a worker; a setting. */
   queuedJobs: 10_000,
-  /** Payload bytes of all jobs of one hub that wait for a worker. */
+  /** Payload bytes of all jobs of one hub that wait for a worker; a setting. */
   queuedPayloadBytes: 32 * MiB,
   /** The part of the queue, in jobs and in bytes, that one client may use, and one payer. */
   queueShare: 1 / 4,

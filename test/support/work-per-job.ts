@@ -2,19 +2,12 @@
 export const WORK_PER_JOB = {
   /** SQL statements of the hub, in their order. */
   statements: [
-    // Commit: is it the second delivery of one that is known?
-    "SELECT jobs",
     // The job with its claim, in one row.
     "INSERT jobs",
-    // Its end, with result and receipt.
+    // Its end, with result and receipt. It returns the row, for streams, polls and D1.
     "UPDATE jobs",
-    // The end is read back for streams and polls.
-    "SELECT jobs",
-    // The outbox reads the row for D1, deletes it when D1 has it, notes what was copied of rows that have not ended, and looks whether one changed meanwhile.
-    "SELECT jobs",
+    // It leaves when D1 has it. Under load one statement deletes many.
     "DELETE jobs",
-    "UPDATE jobs",
-    "SELECT jobs",
   ],
   /** RPCs to the hub: a commit and one poll, or a commit that waits for the end. */
   rpcs: { polled: ["commit", "job"], waited: ["commit"] },

@@ -10,7 +10,6 @@ import {
   type DispatchState,
   type EventOf,
   IllegalMove,
-  type JobEnd,
   type KeyRecord,
   NEW_KEY,
   nextDue,
@@ -26,19 +25,23 @@ import {
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { wideNetworkOf } from "../rates.ts";
+import { bytesOf, type JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage } from "./batch.ts";
 import { parkedFrame } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
-import type { StorageRoom, StoredJob } from "./storage-room.ts";
+import type { StorageRoom } from "./storage-room.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
 /** What the dispatcher reports to the hub. */
 export type DispatcherEvents = {
-  /** The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result; `ended` are the ends among them. `paid`: true if rows of the ledger changed too. */
-  committed(written: { changed: ReadonlyMap<string, number>; ended: readonly JobEnd[]; paid: boolean }): void;
+  /**
+   * The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result. `ended` has the rows of the ends among them; null
+   * for a row that is gone. `paid`: true if rows of the ledger changed too.
+   */
+  committed(written: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; paid: boolean }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** The journal cannot be read: only a new object can go on. */
@@ -120,6 +123,7 @@ export class Dispatcher {
   #load(): void {
     const now = this.#clock();
     this.#batch = null;
+    this.#room.forget();
     this.#state = createState(this.#rules);
     restorePayments(this.#state, this.#payments(now), now);
     const { saved, damaged } = this.#journal.live();
@@ -200,7 +204,7 @@ export class Dispatcher {
       this.#events.broken();
       throw error;
     }
-    this.#events.committed({ changed: new Map(), ended: [], paid: true });
+    this.#events.committed({ changed: new Map(), ended: new Map(), paid: true });
     return true;
   }
 
@@ -256,7 +260,7 @@ export class Dispatcher {
     const batch = this.#batch;
     if (batch === null) return;
     this.#batch = null;
-    let stored: ReadonlyMap<string, StoredJob> = new Map();
+    let stored: ReadonlyMap<string, JournalRow | null> = new Map();
     try {
       this.#journal.transaction(() => (stored = this.#write(batch)));
     } catch (error) {
@@ -270,9 +274,8 @@ export class Dispatcher {
     const lost = batch.outgoing.filter((message) => !this.#isDelivered(message, batch)).map((message) => message.conn);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
-      for (const [id, { bytes }] of stored) changed.set(id, bytes);
-      const ended = [...batch.ends.values()].map(({ end }) => end);
-      this.#events.committed({ changed, ended, paid: batch.payments.size > 0 });
+      for (const [id, row] of stored) changed.set(id, bytesOf(row));
+      this.#events.committed({ changed, ended: stored, paid: batch.payments.size > 0 });
     } catch (error) {
       // The changes are written, so the waiting requests must be answered.
       logError("committed_failed", errorFacts(error));
@@ -317,10 +320,10 @@ export class Dispatcher {
     return this.#batch;
   }
 
-  /** Writes the rows of a batch and returns what its ended jobs take up. */
-  #write(batch: Batch): Map<string, StoredJob> {
+  /** Writes the rows of a batch and returns those of its ended jobs. */
+  #write(batch: Batch): Map<string, JournalRow | null> {
     const now = this.#clock();
-    const stored = new Map<string, StoredJob>();
+    const stored = new Map<string, JournalRow | null>();
     for (const [id, { facts, payload, origin }] of batch.fresh) {
       const job = this.#state.jobs.get(id);
       const ended = batch.ends.get(id);
@@ -332,7 +335,10 @@ export class Dispatcher {
       if (job !== undefined && !batch.fresh.has(id)) this.#journal.save(job);
     }
     for (const [id, { end, completion }] of batch.ends) if (!batch.fresh.has(id)) stored.set(id, this.#journal.end(end, completion));
-    for (const job of stored.values()) this.#room.count(job, now);
+    this.#room.count(
+      [...stored.values()].flatMap((row) => (row === null ? [] : [{ client: row.client, payer: row.payer, bytes: bytesOf(row) }])),
+      now,
+    );
     for (const [key, record] of batch.records) this.#keys.keep(key, record, now);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);

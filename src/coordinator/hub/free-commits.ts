@@ -69,7 +69,7 @@ export class FreeCommits {
   }
 
   /** Finds the job of a commit that came before: if its answer was lost, it comes again and is the same job. */
-  #known({ id, userId, idempotency }: CommitInput): Known | null {
+  #known({ id, userId, idempotency, again }: CommitInput): Known | null {
     const { dispatcher, journal, recent, idempotencySince } = this.#parts;
     if (idempotency !== null) {
       const { key, fingerprint } = idempotency;
@@ -77,8 +77,9 @@ export class FreeCommits {
       if (stored !== null) return stored.fingerprint === fingerprint ? { ok: true, value: stored.jobId } : { ok: false, reason: "idempotency_key_reused" };
     }
     if (dispatcher.state.jobs.has(id)) return { ok: true, value: id };
-    const row = journal.result(id);
     const ended = recent.get(id);
+    // The router has just made the id of a first delivery, so no row can have it. An earlier router does not say which delivery it is.
+    const row = again === false ? null : journal.result(id);
     if (row === null && ended === undefined) return null;
     return knownJob(id, row === null ? ended?.refused === true : wasRefused(row));
   }

@@ -1,13 +1,12 @@
 // The jobs in the hub's own SQLite, until D1 has their end, and idempotency keys. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
-import { utf8Length } from "../../protocol/text.ts";
 import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
-import type { JournalRow, StoredReceipt } from "../store/record.ts";
+import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
-import type { Origin, StoredJob } from "./storage-room.ts";
+import type { Origin } from "./storage-room.ts";
 
 /** The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. */
 const STEPS = [
@@ -104,8 +103,8 @@ export class Journal {
     this.#insertRow(job, payload, origin, statusOf(job), JSON.stringify(snapshotOf(job)));
   }
 
-  /** Writes a job that ended before its first write, for example because it was refused at commit [JB8]. */
-  insertEnded(facts: JobFacts, payload: string, origin: Origin, end: JobEnd, completion: CheckedCompletion | undefined): StoredJob {
+  /** Writes a job that ended before its first write, for example because it was refused at commit [JB8]; returns its row. */
+  insertEnded(facts: JobFacts, payload: string, origin: Origin, end: JobEnd, completion: CheckedCompletion | undefined): WrittenRow | null {
     this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, end.started ? payload : "", origin, end.outcome.status, null);
     return this.end(end, completion);
   }
@@ -123,22 +122,24 @@ export class Journal {
     );
   }
 
-  /** Writes the end of a job, for a completed one with its worker's result and receipt. The payload of a job that no worker started is erased [LM3]. */
-  end({ jobId, outcome, started, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): StoredJob {
+  /**
+   * Writes the end of a job, for a completed one with its worker's result and receipt. The payload of a job that no worker started is erased [LM3].
+   * @returns the row as it is now, so that polls, streams and D1 need not read it again; null if the journal does not have the job
+   */
+  end({ jobId, outcome, started, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): WrittenRow | null {
     const isCompleted = outcome.status === "completed";
     const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
     const row = this.#sql
-      .exec<{ payload_bytes: SqlStorageValue; client: string; payer: string }>(
+      .exec<JournalRow>(
         `UPDATE jobs SET rev = ?2, status = ?3, attempt = ?4, provider_pubkey = coalesce(?5, provider_pubkey), holders = ?6, snapshot = NULL,
            payload = iif(?7, payload, ''), payload_bytes = iif(?7, payload_bytes, 0), result = ?8, receipt = ?9, completed_at = ?10, ended_at = ?11,
-           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING payload_bytes, client, payer`,
+           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING *`,
         ...[jobId, rev, outcome.status, attempts, isCompleted ? outcome.key : null, JSON.stringify(holders), started ? 1 : 0],
         ...[result, receipt === null ? null : JSON.stringify(receipt), isCompleted ? endedAt : null, endedAt],
       )
       .toArray()[0];
-    const { client = "", payer = "", payload_bytes: kept = 0 } = row ?? {};
-    return { client, payer, bytes: (typeof kept === "number" ? kept : 0) + utf8Length(result) };
+    return row === undefined ? null : { ...row, read: receipt };
   }
 
   row(id: string): JournalRow | null {
@@ -179,10 +180,21 @@ export class Journal {
       .toArray();
   }
 
-  /** Notes that D1 has this revision. A job that has ended is deleted, unless it changed meanwhile. */
-  synced(id: string, rev: number): void {
-    this.#sql.exec("DELETE FROM jobs WHERE id = ? AND rev = ? AND ended_at IS NOT NULL", id, rev);
-    this.#sql.exec("UPDATE jobs SET synced_rev = ? WHERE id = ? AND synced_rev < ?", rev, id, rev);
+  /** Notes that D1 has these rows, in one transaction: those of jobs that have ended are deleted, of the others the revision is kept. */
+  synced(rows: readonly JournalRow[]): void {
+    const pairs = (of: (row: JournalRow) => boolean): string => JSON.stringify(rows.filter(of).map(({ id, rev }) => [id, rev]));
+    const [ended, live] = [pairs((row) => row.ended_at !== null), pairs((row) => row.ended_at === null)];
+    this.transaction(() => {
+      // One statement for all: under load a statement for each row would cost more than the write to D1.
+      if (ended !== "[]")
+        this.#sql.exec("DELETE FROM jobs WHERE (id, rev) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND ended_at IS NOT NULL", ended);
+      if (live !== "[]")
+        this.#sql.exec(
+          `UPDATE jobs SET synced_rev = copied.rev FROM (SELECT value ->> 0 AS id, value ->> 1 AS rev FROM json_each(?)) AS copied
+             WHERE jobs.id = copied.id AND synced_rev < copied.rev`,
+          live,
+        );
+    });
   }
 
   idempotent(userId: string, key: string, since: number): { fingerprint: string; jobId: string } | null {

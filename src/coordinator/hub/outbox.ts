@@ -7,8 +7,11 @@ import { TUNING } from "../tuning.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
-/** A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). */
-type Waiting = { failures: number; bytes: number; since: number };
+/**
+ * A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). `row` is its row if it has
+ * ended and is kept in memory; `changed` is true if it changed since it was last read for a write.
+ */
+type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean };
 
 /**
  * Copies changed jobs and payments to D1, later than the hub's own write: each row in its newest state, many rows per statement.
@@ -23,6 +26,10 @@ export class Outbox {
   /** The jobs whose newest row D1 does not have, those that have waited for longest first. */
   readonly #behind = new Map<string, Waiting>();
   #bytes = 0;
+  /** The bytes of the rows in memory. */
+  #kept = 0;
+  /** How many of the jobs were refused by D1 when their row went alone. */
+  #refused = 0;
   readonly #measured: (d1Bytes: number) => void;
   readonly #reportedAt = { jobs: 0, payments: 0 };
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
@@ -47,12 +54,17 @@ export class Outbox {
     return this.#behind.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
   }
 
-  /** Notes that the row of a job has changed. `bytes` are those of its payload and result. */
-  add(id: string, bytes: number): void {
-    const waiting = this.#behind.get(id);
-    if (waiting === undefined) return this.#wait(id, bytes, Date.now());
+  /** Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes again. */
+  add(id: string, bytes: number, ended: JournalRow | null = null): void {
+    const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now());
+    this.#forgetRow(waiting);
     this.#bytes += bytes - waiting.bytes;
     waiting.bytes = bytes;
+    waiting.changed = true;
+    const kept = this.#kept + bytes + LIMITS.jobRowBytes;
+    if (ended === null || kept > TUNING.outboxKept) return;
+    waiting.row = ended;
+    this.#kept = kept;
   }
 
   /** Notes that a row of the ledger has changed. */
@@ -153,50 +165,68 @@ export class Outbox {
   }
 
   #nextBatch(): JournalRow[] {
-    // Rows that failed alone come last, so that one bad row cannot delay the others.
-    const ids = [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures);
     const batch = new RecordBatch(this.#most);
-    for (const [id, { failures }] of ids) {
-      // A row that failed before goes alone, when no other is left.
-      if (failures > 0 && !batch.isEmpty) break;
-      const row = this.#journal.row(id);
-      if (row === null || row.synced_rev >= row.rev) this.#leave(id);
-      else if (!batch.add(row) || failures > 0) break;
+    for (const [id, waiting] of this.#behind) {
+      // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
+      if (waiting.failures === 0 && !this.#take(id, waiting, batch)) return batch.rows;
+    }
+    if (!batch.isEmpty || this.#refused === 0) return batch.rows;
+    for (const [id, waiting] of [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures)) {
+      if (!this.#take(id, waiting, batch) || !batch.isEmpty) break;
     }
     return batch.rows;
+  }
+
+  /** Adds the row of a job to a write. False if no further row fits. */
+  #take(id: string, waiting: Waiting, batch: RecordBatch): boolean {
+    const row = waiting.row ?? this.#journal.row(id);
+    waiting.changed = false;
+    if (row !== null && row.synced_rev < row.rev) return batch.add(row);
+    this.#leave(id);
+    return true;
   }
 
   #succeeded(batch: readonly JournalRow[]): void {
     this.#jobs.succeeded();
     this.#most = Math.min(TUNING.batchRows, this.#most * 2);
-    this.#journal.transaction(() => {
-      for (const row of batch) this.#journal.synced(row.id, row.rev);
-    });
-    // A row that changed during the write must be copied again.
-    for (const row of batch) {
-      const now = this.#journal.row(row.id);
-      const { bytes = 0 } = this.#behind.get(row.id) ?? {};
-      this.#leave(row.id);
-      if (now !== null && now.rev > row.rev) this.#wait(row.id, bytes, Date.now());
+    this.#journal.synced(batch);
+    for (const { id } of batch) {
+      const { changed = false, bytes = 0, row = null } = this.#behind.get(id) ?? {};
+      this.#leave(id);
+      // A row that changed during the write must be copied again, after those that wait already.
+      if (changed) this.add(id, bytes, row);
     }
   }
 
   #failed(batch: readonly JournalRow[], error: unknown): void {
     const [only] = batch;
     const alone = batch.length === 1 && only !== undefined ? this.#behind.get(only.id) : undefined;
-    if (alone !== undefined) alone.failures++;
-    else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
+    if (alone !== undefined) {
+      if (alone.failures === 0) this.#refused++;
+      alone.failures++;
+    } else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
     this.#jobs.failed(Date.now());
     this.#reportJobs(errorFacts(error));
   }
 
-  #wait(id: string, bytes: number, since: number): void {
-    this.#behind.set(id, { failures: 0, bytes, since });
+  #wait(id: string, bytes: number, since: number): Waiting {
+    const waiting = { failures: 0, bytes, since, row: null, changed: true };
+    this.#behind.set(id, waiting);
     this.#bytes += bytes;
+    return waiting;
+  }
+
+  #forgetRow(waiting: Waiting): void {
+    if (waiting.row !== null) this.#kept -= waiting.bytes + LIMITS.jobRowBytes;
+    waiting.row = null;
   }
 
   #leave(id: string): void {
-    this.#bytes -= this.#behind.get(id)?.bytes ?? 0;
+    const waiting = this.#behind.get(id);
+    if (waiting === undefined) return;
+    this.#forgetRow(waiting);
+    if (waiting.failures > 0) this.#refused--;
+    this.#bytes -= waiting.bytes;
     this.#behind.delete(id);
   }
 

@@ -22,6 +22,8 @@ export class StorageRoom {
   /** The last known size of each store, and how full it was when that was last logged: 1 for half, 2 for full. */
   readonly #stores = { hub: { bytes: 0, logged: 0 }, d1: { bytes: 0, logged: 0 } };
   #measuredAt = Number.NEGATIVE_INFINITY;
+  /** The sums that were used last, because every commit asks for one. Each is the same as its row. */
+  readonly #sums = new Map<string, SlidingSum>();
 
   constructor(sql: SqlStorage, settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">) {
     this.#sql = sql;
@@ -39,13 +41,23 @@ export class StorageRoom {
     return null;
   }
 
-  /** Counts an ended job for its client and its payer. Part of the transaction that writes the end. */
-  count({ bytes, ...origin }: StoredJob, now: number): void {
-    for (const [name] of this.#sharesOf(origin)) {
-      const sum = this.#sumOf(name);
-      sum.add(bytes + LIMITS.jobRowBytes, now);
-      this.#sql.exec("INSERT OR REPLACE INTO stored_bytes (name, counts, updated_at) VALUES (?, ?, ?)", name, sum.counts.slice().buffer, now);
+  /** Counts ended jobs for their clients and payers. Part of the transaction that writes the ends. */
+  count(jobs: readonly StoredJob[], now: number): void {
+    const counted = new Map<string, SlidingSum>();
+    for (const { bytes, ...origin } of jobs) {
+      for (const [name] of this.#sharesOf(origin)) {
+        const sum = counted.get(name) ?? this.#sumOf(name);
+        sum.add(bytes + LIMITS.jobRowBytes, now);
+        counted.set(name, sum);
+      }
     }
+    for (const [name, { counts }] of counted)
+      this.#sql.exec("INSERT OR REPLACE INTO stored_bytes (name, counts, updated_at) VALUES (?, ?, ?)", name, counts.slice().buffer, now);
+  }
+
+  /** Forgets the sums in memory: the transaction that counted them was undone. */
+  forget(): void {
+    this.#sums.clear();
   }
 
   /** Notes the size of D1. */
@@ -90,6 +102,15 @@ export class StorageRoom {
   }
 
   #sumOf(name: string): SlidingSum {
+    const known = this.#sums.get(name);
+    if (known !== undefined) return known;
+    const sum = this.#storedSum(name);
+    if (this.#sums.size >= TUNING.storedSums) this.#sums.clear();
+    this.#sums.set(name, sum);
+    return sum;
+  }
+
+  #storedSum(name: string): SlidingSum {
     const row = this.#sql.exec<{ counts: SqlStorageValue }>("SELECT counts FROM stored_bytes WHERE name = ?", name).toArray()[0];
     return new SlidingSum(TIMING.day, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
   }

@@ -1,13 +1,12 @@
 // The Durable Object: each door takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
-import type { JobStatus } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { QUEUE_SIZE } from "../dispatch/index.ts";
 import { shareOwner } from "../rates.ts";
+import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
@@ -89,7 +88,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         stake: stake !== null,
         receiptPolicy: this.#settings.receiptPolicy,
         settlements: LIMITS.settlements,
-        queue: QUEUE_SIZE,
+        queue: this.#settings.queue,
         clientShares: this.#settings.rateLimits,
       },
       clock,
@@ -285,22 +284,21 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
-    for (const [id, bytes] of changed) this.#outbox.add(id, bytes);
+    for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);
     if (paid) this.#outbox.addPayments();
     this.#outbox.drainSoon();
     this.#arm();
     for (const id of changed.keys()) this.#streams.changed(id);
-    for (const { jobId, outcome } of ended) {
-      this.#tellEnd(jobId, outcome.status);
-      this.#waits.ended(jobId);
+    for (const [id, row] of ended) {
+      this.#tellEnd(id, row);
+      this.#waits.ended(id);
     }
   }
 
   /** Tells the streams of a job how it ended, and keeps its end in memory for the next poll. */
-  #tellEnd(id: string, status: JobStatus): void {
+  #tellEnd(id: string, row: JournalRow | null): void {
     try {
-      const row = this.#journal.row(id);
-      if (row === null || row.status !== status) return this.#streams.lost(id);
+      if (row === null) return this.#streams.lost(id);
       this.#streams.ended(row);
       this.#recent.put(row);
     } catch (error) {

@@ -1,7 +1,7 @@
 // Builds the statements that copy jobs, receipts and payments from the hub to D1: the step after a job's result is stored in the hub.
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readJson, utf8Length } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -34,12 +34,22 @@ export type JournalRow = {
   payer: string;
 };
 
+/** A row that was written a moment ago. Its receipt comes with it as a value, so its text need not be parsed again. */
+export type WrittenRow = JournalRow & { read: StoredReceipt | null };
+
+/** The bytes of payload and result that an ended job takes up; 0 for a row that is gone. A damaged row may have none. */
+export function bytesOf(row: JournalRow | null): number {
+  if (row === null) return 0;
+  return (typeof row.payload_bytes === "number" ? row.payload_bytes : 0) + utf8Length(row.result ?? "");
+}
+
 const StoredReceipt = Receipt.extend({ verified: z.boolean() });
 /** A receipt as it is stored, with the result of its check. */
 export type StoredReceipt = z.infer<typeof StoredReceipt>;
 
 /** Returns the receipt of a row; null if it has none that can be read. The result counts without it too. */
-export function storedReceipt(row: Pick<JournalRow, "receipt">): StoredReceipt | null {
+export function storedReceipt(row: Pick<JournalRow, "receipt"> & Partial<Pick<WrittenRow, "read">>): StoredReceipt | null {
+  if (row.read !== undefined) return row.read;
   const json = row.receipt === null ? null : readJson(row.receipt);
   return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
 }

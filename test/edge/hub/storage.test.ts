@@ -155,6 +155,52 @@ describe("what one client stores in a day", () => {
   });
 });
 
+describe("the counts in memory", () => {
+  const sumOf = async (hub: TestHub): Promise<number> => {
+    const rows = await hub.sql<{ counts: ArrayBuffer }>("SELECT counts FROM stored_bytes");
+    return rows.reduce((sum, { counts }) => sum + new Float64Array(counts).slice(1).reduce((a, b) => a + b, 0), 0);
+  };
+
+  test("[LM3] they cost a job one statement, and none at its commit", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const client = newClient();
+    await complete(hub, worker, 1, client);
+    const statements: string[] = [];
+    await hub.inside((_, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql);
+      vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
+        if (query.includes("stored_bytes")) statements.push(query.split(" ")[0] ?? "");
+        return exec(query, ...values);
+      });
+    });
+    await complete(hub, worker, 1, client);
+    expect(statements).toEqual(["INSERT"]);
+  });
+
+  test("[LM3] a job whose end could not be written is not counted twice", async () => {
+    const events = listen();
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.post("cheap", {}, newClient());
+    const frame = worker.completion(await worker.assigned(), { summary: "s", word_count: 1 });
+    let broken = true;
+    await hub.inside((_, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql);
+      vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
+        if (broken && query.startsWith("INSERT OR REPLACE INTO stored_bytes")) throw new Error("disk I/O error");
+        return exec(query, ...values);
+      });
+    });
+    worker.send(frame);
+    await until(async () => events().includes("journal_failed"), "failed");
+    broken = false;
+    worker.send(frame);
+    expect((await worker.next("job_complete_ack")).status).toBe("accepted");
+    expect(await sumOf(hub)).toBeLessThan(2 * LIMITS.jobRowBytes);
+  });
+});
+
 describe("what one payer stores in a day", () => {
   test("[LM3] from any address: over its bytes, a payment is refused before it is reserved, and where the payer is known later, before it is settled", async () => {
     const hub = new TestHub();
