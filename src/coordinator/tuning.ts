@@ -25,6 +25,8 @@ export const TUNING = {
   outboxReport: 1 * MINUTE,
   /** The most bytes of jobs that have ended and are kept in memory until D1 has them. The others are read from the journal again. */
   outboxKept: 4 * MiB,
+  /** The most characters of payloads of waiting jobs in memory. */
+  waitingChars: 4 * MiB,
   /** The most counts of stored bytes in memory. */
   storedSums: 10_000,
   /** How long the hub uses a measured size of its SQLite. */

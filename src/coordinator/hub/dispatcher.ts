@@ -387,7 +387,7 @@ export class Dispatcher {
 
   #assign(message: Extract<OutgoingMessage, { type: "assign" }>, fresh: string | undefined): boolean {
     const job = this.#state.jobs.get(message.jobId);
-    const payload = fresh ?? this.#journal.payload(message.jobId);
+    const payload = fresh ?? this.#journal.takePayload(message.jobId);
     if (job === undefined || payload === null) return true;
     const { policy, privacyClass } = job;
     const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });

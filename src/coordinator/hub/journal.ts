@@ -87,6 +87,9 @@ const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass:
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
+  /** Payloads of waiting jobs, which the assignment needs next. Bounded; the others are read. */
+  readonly #payloads = new Map<string, string>();
+  #payloadChars = 0;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -100,6 +103,11 @@ export class Journal {
   }
 
   insert(job: LiveJob, payload: string, origin: Origin): void {
+    this.#forgetPayload(job.id);
+    if (job.phase.kind === "waiting" && this.#payloadChars + payload.length <= TUNING.waitingChars) {
+      this.#payloads.set(job.id, payload);
+      this.#payloadChars += payload.length;
+    }
     this.#insertRow(job, payload, origin, statusOf(job), JSON.stringify(snapshotOf(job)));
   }
 
@@ -127,6 +135,7 @@ export class Journal {
    * @returns the row as it is now, so that polls, streams and D1 need not read it again; null if the journal does not have the job
    */
   end({ jobId, outcome, started, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): WrittenRow | null {
+    this.#forgetPayload(jobId);
     const isCompleted = outcome.status === "completed";
     const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
@@ -151,12 +160,18 @@ export class Journal {
     return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
-  payload(id: string): string | null {
+  /** The payload of a job that is assigned now. From then on it is only on disk. */
+  takePayload(id: string): string | null {
+    const kept = this.#forgetPayload(id);
+    if (kept !== undefined) return kept;
     return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
   }
 
   /** The jobs that have not ended, and the ids of all rows that cannot be read. */
   live(): { saved: SavedJob[]; damaged: string[] } {
+    // A write may have failed after its payloads were kept.
+    this.#payloads.clear();
+    this.#payloadChars = 0;
     const saved: SavedJob[] = [];
     const damaged = this.#sql
       .exec<{ id: string }>(DAMAGED_ENDS)
@@ -232,6 +247,13 @@ export class Journal {
       idempotencyBefore,
       TUNING.purgedRows,
     );
+  }
+
+  #forgetPayload(id: string): string | undefined {
+    const payload = this.#payloads.get(id);
+    this.#payloads.delete(id);
+    this.#payloadChars -= payload?.length ?? 0;
+    return payload;
   }
 
   #migrate(): void {

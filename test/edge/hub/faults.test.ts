@@ -352,7 +352,8 @@ describe("the hub's own storage", () => {
   test("[JB9] a job that cannot be read when it is assigned closes the socket of its worker, and affects no other", async () => {
     const hub = new TestHub();
     const [first, second] = [await hub.commit("fast"), await hub.commit("fast")];
-    // Both jobs wait, so both payloads are read when they are sent. The first one cannot be read.
+    // Both jobs wait in a hub that lost its memory, so both payloads are read when they are sent. The first one cannot be read.
+    await hub.evict();
     await hub.sql(`UPDATE jobs SET payload = x'ff' WHERE id = '${first}'`);
     const errors = muteErrors();
     const broken = await hub.connect();

@@ -79,6 +79,19 @@ describe("a free job alone, in the eyes of the hub", () => {
     expect({ count: texts.length, bytes: texts.join("").length }).toEqual(frames);
   });
 
+  it("is one statement more if it has to wait for a worker: its claim is written later", async () => {
+    const { hub, worker } = await warmHub();
+    const work = await watch(hub);
+    await hub.commit("cheap", { user_id: "five" });
+    await hub.commit("cheap", { user_id: "six" });
+    await worker.complete(await worker.assigned());
+    await worker.complete(await worker.assigned());
+    await copied(hub);
+    // One statement deletes both.
+    const { statements } = WORK_PER_JOB;
+    expect(work.statements.toSorted()).toEqual([...statements, "INSERT jobs", "UPDATE jobs", "UPDATE jobs"].toSorted());
+  });
+
   it("is one RPC if its commit waits for the end", async () => {
     const { hub, worker } = await warmHub();
     const work = await watch(hub);
