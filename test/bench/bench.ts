@@ -1,20 +1,16 @@
 // npm run bench: this coordinator and other ways to build it, on the same work, on this machine. Prints a table and writes docs/benchmarks/.
-import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { type Load, Measured } from "./driver.ts";
-import { countFsyncs, cpuOf, cpuOfMachine, family, has, memoryOf } from "./processes.ts";
+import { CURVES, curves, type Sizes } from "./curves.ts";
+import { measure, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
+import { has } from "./processes.ts";
 import { type Cell, type Results, table, write } from "./report.ts";
-import { install, type Running, type System, SYSTEMS } from "./systems.ts";
+import { install, type System, SYSTEMS } from "./systems.ts";
 
-const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]`;
-const SERVER_CORE = 0;
-const DRIVER_CORE = 1;
-/** CPU time of everything else, in cores: more than this and a measurement is made again. */
-const NOISE = 0.3;
+const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
+npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}=SMALLEST,…,LARGEST ...]`;
 const FSYNC_WORKERS = 64;
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
@@ -22,63 +18,6 @@ const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], se
 const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, tries: 2 };
 /** The workers that are there while jobs come at a fixed rate. */
 const RATE_WORKERS = 64;
-
-const pinned = has("taskset") && availableParallelism() > 1;
-const began = performance.now();
-const say = (line: string): void => console.error(`${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s  ${line}`);
-
-/** One run of the driver against a system. `fsyncs` counts those of its servers too, which slows them. */
-async function measure(running: Running, load: Omit<Load, "port" | "natsPort">, fsyncs = false): Promise<Omit<Cell, "system" | "round">> {
-  const { port, natsPort, pids } = running;
-  const program = [process.execPath, "--no-warnings", join(import.meta.dirname, "driver.ts")];
-  const [command = "", ...args] = pinned ? ["taskset", "-c", String(DRIVER_CORE), ...program] : program;
-  const driver = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, BENCH: JSON.stringify({ ...load, port, natsPort }) } });
-  let last = "";
-  const clocks = (): { server: number; own: number; machine: number } => {
-    const server = cpuOf(family(pids));
-    return { server, own: server + cpuOf([driver.pid ?? 0]) + process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6, machine: cpuOfMachine() };
-  };
-  const at: Record<string, ReturnType<typeof clocks>> = {};
-  let memory = 0;
-  let tracing: ReturnType<typeof countFsyncs> = null;
-  for await (const line of createInterface({ input: driver.stdout })) {
-    last = line;
-    if (line !== "begin" && line !== "end") continue;
-    if (line === "begin" && fsyncs) tracing = countFsyncs(family(pids));
-    at[line] = clocks();
-    memory = memoryOf(family(pids));
-    driver.stdin.write("\n");
-  }
-  const calls = (await tracing?.stop()) ?? null;
-  const { begin, end } = at;
-  if (begin === undefined || end === undefined) throw new Error("the driver failed, see above");
-  const measured = Measured.parse(JSON.parse(last));
-  const { jobs, seconds, p50, p99, frames, frameBytes, requests, httpBytes } = measured;
-  return {
-    ...{ workers: load.workers, rate: load.rate, jobs, jobsPerSecond: jobs / seconds, p50, p99 },
-    cpuPerJob: ((end.server - begin.server) * 1e6) / jobs,
-    memory,
-    perJob: {
-      frames: frames / jobs,
-      frameBytes: frameBytes / jobs,
-      requests: requests / jobs,
-      httpBytes: httpBytes / jobs,
-      fsyncs: calls === null ? null : calls / jobs,
-    },
-    foreign: Math.max(0, end.machine - begin.machine - (end.own - begin.own)) / seconds,
-  };
-}
-
-/** The same until nothing else disturbs it, or the quietest of a few tries. */
-async function quietly(what: string, most: number, run: () => ReturnType<typeof measure>): ReturnType<typeof measure> {
-  let best = await run();
-  for (let tries = 1; tries < most && best.foreign > NOISE; tries++) {
-    say(`${what}: other programs used ${best.foreign.toFixed(1)} cores, once more`);
-    const again = await run();
-    if (again.foreign < best.foreign) best = again;
-  }
-  return best;
-}
 
 /** All measurements of one system in one round, on a state of its own. */
 async function round(system: System, number: number, plan: Plan): Promise<Cell[]> {
@@ -92,14 +31,14 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
     const loads = [...plan.workers.map((workers) => ({ workers, rate: null })), ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate }))];
     for (const load of loads) {
       const what = `round ${number}  ${system.name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
-      const cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds }));
+      const cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
       say(
         `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
       );
       cells.push({ system: system.name, round: number, ...cell });
     }
     if (system.name.startsWith("ours") && number === 1) {
-      const { perJob } = await measure(running, { workers: FSYNC_WORKERS, rate: null, waits, seconds: plan.seconds }, true);
+      const { perJob } = await measure(running, { workers: FSYNC_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
       const traced = cells.find(({ workers, rate }) => workers === FSYNC_WORKERS && rate === null);
       if (traced !== undefined) traced.perJob.fsyncs = perJob.fsyncs;
     }
@@ -110,11 +49,25 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
   return cells;
 }
 
+/** The sizes of the curves that were asked for; null if one cannot be read. */
+function sizesOf(texts: readonly string[]): Sizes | null {
+  const sizes: Sizes = {};
+  for (const text of texts) {
+    const [, name = "", list = ""] = /^(\w+)=(\d+(?:,\d+)+)$/.exec(text) ?? [];
+    if (!CURVES.some((curve) => curve.name === name)) return null;
+    sizes[name] = list.split(",").map(Number);
+  }
+  return sizes;
+}
+
 async function main(): Promise<number> {
   let values;
   try {
     ({ values } = parseArgs({
-      options: { quick: { type: "boolean" }, rounds: { type: "string" }, systems: { type: "string" }, help: { type: "boolean", short: "h" } },
+      options: {
+        ...{ quick: { type: "boolean" }, rounds: { type: "string" }, systems: { type: "string" }, help: { type: "boolean", short: "h" } },
+        ...{ curves: { type: "boolean" }, sizes: { type: "string", multiple: true }, seconds: { type: "string" } },
+      },
     }));
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
@@ -130,6 +83,13 @@ async function main(): Promise<number> {
   if (process.platform !== "linux") {
     console.error("npm run bench measures with /proc, so it needs Linux");
     return 1;
+  }
+  if (values.curves === true) {
+    const sizes = sizesOf(values.sizes ?? []);
+    const seconds = Number(values.seconds ?? (values.quick ? 1 : WHOLE.seconds));
+    if (sizes !== null && seconds > 0) return curves({ rounds, seconds, sizes, isQuick: values.quick === true, tries: values.quick ? 1 : WHOLE.tries });
+    console.error(USAGE);
+    return 2;
   }
   const plan: Plan = { ...(values.quick ? QUICK : WHOLE), rounds };
   install(say);

@@ -20,6 +20,21 @@ export const Load = z.object({
   seconds: z.number(),
   /** A commit waits for the end of its job, and nothing is polled. */
   waits: z.boolean(),
+  /** What the curves vary. It needs the server of counted-server.ts. */
+  scene: z
+    .object({
+      /** Jobs in progress at the same time. */
+      inProgress: z.int().min(1),
+      /** Jobs that wait before those that are measured. */
+      queued: z.int(),
+      /** Different models that the workers announce, together. */
+      models: z.int(),
+      /** Users with a pairing, whose jobs are PRIVATE; 0 for PUBLIC jobs. */
+      paired: z.int(),
+      /** The jobs are FAST, and so many of the workers, the first ones, have the stake for it; 0 for CHEAP jobs. */
+      verified: z.int(),
+    })
+    .nullable(),
 });
 export type Load = z.infer<typeof Load>;
 
@@ -43,9 +58,15 @@ const CHECKED = 20;
 const WARM_JOBS_PER_WORKER = 6;
 const LEAST_WARM_JOBS = 300;
 const NEWCOMER_MS = 2_000;
+const CAPABILITIES = ["LLM_INFER", "TASK"];
 const OUTPUT = { sentiment: "positive", confidence: 0.9312 };
 const OUTPUT_HASH = `sha256:${createHash("sha256").update(JSON.stringify(OUTPUT)).digest("hex")}`;
 const SEEKERS = 64;
+/** Workers that connect at the same time: a hub keeps places for 256 that have not registered. */
+const CONNECTING = 128;
+const STAKE = 100;
+/** What a worker can announce. */
+const MOST_MODELS = 100;
 
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: null };
 const receiptText = ({ job_id, provider_pubkey, output_hash, completed_at, payment_ref }: Receipt): string =>
@@ -83,6 +104,9 @@ class Driver {
   /** Seekers who wait for the end of a job, and ends that came before anyone waited. */
   readonly #ends = new Map<string, (() => void) | null>();
   #committed = 0;
+  /** Ended jobs that nobody has polled, and seekers who wait for one: where jobs waited before, a commit is not followed by the end of its own job. */
+  readonly #unseen: string[] = [];
+  readonly #waiting: ((id: string) => void)[] = [];
   readonly counts = { frames: 0, frameBytes: 0, requests: 0 };
 
   constructor(load: Load) {
@@ -99,12 +123,39 @@ class Driver {
   async connect(): Promise<void> {
     const { natsPort } = this.#load;
     if (natsPort === null) {
-      await Promise.all(this.#hands.map((hand, index) => this.#connectOne(hand, index)));
+      await this.#prepare();
+      for (let from = 0; from < this.#hands.length; from += CONNECTING)
+        await Promise.all(this.#hands.slice(from, from + CONNECTING).map((hand, n) => this.#connectOne(hand, from + n)));
       return;
     }
     // In the folder of the peers, which has packages of its own.
     const { connectWorkers } = await import(pathToFileURL(join(import.meta.dirname, "peers", "nats-workers.ts")).href);
     await connectWorkers(natsPort, this.#hands, (id: string) => this.#ended(id));
+  }
+
+  /** Tells a server of the curves about the workers to come. */
+  async #prepare(): Promise<void> {
+    const { scene } = this.#load;
+    if (scene === null) return;
+    const keys = this.#hands.map(({ publicKey }) => publicKey);
+    await this.door("prove", { keys });
+    // The 16 that come first: a set as large as that of a user with many machines.
+    if (scene.paired > 0) await this.door("pair", { users: scene.paired, keys: keys.slice(0, 16) });
+    if (scene.verified > 0) await this.door("stakes", { keys: keys.slice(0, scene.verified), stake: STAKE });
+  }
+
+  /** Asks the door of a server of the curves. */
+  async door(name: string, body: object): Promise<void> {
+    const { status, text } = await this.#ask("POST", `/bench/${name}`, { "content-type": "application/json" }, JSON.stringify(body));
+    if (status !== 200) fail(`/bench/${name} was answered ${status} ${text}`);
+  }
+
+  /** The models that a worker announces: its part of all, at most what one may announce. */
+  #modelsOf(index: number): { models?: string[] } {
+    const { scene, workers } = this.#load;
+    if (scene === null || scene.models === 0) return {};
+    const each = Math.min(MOST_MODELS, Math.max(1, Math.ceil(scene.models / workers)));
+    return { models: Array.from({ length: each }, (_, n) => `model-${(index * each + n) % scene.models}`) };
   }
 
   #connectOne(hand: Hand, index: number): Promise<void> {
@@ -132,7 +183,14 @@ class Driver {
         switch (frame.type) {
           case "challenge": {
             const signature = hand.sign(["compute-router/register/v1", frame.network, frame.host, frame.nonce, hand.publicKey].join("\n"));
-            send({ type: "register", provider_pubkey: hand.publicKey, provider_type: "DESKTOP", capabilities: ["TASK"], signature });
+            send({
+              type: "register",
+              provider_pubkey: hand.publicKey,
+              provider_type: "DESKTOP",
+              capabilities: CAPABILITIES,
+              signature,
+              ...this.#modelsOf(index),
+            });
             break;
           }
           case "register_ack":
@@ -160,6 +218,12 @@ class Driver {
 
   /** The result of this job is durable, as its worker was told. */
   #ended(id: string): void {
+    if (this.#isAnyEnd) {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#unseen.push(id);
+      else next(id);
+      return;
+    }
     const wake = this.#ends.get(id);
     if (wake === undefined) this.#ends.set(id, null);
     else {
@@ -168,29 +232,42 @@ class Driver {
     }
   }
 
-  async #untilEnded(id: string): Promise<void> {
-    if (this.#ends.delete(id)) return;
-    await new Promise<void>((resolve) => this.#ends.set(id, resolve));
+  /** The job whose end a seeker polls next: its own, or where jobs waited before, the one that ended first. */
+  async #untilEnded(id: string): Promise<string> {
+    if (this.#isAnyEnd) return this.#unseen.shift() ?? new Promise((resolve) => this.#waiting.push(resolve));
+    if (!this.#ends.delete(id)) await new Promise<void>((resolve) => this.#ends.set(id, resolve));
+    return id;
+  }
+
+  get #isAnyEnd(): boolean {
+    return this.#load.scene !== null;
+  }
+
+  /** Lets jobs wait that are not measured. */
+  async fill(jobs: number): Promise<void> {
+    await this.door("queue", { jobs });
+    this.#unseen.length = 0;
   }
 
   /** One job from its commit to its checked result. With `polls` its seeker asks every 2 ms; without, once, when its worker has its answer. */
   async job(polls: boolean): Promise<void> {
     const number = this.#committed++;
+    const { paired = 0, verified = 0 } = this.#load.scene ?? {};
     const headers = { "x-client-ip": `10.200.${number % SEEKERS}.1`, "content-type": "application/json", ...(this.#load.waits && { prefer: "wait=20" }) };
     const body = {
       job_type: "TASK",
-      user_id: `bench-${number % SEEKERS}`,
+      user_id: paired > 0 ? `paired-${number % paired}` : `bench-${number % SEEKERS}`,
+      ...(paired > 0 && { privacy_class: "PRIVATE" }),
       payload: { task_type: "classify", input: `The parcel came early and the box was whole, number ${number}.` },
     };
-    const committed = await this.#ask("POST", "/v1/jobs/commit/cheap", headers, JSON.stringify(body));
+    const committed = await this.#ask("POST", `/v1/jobs/commit/${verified > 0 ? "fast" : "cheap"}`, headers, JSON.stringify(body));
     if (committed.status !== 201) fail(`a commit was answered ${committed.status} ${committed.text}`);
     const answer = JSON.parse(committed.text);
-    const id: string = answer.job_id;
     if (this.#load.waits) {
-      this.#check(id, number, answer.job);
+      this.#check(answer.job_id, number, answer.job);
       return;
     }
-    if (!polls) await this.#untilEnded(id);
+    const id: string = polls ? answer.job_id : await this.#untilEnded(answer.job_id);
     for (;;) {
       const { status, text } = await this.#ask("GET", `/v1/jobs/${id}`, { "x-client-ip": headers["x-client-ip"] });
       if (status !== 200) fail(`a poll was answered ${status} ${text}`);
@@ -267,13 +344,16 @@ async function main(): Promise<void> {
   await driver.connect();
   // A worker that does not announce acknowledgements gets no job sooner.
   await delay(NEWCOMER_MS);
-  const warm = Math.max(LEAST_WARM_JOBS, load.workers * WARM_JOBS_PER_WORKER);
+  const { scene } = load;
+  const inProgress = scene?.inProgress ?? load.workers;
+  const warm = Math.max(LEAST_WARM_JOBS, (scene?.inProgress ?? load.workers) * WARM_JOBS_PER_WORKER);
   let done = 0;
   await driver.closed(
-    Math.min(load.workers, SEEKERS),
+    Math.min(inProgress, SEEKERS),
     () => done >= warm,
     () => done++,
   );
+  if (scene !== null && scene.queued > 0) await driver.fill(scene.queued);
 
   const say = async (word: string): Promise<void> => {
     console.log(word);
@@ -285,7 +365,7 @@ async function main(): Promise<void> {
   const [before, bytes, began] = [{ ...driver.counts }, driver.httpBytes, performance.now()];
   if (load.rate === null)
     await driver.closed(
-      load.workers,
+      inProgress,
       () => performance.now() - began > load.seconds * 1_000,
       (ms) => latencies.push(ms),
     );

@@ -25,6 +25,21 @@ export type Cell = {
   foreign: number;
 };
 
+/** One measurement of a curve: what a job cost while something had this size. */
+export type CurvePoint = {
+  curve: string;
+  size: number;
+  round: number;
+  /** µs of the server. */
+  cpuPerJob: number;
+  /** SQL statements of the hub per job. */
+  statements: number;
+  jobsPerSecond: number;
+  /** ms */
+  p50: number;
+  foreign: number;
+};
+
 /** All of a run. */
 export type Results = {
   plan: { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number };
@@ -69,6 +84,29 @@ const hundredths = (value: number): string => (Number.isNaN(value) ? "–" : val
 
 function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
   return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+}
+
+/** The curves as a table: medians over the rounds, and ratios to the smallest size in the same round. */
+export function curveTable(points: readonly CurvePoint[], curves: readonly { name: string; label: string }[]): string {
+  const rows = curves.flatMap(({ name, label }) => {
+    const own = points.filter(({ curve }) => curve === name);
+    const sizes = [...new Set(own.map(({ size }) => size))].toSorted((a, b) => a - b);
+    return sizes.map((size, index) => {
+      const of = (figure: (point: CurvePoint) => number): number => median(own.filter((point) => point.size === size).map(figure));
+      const growth = (figure: (point: CurvePoint) => number): number =>
+        median(
+          own.flatMap((point) => {
+            const least = own.find((other) => other.size === sizes[0] && other.round === point.round);
+            return point.size !== size || least === undefined ? [] : [figure(point) / figure(least)];
+          }),
+        );
+      return [
+        ...[index === 0 ? label : "", size.toLocaleString("en-US"), whole(of((point) => point.cpuPerJob)), hundredths(growth((point) => point.cpuPerJob))],
+        ...[hundredths(of((point) => point.statements)), hundredths(growth((point) => point.statements)), whole(of((point) => point.jobsPerSecond))],
+      ];
+    });
+  });
+  return markdown(["What grows", "size", "CPU µs per job", "÷ smallest", "statements per job", "÷ smallest", "jobs/s"], rows);
 }
 
 /** All tables and what is to be said of them, as Markdown. */

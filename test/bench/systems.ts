@@ -34,6 +34,13 @@ async function startOurs(folder: string, core: number | null): Promise<Running> 
   return together(port, null, [await startServer(command, SETTINGS, /^ready evm /, core, ROOT)]);
 }
 
+/** The coordinator that counts what its hub does, for the curves; `settings` override those of every system. */
+export async function startCounted(folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
+  const port = await freePort();
+  const command = [...NODE, "--import", join(ROOT, "scripts", "orphan.mjs"), join(import.meta.dirname, "counted-server.ts"), String(port), folder];
+  return together(port, null, [await startServer(command, { ...SETTINGS, ...settings }, /^ready$/, core, ROOT)]);
+}
+
 /** The same coordinator twice: once its seekers poll, once their commits wait. */
 const OURS: System[] = [
   { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },

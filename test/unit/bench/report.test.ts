@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Cell, plot, type Results, shown, table } from "../../bench/report.ts";
+import { type Cell, type CurvePoint, curveTable, plot, type Results, shown, table } from "../../bench/report.ts";
 
 function cell(system: string, round: number, jobsPerSecond: number, fields: Partial<Cell> = {}): Cell {
   return {
@@ -33,6 +33,16 @@ it("the table has the medians over the rounds, and ratios of figures of the same
   expect(peer[2]).toBe("400");
   // 2, 2.25 and 2.05: not 800 / 400.
   expect(peer).toContain("2.05");
+});
+
+it("a curve has the medians over the rounds, and its growth is that within the rounds", () => {
+  const point = (size: number, round: number, cpuPerJob: number): CurvePoint => ({
+    ...{ curve: "stored", size, round, cpuPerJob, statements: 3, jobsPerSecond: 1e6 / cpuPerJob, p50: 1, foreign: 0 },
+  });
+  const points = [point(10, 1, 400), point(1_000, 1, 420), point(10, 2, 800), point(1_000, 2, 800), point(10, 3, 410), point(1_000, 3, 451)];
+  const rows = curveTable(points, [{ name: "stored", label: "stored jobs" }]).split("\n");
+  expect(rows[2]).toBe("| stored jobs | 10 | 410 | 1.00 | 3.00 | 1.00 | 2,439 |");
+  expect(rows[3]).toBe("|  | 1,000 | 451 | 1.05 | 3.00 | 1.00 | 2,217 |");
 });
 
 it("says what could not be measured, and which measurements were disturbed", () => {
