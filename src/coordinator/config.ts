@@ -147,6 +147,7 @@ const Variables = z.object({
   CLIENT_STORED_BYTES: count(RATES.clientStoredBytes),
   PAYER_STORED_BYTES: count(RATES.payerStoredBytes),
   COMMITS_PER_MINUTE: count(RATES.commitsPerMinute),
+  PAID_COMMITS_PER_MINUTE: count(RATES.paidCommitsPerMinute),
   POLLS_PER_TEN_SECONDS: count(RATES.pollsPerTenSeconds),
   TRUST_PER_MINUTE: count(RATES.trustPerMinute),
   SOCKETS_PER_IP: count(RATES.socketsPerIp),
@@ -212,6 +213,7 @@ export function readSettings(env: Record<string, unknown>): Settings {
     },
     rates: {
       commitsPerMinute: v.COMMITS_PER_MINUTE,
+      paidCommitsPerMinute: v.PAID_COMMITS_PER_MINUTE,
       pollsPerTenSeconds: v.POLLS_PER_TEN_SECONDS,
       trustPerMinute: v.TRUST_PER_MINUTE,
       socketsPerIp: v.SOCKETS_PER_IP,

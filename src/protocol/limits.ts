@@ -283,8 +283,10 @@ export const RETRY_AFTER = {
 
 /** Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64 prefix. */
 export const RATES = {
-  /** Commits per minute and IP, accepted or refused. */
+  /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
   commitsPerMinute: 60,
+  /** Commits with a payment per minute and IP, accepted or refused. */
+  paidCommitsPerMinute: 600,
   /** Polls of jobs per 10 s and IP. */
   pollsPerTenSeconds: 200,
   /** Requests to the pairing endpoints per minute and IP. */

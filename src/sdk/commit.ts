@@ -74,7 +74,7 @@ export class Commit {
     let payment = new Headers();
     for (let number = 1; ; number++) {
       const request = this.#requestWith(payment);
-      const answer = await retrying(this.#settings.retry, limit, () => this.#try(request, limit));
+      const answer = await retrying({ ...this.#settings.retry, waitsOut429: true }, limit, () => this.#try(request, limit));
       if (answer.status !== 402) return { jobId: expectShape(answer, request, isCommitResponse).job_id, price: this.#price };
       const paid = number > MAX_PAYMENTS ? null : await this.#pay(answer, number, limit);
       if (paid === null) throw refusalOf(answer);

@@ -9,6 +9,8 @@ export type RetryRule = {
   delay: number;
   /** True if the caller handles a 429, because it knows better how long to wait; default false. */
   leaves429?: boolean;
+  /** True if the time of the limit must not run while a 429 is waited out, once; default false. */
+  waitsOut429?: boolean;
 };
 
 /** A single try. */
@@ -16,6 +18,9 @@ export const NO_RETRY: RetryRule = { retries: 0, delay: 0 };
 
 /** The longest pause in milliseconds. If the router asks for more, there is no retry, and the caller gets the error with `retryAfter`. */
 const LONGEST_PAUSE = 60_000;
+
+/** The longest 429 that is waited out, in milliseconds: a rate per minute, with what the router adds so that clients do not all return at once. */
+const LONGEST_429 = 75_000;
 
 /** True if the same request may succeed a moment later: after no answer, 429, 502, 503 or 504. */
 export function isTransient(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
@@ -38,7 +43,8 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
       if (repeated >= rule.retries || !isTransient(error)) throw error;
       if (rule.leaves429 === true && error instanceof RateLimitedError) throw error;
       const pause = Math.max(askedPause(error), backoff(rule.delay, repeated));
-      if (pause > LONGEST_PAUSE || performance.now() + pause >= limit.endsAt) throw error;
+      const isWaitedOut = rule.waitsOut429 === true && error instanceof RateLimitedError && pause <= LONGEST_429 && limit.extendOnce?.(pause) === true;
+      if ((pause > LONGEST_PAUSE && !isWaitedOut) || performance.now() + pause >= limit.endsAt) throw error;
       await sleep(pause, limit);
     }
   }
@@ -63,6 +69,8 @@ export type Limit = {
   signal: AbortSignal;
   /** The end on the clock of `performance.now()`, in milliseconds. */
   endsAt: number;
+  /** Moves the end by some milliseconds and returns true, the first time that it is called. */
+  extendOnce?: (ms: number) => boolean;
 };
 
 /** The longest delay of a timer, in milliseconds. A timer with a longer delay fires at once. */
@@ -81,7 +89,9 @@ export function untilAborted(signal?: AbortSignal): Limit {
 export function openLimit(ms: number, outer: Limit, expired: () => Error): { limit: Limit; ended: Promise<never>; release: () => void } {
   outer.signal.throwIfAborted();
   const inner = new AbortController();
+  const limit: Limit = { signal: inner.signal, endsAt: Math.min(outer.endsAt, performance.now() + ms), extendOnce: (more) => extend(more) };
   let release = (): void => {};
+  let extend = (_: number): boolean => false;
   const ended = new Promise<never>((_, reject) => {
     const end = (reason: unknown): void => {
       // Reject first: the abort makes the work reject too, with whatever error its fetch uses.
@@ -89,7 +99,15 @@ export function openLimit(ms: number, outer: Limit, expired: () => Error): { lim
       inner.abort(reason);
     };
     const onAbort = (): void => end(outer.signal.reason);
-    const timer = setTimeout(() => end(expired()), ms);
+    const expire = (): void => end(expired());
+    let timer = setTimeout(expire, ms);
+    extend = (more) => {
+      extend = () => false;
+      limit.endsAt = Math.min(outer.endsAt, limit.endsAt + more);
+      clearTimeout(timer);
+      timer = setTimeout(expire, Math.max(0, limit.endsAt - performance.now()));
+      return true;
+    };
     outer.signal.addEventListener("abort", onAbort, { once: true });
     release = () => {
       clearTimeout(timer);
@@ -98,7 +116,7 @@ export function openLimit(ms: number, outer: Limit, expired: () => Error): { lim
   });
   // A caller that does not await `ended` finds the same reason in the signal, so this rejection counts as handled.
   ended.catch(() => {});
-  return { limit: { signal: inner.signal, endsAt: Math.min(outer.endsAt, performance.now() + ms) }, ended, release };
+  return { limit, ended, release };
 }
 
 /**

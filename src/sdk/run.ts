@@ -24,7 +24,7 @@ const LAST_POLL = 6_000;
 export async function askQuote(connection: Connection, settings: ClientSettings, jobType: JobType, policy: Policy, limit: Limit): Promise<Quote> {
   const path = `/v1/quote?job_type=${jobType}&policy=${policy}`;
   const isAsked = (body: unknown): body is Quote => isQuote(body) && (policy === "AUTO" || body.policy_resolved === policy);
-  return connection.get(path, settings.requestTimeout, settings.retry, limit, isAsked);
+  return connection.get(path, settings.requestTimeout, { ...settings.retry, waitsOut429: true }, limit, isAsked);
 }
 
 /** One job on its way through the router: quote, commit, poll. */

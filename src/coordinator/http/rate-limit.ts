@@ -10,6 +10,7 @@ import { refuse } from "./errors.ts";
 /** For each rate: its setting, its period, and the binding of the wrangler files that lets Cloudflare count the same per location [LM2]. */
 const RATED = {
   commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
+  paidCommits: { setting: "paidCommitsPerMinute", period: TIMING.minute, counter: "PAID_COMMIT_RATE" },
   polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
   trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
   connects: { setting: "connectsPerMinute", period: TIMING.minute, counter: "CONNECT_RATE" },

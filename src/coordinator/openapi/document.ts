@@ -16,7 +16,7 @@ const LIMIT_LINES = [
   `\`wait\`: at most ${MAX_WAIT_SECONDS} s.`,
   `Event streams: ${LIMITS.streams} at the same time; the coordinator keeps ${LIMITS.streamTextBytes / KiB} KiB of text per job for them.`,
   `A job waits up to ${TIMING.claimWindow / 1_000} s for a worker, has at most ${LIMITS.attempts} attempts, and ends within ${TIMING.total / 1_000} s of its commit.`,
-  `Requests per IP address (per /64 network for IPv6), unless the operator changed the limits: ${RATES.commitsPerMinute} commits per minute, ${RATES.pollsPerTenSeconds} polls per 10 s, ${RATES.trustPerMinute} pairing requests per minute.`,
+  `Requests per IP address (per /64 network for IPv6), unless the operator changed the limits: ${RATES.commitsPerMinute} commits per minute, or ${RATES.paidCommitsPerMinute} with a payment (of these, one whose payment is not verified or was known before counts for both), ${RATES.pollsPerTenSeconds} polls per 10 s, ${RATES.trustPerMinute} pairing requests per minute.`,
   `Retention after the end of a job: result ${RETENTION.result / DAY} days, receipt ${RETENTION.job / DAY} days.`,
 ];
 

@@ -8,6 +8,7 @@ import { toBase64 } from "../../receipt/bytes.ts";
 import type { AppContext, AppEnv } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
+import { overRate } from "../http/rate-limit.ts";
 import type { PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.ts";
@@ -21,6 +22,23 @@ type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
 
 /** Why the hub did not accept the job, except a failed payment. */
 type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<PaidAnswer, { ok: false }>, { reason: "payment_failed" }>;
+
+/**
+ * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. One that
+ * brought no new payment in the end, because it is invalid, not verified or known, counts as a free request too [LM2, PY9].
+ */
+export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if (c.var.settings.testnetMode || !bringsPayment(paymentHeaders(c))) return (await overRate(c, "commits")) ?? next();
+  const over = await overRate(c, "paidCommits");
+  if (over !== null) return over;
+  await next();
+  const late = c.var.hasPaid === true ? null : await overRate(c, "commits");
+  if (late === null) return;
+  // The headers of the answer that it replaces must not stay.
+  for (const name of ["PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE", "Preference-Applied"]) late.headers.delete(name);
+  c.res = undefined;
+  c.res = late;
+};
 
 /**
  * The gate of one commit endpoint [PY1]. With `TESTNET_MODE=true` it is open. Otherwise a request without a payment gets 402 with the terms, before
@@ -127,6 +145,7 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
+  c.set("hasPaid", true);
   const submitted = await askHub(c.env, (hub) => hub.submit({ ...commit.input(), settles: true }, input.key, payer));
   const answer = "settle" in submitted ? await settleHere(c, commit, input) : submitted;
   if (answer.ok) {

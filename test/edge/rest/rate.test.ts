@@ -67,13 +67,37 @@ test("[LM2] addresses of one IPv6 /64 are one client", async () => {
 
 test("[LM2, PY5] a commit over the rate is refused before its body or payment is read and before the hub is asked", async () => {
   const client = someone();
-  const paid = { ...ON, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
+  const paid = { ...ON, COMMITS_PER_MINUTE: "1", PAID_COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
   expect((await commit(client, paid)).status, "unpaid ones count too").toBe(402);
+  await post(COMMIT, TASK, { ...client, "x-payment": "x" }, paid);
   const hub = failingHub({});
   for (const headers of [{}, { "x-payment": "x" }]) {
     expect(await refusal(await post(COMMIT, "not json", { ...client, ...headers }, { ...paid, ...hub }), 429)).toBe("rate_limited");
   }
   expect(hub.calls()).toBe(0);
+});
+
+test("[LM2] [PY9] commits with a payment have a rate of their own; one whose payment cannot be read counts against both", async () => {
+  const client = someone();
+  const few = { ...ON, COMMITS_PER_MINUTE: "2", PAID_COMMITS_PER_MINUTE: "4", TESTNET_MODE: "false" };
+  const pay = (payment: string) => post(COMMIT, TASK, { ...client, "x-payment": payment }, few);
+  expect((await post(COMMIT, {}, { ...client, "x-payment": "x" }, few)).status).toBe(400);
+  expect((await pay("x")).status).toBe(402);
+  const late = await pay("x");
+  expect(late.headers.has("payment-required")).toBe(false);
+  expect(await refusal(late, 429), "a third invalid one").toBe("rate_limited");
+  expect(await refusal(await commit(client, few), 429), "the invalid ones have used the common rate up").toBe("rate_limited");
+  expect(await refusal(await pay("x"), 429)).toBe("rate_limited");
+  const hub = failingHub({});
+  expect(await refusal(await post(COMMIT, TASK, { ...client, "x-payment": "x" }, { ...few, ...hub }), 429), "a fifth one with a payment").toBe("rate_limited");
+  expect(hub.calls()).toBe(0);
+});
+
+test("[LM2] in testnet mode a payment header changes nothing: there is one rate", async () => {
+  const client = { ...someone(), "x-payment": "x" };
+  const one = { ...ON, COMMITS_PER_MINUTE: "1" };
+  expect((await commit(client, one)).status).toBe(201);
+  expect((await commit(client, one)).status).toBe(429);
 });
 
 test("[API7] a preflight is not counted", async () => {

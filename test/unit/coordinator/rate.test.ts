@@ -29,6 +29,7 @@ describe("the platform's counter", () => {
     const toml = readFileSync(new URL(`../../../wrangler.${instance}.toml`, import.meta.url), "utf8");
     const simple = (name: string) => new RegExp(`name = "${name}"\\nnamespace_id = "\\d+"\\nsimple = (.*)`).exec(toml)?.[1];
     expect(simple("COMMIT_RATE")).toBe(`{ limit = ${RATES.commitsPerMinute}, period = 60 }`);
+    expect(simple("PAID_COMMIT_RATE")).toBe(`{ limit = ${RATES.paidCommitsPerMinute}, period = 60 }`);
     expect(simple("POLL_RATE")).toBe(`{ limit = ${RATES.pollsPerTenSeconds}, period = 10 }`);
     expect(simple("TRUST_RATE")).toBe(`{ limit = ${RATES.trustPerMinute}, period = 60 }`);
     expect(toml).toMatch(/\[observability\.logs\]\nenabled = true\ninvocation_logs = false\n/);
