@@ -91,7 +91,7 @@ export function openLimit(ms: number, outer: Limit, expired: () => Error): { lim
   const inner = new AbortController();
   const limit: Limit = { signal: inner.signal, endsAt: Math.min(outer.endsAt, performance.now() + ms), extendOnce: (more) => extend(more) };
   let release = (): void => {};
-  let extend = (_: number): boolean => false;
+  let extend: (more: number) => boolean = () => false;
   const ended = new Promise<never>((_, reject) => {
     const end = (reason: unknown): void => {
       // Reject first: the abort makes the work reject too, with whatever error its fetch uses.
