@@ -7,6 +7,10 @@ export const TUNING = {
   alarmLost: 1 * SECOND,
   /** The time of the last frame in a socket's attachment may be this old, because writing it costs. */
   seenSaved: 5 * SECOND,
+  /** A socket that has sent a frame within this time is not asked for its last heartbeat. Shorter than `TIMING.alive` and all other times of silence. */
+  seenFresh: 5 * SECOND,
+  /** How old the noted time of a count of stored bytes may be: it only says when the count is over. */
+  countNoted: 60 * MINUTE,
   /** The most rows of a kind that one cron run deletes in the hub (`purgedRows`) and in D1 (`retentionRows` per statement, `retentionBatches` statements). */
   purgedRows: 10_000,
   retentionRows: 500,

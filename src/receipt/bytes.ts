@@ -15,12 +15,16 @@ export function fromHex(hex: string): Uint8Array | null {
   return Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
 }
 
+/** The value of each digit, by its character code. */
+const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => Math.max(0, ALPHABET.indexOf(String.fromCharCode(code))));
+
 /** Bytes as base64 with padding (RFC 4648 §4). */
 export function toBase64(bytes: Uint8Array): string {
   let text = "";
   for (let i = 0; i < bytes.length; i += 3) {
-    const [a = 0, b, c] = bytes.subarray(i, i + 3);
-    const group = (a << 16) | ((b ?? 0) << 8) | (c ?? 0);
+    const b = bytes[i + 1];
+    const c = bytes[i + 2];
+    const group = ((bytes[i] ?? 0) << 16) | ((b ?? 0) << 8) | (c ?? 0);
     text += ALPHABET.charAt(group >> 18) + ALPHABET.charAt((group >> 12) & 63);
     text += b === undefined ? "=" : ALPHABET.charAt((group >> 6) & 63);
     text += c === undefined ? "=" : ALPHABET.charAt(group & 63);
@@ -36,8 +40,8 @@ export function fromBase64(text: string): Uint8Array | null {
   let buffer = 0;
   let bits = 0;
   let length = 0;
-  for (const digit of digits) {
-    buffer = ((buffer << 6) | ALPHABET.indexOf(digit)) & 0xffff;
+  for (let i = 0; i < digits.length; i++) {
+    buffer = ((buffer << 6) | (DIGITS[digits.charCodeAt(i)] ?? 0)) & 0xffff;
     bits += 6;
     if (bits >= 8) {
       bits -= 8;

@@ -15,7 +15,8 @@ const PREFLIGHT_SECONDS = "86400";
  * the common headers to every response, errors included [API1, API7].
  */
 export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
-  c.set("requestId", crypto.randomUUID());
+  const requestId = crypto.randomUUID();
+  c.set("requestId", requestId);
   if (c.req.method === "OPTIONS" && c.req.header("Access-Control-Request-Method") !== undefined) {
     c.res = new Response(null, {
       status: 204,
@@ -42,7 +43,7 @@ export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   // The headers of a 101 cannot be changed, and no page reads them.
   if (c.res.status === 101) return;
   const { headers } = c.res;
-  headers.set("X-Request-Id", c.var.requestId);
+  headers.set("X-Request-Id", requestId);
   headers.set("Access-Control-Allow-Origin", "*");
   headers.set("Access-Control-Expose-Headers", EXPOSE_HEADERS);
   headers.set("X-Content-Type-Options", "nosniff");

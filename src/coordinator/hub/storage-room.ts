@@ -24,6 +24,8 @@ export class StorageRoom {
   #measuredAt = Number.NEGATIVE_INFINITY;
   /** The sums that were used last, because every commit asks for one. Each is the same as its row. */
   readonly #sums = new Map<string, SlidingSum>();
+  /** The time in the row of these counts. */
+  readonly #notedAt = new Map<string, number>();
 
   constructor(sql: SqlStorage, settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">) {
     this.#sql = sql;
@@ -51,13 +53,20 @@ export class StorageRoom {
         counted.set(name, sum);
       }
     }
-    for (const [name, { counts }] of counted)
-      this.#sql.exec("INSERT OR REPLACE INTO stored_bytes (name, counts, updated_at) VALUES (?, ?, ?)", name, counts.slice().buffer, now);
+    for (const [name, { counts }] of counted) {
+      const bytes = counts.slice().buffer;
+      // A row whose time stays as it is changes no index.
+      const isNoted = Math.abs(now - (this.#notedAt.get(name) ?? Infinity)) < TUNING.countNoted;
+      if (isNoted && this.#sql.exec("UPDATE stored_bytes SET counts = ? WHERE name = ?", bytes, name).rowsWritten > 0) continue;
+      this.#sql.exec("INSERT OR REPLACE INTO stored_bytes (name, counts, updated_at) VALUES (?, ?, ?)", name, bytes, now);
+      this.#notedAt.set(name, now);
+    }
   }
 
   /** Forgets the sums in memory: the transaction that counted them was undone. */
   forget(): void {
     this.#sums.clear();
+    this.#notedAt.clear();
   }
 
   /** Notes the size of D1. */
@@ -105,7 +114,7 @@ export class StorageRoom {
     const known = this.#sums.get(name);
     if (known !== undefined) return known;
     const sum = this.#storedSum(name);
-    if (this.#sums.size >= TUNING.storedSums) this.#sums.clear();
+    if (this.#sums.size >= TUNING.storedSums) this.forget();
     this.#sums.set(name, sum);
     return sum;
   }

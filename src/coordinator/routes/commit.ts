@@ -30,7 +30,8 @@ export const commit =
     if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
       return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
     }
-    const { testnetMode } = c.var.settings;
+    const settings = c.get("settings");
+    const { testnetMode } = settings;
     const key = header ?? (testnetMode ? null : keyInPayment(c));
 
     const request = parsed.commit;
@@ -47,7 +48,7 @@ export const commit =
       privacyClass: request.privacy_class,
       userId: request.user_id,
       trustedKeys: trusted.value,
-      client: clientIp(c.req.raw, c.var.settings),
+      client: clientIp(c.req.raw, settings),
       payload: payloadForWorker(request, parsed.payload, body.value.text),
       idempotency: key === null ? null : { key, fingerprint: print },
     };

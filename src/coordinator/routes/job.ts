@@ -37,7 +37,7 @@ export async function job(c: AppContext): Promise<Response> {
 
 /** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
 async function askJob(c: AppContext, id: string, left: () => number): Promise<{ job: string | null; settlement: string | null }> {
-  const { settings } = c.var;
+  const settings = c.get("settings");
   const client = clientIp(c.req.raw, settings);
   const askFree = () => askHub(c.env, (hub) => hub.job(id, left(), client));
   if (settings.testnetMode) return { job: await askFree(), settlement: null };

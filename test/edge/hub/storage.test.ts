@@ -175,7 +175,7 @@ describe("the counts in memory", () => {
       });
     });
     await complete(hub, worker, 1, client);
-    expect(statements).toEqual(["INSERT"]);
+    expect(statements).toEqual(["UPDATE"]);
   });
 
   test("[LM3] a job whose end could not be written is not counted twice", async () => {
