@@ -1,3 +1,4 @@
+// Bytes as text: hex, base64 and signatures. The same code in every runtime, so that a receipt reads the same everywhere.
 const HEX = /^(?:[0-9a-f]{2})*$/;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

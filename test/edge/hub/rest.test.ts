@@ -1,0 +1,24 @@
+import { expect, test, vi } from "vitest";
+import { TIMING } from "../../../src/protocol/limits.ts";
+import { TestHub } from "../support/worker-hub.ts";
+
+const FLEET = 1_000;
+const MINUTES = 10;
+
+test("[WS6] a resting fleet of 1,000 wakes the hub twice a minute", async () => {
+  const hub = new TestHub();
+  for (let n = 0; n < FLEET; n += 50) await Promise.all(Array.from({ length: 50 }, () => hub.worker()));
+  hub.skip(0);
+  // The platform answers heartbeats and notes when. Here all workers are heard at every moment.
+  await hub.inside((_, state) => vi.spyOn(state, "getWebSocketAutoResponseTimestamp").mockImplementation(() => new Date()));
+  const end = Date.now() + MINUTES * TIMING.minute;
+  let wakes = 0;
+  for (let at = await hub.alarmAt(); at !== null && at <= end; at = await hub.alarmAt()) {
+    await hub.pass(Math.max(0, at - Date.now()));
+    wakes++;
+  }
+  expect(wakes).toBeGreaterThan(0);
+  expect(wakes).toBeLessThanOrEqual(2 * MINUTES + 1);
+  expect(await hub.stub.workersOnline()).toBe(FLEET);
+  vi.restoreAllMocks();
+});
