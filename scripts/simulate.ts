@@ -1,9 +1,10 @@
 // Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. `--planted` searches, for
-// each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts.
+// each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs (docs/scaling.md).
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { runHistory } from "../test/simulation/history.ts";
 import { firstFound, mutantOf, removeMutants, SEARCHES } from "../test/simulation/mutant.ts";
+import { tryHubs } from "../test/simulation/cluster/trial.ts";
 import { Stats } from "../test/simulation/world.ts";
 
 const { values } = parseArgs({
@@ -14,8 +15,10 @@ const { values } = parseArgs({
     trace: { type: "boolean", default: false },
     "keep-going": { type: "boolean", default: false },
     planted: { type: "boolean", default: false },
+    hubs: { type: "string" },
   },
 });
+if (values.hubs !== undefined) process.exit(tryHubs(values.hubs.split(",").map(Number), Number(values.from)) ? 0 : 1);
 if (values.planted) await notePlanted(Number(values.seeds));
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
