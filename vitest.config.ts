@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildPages } from "./scripts/build-pages.ts";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** The address of a facilitator that does not exist: the port of the discard protocol. */
 const NO_FACILITATOR = "http://127.0.0.1:9";
@@ -19,6 +20,38 @@ const SHARED = {
   isolate: false,
   server: { deps: { external: [/\/src\//, /\/scripts\//, /\/test\/.*(?<!\.test|\/after-file)\.ts$/] } },
 };
+
+/** The files that take longest, by their time. They start first, so that the last ones of a project are short and all cores are busy to its end. */
+const LONG = [
+  ...["simulation/planted-bugs", "unit/worker/worker-llm", "unit/tasks/engine", "simulation/simulation", "unit/cli/screen", "unit/runtimes/embedded-install"],
+  ...["unit/worker/cli", "unit/cli/wait", "unit/cli/worker-setup", "unit/worker/standby", "unit/cli/pairing", "unit/worker/worker-process", "simulation/abuse"],
+  ...["edge/stake/evm-hub", "edge/rest/database", "edge/rest/schema", "edge/hub/queue", "edge/hub/faults", "edge/hub/events"],
+  ...[
+    "browser/storage",
+    "browser/worker",
+    "browser/pair",
+    "e2e/dev",
+    "browser/home",
+    "e2e/jobs",
+    "e2e/start",
+    "browser/docs",
+    "e2e/wrangler",
+    "e2e/python-worker",
+  ],
+].map((name) => `/test/${name}.test.ts`);
+
+class LongFirst extends BaseSequencer {
+  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const place = LONG.findIndex((name) => moduleId.endsWith(name));
+      return place === -1 ? LONG.length : place;
+    };
+    // Files of a project stay together, because only then they share processes.
+    const projects = [...new Set(files.map(({ project }) => project))];
+    const order = (file: TestSpecification): number => projects.indexOf(file.project);
+    return Promise.resolve(files.toSorted((a, b) => order(a) - order(b) || rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId)));
+  }
+}
 
 // The wrangler files bind the built pages, so the edge projects need them.
 buildPages();
@@ -64,6 +97,7 @@ export default defineConfig({
     // By default vitest would leave one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     teardownTimeout: 20_000,
+    sequence: { sequencer: LongFirst },
     reporters: process.env.CI ? ["default", ["json", { outputFile: ".state/test-results.json" }]] : ["default"],
     projects: [
       {
@@ -84,21 +118,6 @@ export default defineConfig({
       edge("evm"),
       edge("svm"),
       {
-        // Real processes on real ports. No test here measures a time, and most of them wait for a process to start: three files at once keep two cores busy.
-        test: {
-          name: "e2e",
-          env,
-          include: ["test/llm/**/*.test.ts", "test/e2e/**/*.test.ts"],
-          ...SHARED,
-          setupFiles: ["test/support/after-file.ts"],
-          globalSetup: ["test/support/installed.ts", "test/support/bundle.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 90_000,
-          maxWorkers: 3,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
         // A real Chromium against a real coordinator; skipped, and said so, where there is none.
         test: {
           name: "browser",
@@ -110,6 +129,21 @@ export default defineConfig({
           // Guards against what never ends, as above: on a busy machine Chromium takes 20 s for some of the longer stories.
           testTimeout: 90_000,
           expect: { poll: { timeout: 45_000 } },
+          hookTimeout: 90_000,
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        // Real processes on real ports. No test here measures a time, and most of them wait for a process to start: three files at once keep two cores busy.
+        test: {
+          name: "e2e",
+          env,
+          include: ["test/llm/**/*.test.ts", "test/e2e/**/*.test.ts"],
+          ...SHARED,
+          setupFiles: ["test/support/after-file.ts"],
+          globalSetup: ["test/support/installed.ts", "test/support/bundle.ts"],
+          testTimeout: 60_000,
           hookTimeout: 90_000,
           maxWorkers: 3,
           sequence: { groupOrder: 2 },

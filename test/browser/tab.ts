@@ -1,7 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { BrowserContext, Page } from "playwright-core";
 import { within } from "../../src/coordinator/deadline.ts";
 import { finallyDo } from "../support/finally.ts";
 import { until } from "../support/until.ts";
+
+/** How long a wait leaves the page alone between two looks, which cost it more than it is doing then. */
+const LOOK_MS = 50;
 
 /** What a tab of this file complained about, over its whole life. */
 const complaints: string[] = [];
@@ -74,8 +78,11 @@ export class Tab {
 
   /** The visible text of an element; empty where it is hidden. */
   async text(selector: string): Promise<string> {
-    const found = this.page.locator(selector);
-    const text = (await found.isVisible()) ? ((await found.textContent()) ?? "").trim() : "";
+    // One question to the page, not one for each of the two: some tests ask for seconds.
+    const text = await this.page.locator(selector).evaluateAll((found) => {
+      const [element] = found;
+      return element?.checkVisibility({ visibilityProperty: true }) === true ? (element.textContent ?? "").trim() : "";
+    });
     this.#last = `${selector}: ${text}`;
     return text;
   }
@@ -86,7 +93,9 @@ export class Tab {
       `"${part}" in ${selector}`,
       async () => {
         const text = await this.text(selector);
-        return (isWhole ? text === part : text.includes(part)) || undefined;
+        if (isWhole ? text === part : text.includes(part)) return true;
+        await delay(LOOK_MS);
+        return undefined;
       },
       () => this.#last,
     );
