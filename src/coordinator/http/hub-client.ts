@@ -1,3 +1,4 @@
+// Calls the hub, once more if a call was lost, and says what its failures mean. On a job's way: between the router and the hub.
 import type { Env } from "../config.ts";
 import type { Hub } from "../hub/rpc.ts";
 import { TUNING } from "../tuning.ts";

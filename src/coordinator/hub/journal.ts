@@ -155,6 +155,13 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
+  /** The rows of these jobs, those that are there, by their ids. */
+  rows(ids: readonly string[]): Map<string, JournalRow> {
+    if (ids.length === 0) return new Map();
+    const rows = this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)).toArray();
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
   /** Status and result of a job; null if the journal does not have it. */
   result(id: string): StoredResult | null {
     return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;

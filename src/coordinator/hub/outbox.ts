@@ -28,8 +28,6 @@ export class Outbox {
   #bytes = 0;
   /** The bytes of the rows in memory. */
   #kept = 0;
-  /** How many of the jobs were refused by D1 when their row went alone. */
-  #refused = 0;
   readonly #measured: (d1Bytes: number) => void;
   readonly #reportedAt = { jobs: 0, payments: 0 };
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
@@ -166,24 +164,33 @@ export class Outbox {
 
   #nextBatch(): JournalRow[] {
     const batch = new RecordBatch(this.#most);
-    for (const [id, waiting] of this.#behind) {
-      // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
-      if (waiting.failures === 0 && !this.#take(id, waiting, batch)) return batch.rows;
-    }
-    if (!batch.isEmpty || this.#refused === 0) return batch.rows;
-    for (const [id, waiting] of [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures)) {
-      if (!this.#take(id, waiting, batch) || !batch.isEmpty) break;
+    // Rows that D1 has already leave, and others take their place.
+    for (let next = this.#next(); batch.isEmpty && next.length > 0; next = this.#next()) {
+      const read = this.#journal.rows(next.flatMap(([id, { row }]) => (row === null ? [id] : [])));
+      for (const [id, waiting] of next) {
+        const row = waiting.row ?? read.get(id) ?? null;
+        waiting.changed = false;
+        if (row === null || row.synced_rev >= row.rev) this.#leave(id);
+        else if (!batch.add(row)) break;
+      }
     }
     return batch.rows;
   }
 
-  /** Adds the row of a job to a write. False if no further row fits. */
-  #take(id: string, waiting: Waiting, batch: RecordBatch): boolean {
-    const row = waiting.row ?? this.#journal.row(id);
-    waiting.changed = false;
-    if (row !== null && row.synced_rev < row.rev) return batch.add(row);
-    this.#leave(id);
-    return true;
+  /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly one in vain. */
+  #next(): [string, Waiting][] {
+    const next: [string, Waiting][] = [];
+    let bytes = 0;
+    for (const [id, waiting] of this.#behind) {
+      // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
+      if (waiting.failures > 0) continue;
+      bytes += waiting.bytes + LIMITS.jobRowBytes;
+      if (next.length > 0 && bytes > TUNING.batchBytes) break;
+      next.push([id, waiting]);
+      if (next.length >= this.#most) break;
+    }
+    if (next.length > 0) return next;
+    return [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures).slice(0, 1);
   }
 
   #succeeded(batch: readonly JournalRow[]): void {
@@ -201,10 +208,8 @@ export class Outbox {
   #failed(batch: readonly JournalRow[], error: unknown): void {
     const [only] = batch;
     const alone = batch.length === 1 && only !== undefined ? this.#behind.get(only.id) : undefined;
-    if (alone !== undefined) {
-      if (alone.failures === 0) this.#refused++;
-      alone.failures++;
-    } else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
+    if (alone !== undefined) alone.failures++;
+    else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
     this.#jobs.failed(Date.now());
     this.#reportJobs(errorFacts(error));
   }
@@ -225,7 +230,6 @@ export class Outbox {
     const waiting = this.#behind.get(id);
     if (waiting === undefined) return;
     this.#forgetRow(waiting);
-    if (waiting.failures > 0) this.#refused--;
     this.#bytes -= waiting.bytes;
     this.#behind.delete(id);
   }

@@ -1,6 +1,7 @@
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { utf8Length } from "../../../src/protocol/text.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
 
@@ -202,6 +203,29 @@ describe("a failing D1", () => {
     await hub.inside(() => slow.resolve());
     await hub.recorded(id, "completed");
     await handedOn(hub);
+  });
+
+  test("[JB9] the rows of many jobs are read with one statement, written with one batch and noted with one statement", async () => {
+    const hub = new TestHub();
+    const { outboxLinger } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLinger }));
+    Object.assign(TUNING, { outboxLinger: 60_000 });
+    const ids = [];
+    for (let n = 0; n < 20; n++) ids.push(await hub.commit());
+    const statements: string[] = [];
+    await hub.inside((_, state) => {
+      const exec = state.storage.sql.exec.bind(state.storage.sql);
+      vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
+        statements.push(query.split(" ")[0] ?? "");
+        return exec(query, ...values);
+      });
+    });
+    await hub.inside((inner) => inner.alarm());
+    for (const id of ids) await hub.recorded(id, "pending");
+    await until(async () => statements.includes("UPDATE"), "noted");
+    expect(statements).toEqual(["SELECT", "UPDATE"]);
+    vi.restoreAllMocks();
+    expect(await hub.sql("SELECT count(*) AS n FROM jobs WHERE synced_rev < rev")).toEqual([{ n: 0 }]);
   });
 
   test("[JB9] a row that D1 refuses does not delay the others, and its job can still be polled", async () => {
