@@ -22,8 +22,32 @@ export function parseChatRequest(body) {
       topP: number(body, "top_p", 0) ?? 1,
       seed: number(body, "seed", 0),
       customStopTriggers: stop,
+      ...penalties(body),
     },
+    format: answerFormat(body.response_format),
   };
+}
+
+/** The engine's own penalty stays where a body names none. */
+function penalties(body) {
+  const [presencePenalty, frequencyPenalty] = [number(body, "presence_penalty", -2), number(body, "frequency_penalty", -2)];
+  return presencePenalty === undefined && frequencyPenalty === undefined ? {} : { repeatPenalty: { presencePenalty, frequencyPenalty } };
+}
+
+/** The form of the answer: null for text, "json" for any JSON, or a JSON schema. */
+function answerFormat(format) {
+  switch (format?.type) {
+    case undefined:
+    case "text":
+      return null;
+    case "json_object":
+      return "json";
+    case "json_schema":
+      if (typeof format.json_schema?.schema !== "object") throw new InvalidRequest("response_format.json_schema.schema must be an object");
+      return format.json_schema.schema;
+    default:
+      throw new InvalidRequest("response_format.type must be text, json_object or json_schema");
+  }
 }
 
 function historyItem(message, index) {

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { getLlama, GeneralChatWrapper, JinjaTemplateChatWrapper, LlamaChat, LlamaLogLevel } from "node-llama-cpp";
+import { InvalidRequest } from "./chat-request.mjs";
 
 const MAX_CONTEXT_TOKENS = 4096;
 
@@ -24,8 +25,9 @@ export async function loadEngine({ modelPath, threads = 1 }) {
   let last = Promise.resolve();
   let waiting = 0;
 
-  async function answer({ history, maxTokens, signal, onText, onReasoning, ...sampling }) {
+  async function answer({ history, format, maxTokens, signal, onText, onReasoning, ...sampling }) {
     signal.throwIfAborted();
+    const grammar = await grammarOf(format);
     const prompt = chatWrapper.generateContextState({ chatHistory: [...history, { type: "model", response: [] }] });
     const promptTokens = prompt.contextText.tokenize(model.tokenizer).length;
     const room = contextSize - promptTokens - 1;
@@ -37,6 +39,7 @@ export async function loadEngine({ modelPath, threads = 1 }) {
     try {
       const { response, metadata } = await chat.generateResponse(history, {
         ...sampling,
+        ...(grammar && { grammar }),
         maxTokens: Math.min(maxTokens ?? room, room),
         signal,
         stopOnAbortSignal: true,
@@ -50,6 +53,17 @@ export async function loadEngine({ modelPath, threads = 1 }) {
       };
     } finally {
       chat.dispose({ disposeSequence: false });
+    }
+  }
+
+  /** The grammar that keeps an answer in its form: null for text, "json" for any JSON, or a JSON schema. */
+  async function grammarOf(format) {
+    if (format === null) return null;
+    if (format === "json") return llama.getGrammarFor("json");
+    try {
+      return await llama.createGrammarForJsonSchema(format);
+    } catch (error) {
+      throw new InvalidRequest(`response_format.json_schema: ${error.message}`);
     }
   }
 

@@ -52,7 +52,7 @@ async function handle(request, response) {
 
 async function chat(request, response) {
   if (!/^application\/json\b/i.test(request.headers["content-type"] ?? "")) throw new InvalidRequest("content-type must be application/json");
-  const { history, stream, includeUsage, maxTokens, sampling } = parseChatRequest(await readJson(request));
+  const { history, stream, includeUsage, maxTokens, sampling, format } = parseChatRequest(await readJson(request));
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const signal = AbortSignal.any([gone.signal, stop.signal]);
@@ -70,6 +70,7 @@ async function chat(request, response) {
   let reasoning = "";
   const answer = await engine.chat({
     history,
+    format,
     maxTokens,
     signal,
     ...sampling,

@@ -33,6 +33,7 @@ export {
 export {
   ErrorBody,
   Health,
+  NoSuchModel,
   NoTrustedWorker,
   Paired,
   PairingClaim,

@@ -1,7 +1,9 @@
 // What a job is on the wire: its commit, its states, its result and its receipt. The first step of a job's way parses its body with `parseCommit`.
 import * as z from "zod";
+import { CHAT_MEMBERS } from "./chat.ts";
 import { describeIssues } from "./issues.ts";
 import { LIMITS } from "./limits.ts";
+import { ModelName } from "./models.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "./text.ts";
 
 /** A receipt's five fields, in the order in which they are signed [RC1]. */
@@ -90,12 +92,21 @@ function wholeNumber(min: number, max: number): z.ZodInt {
 export const LlmPayload = z
   .looseObject({
     job_type: sameType("LLM_INFER"),
-    prompt: Text,
+    prompt: absent(Text).meta({ description: `At most ${LIMITS.textBytes} bytes of UTF-8. Needed if there are no \`messages\`.` }),
+    model: absent(ModelName).meta({ description: "The model that must answer, as a worker announced it; compared without case. Absent or `auto` is any." }),
+    ...CHAT_MEMBERS,
+    messages: CHAT_MEMBERS.messages.meta({
+      description: `A chat; its texts have at most ${LIMITS.textBytes} bytes of UTF-8 together. Without \`prompt\` the worker gets the transcript as \`prompt\` too.`,
+    }),
     max_tokens: absent(wholeNumber(1, LIMITS.maxTokens)).meta({
       description:
         `The most tokens of the answer; default ${LIMITS.defaultMaxTokens}. A worker may generate fewer (at most ${LIMITS.workerMaxTokens} unless its owner changes that): ` +
         "an answer that was cut has `finish_reason` `length`.",
     }),
+  })
+  .refine(({ prompt, messages }) => typeof prompt === "string" || Array.isArray(messages), {
+    path: ["prompt"],
+    message: "must be a string, unless there are messages",
   })
   .meta({ id: "LlmPayload" });
 /** Payload of an LLM_INFER job. Other members reach the worker unchanged [WS8]. */
@@ -180,9 +191,14 @@ export function parseCommit(body: unknown): CommitResult {
   const commit = parsed.data;
   const payload = body.payload;
   if (!isJsonObject(payload) || !isWellFormedJson(payload)) return invalid("payload must hold well-formed Unicode only");
-  const text = commit.job_type === "TASK" ? commit.payload.input : commit.payload.prompt;
-  if (utf8Length(text) > LIMITS.textBytes) return { ok: false, reason: "too_large" };
+  if (textsOf(commit).some((text) => utf8Length(text) > LIMITS.textBytes)) return { ok: false, reason: "too_large" };
   return { ok: true, commit, payload };
+}
+
+/** The texts of a commit whose size is limited: the input of a TASK; the prompt and all messages of an LLM_INFER. */
+function textsOf({ job_type, payload }: CommitRequest): string[] {
+  if (job_type === "TASK") return [payload.input];
+  return [payload.prompt ?? "", (payload.messages ?? []).map(({ content }) => content).join("")];
 }
 
 function invalid(sentence: string): CommitResult {

@@ -32,6 +32,14 @@ export const LIMITS = {
   modelsPerWorker: 100,
   /** Bytes of all model names that the hub keeps for one worker. They are part of the socket's attachment, which may have 16 KiB in all [JB10]. */
   modelBytesPerWorker: 8 * KiB,
+  /** Texts of `stop`, and characters of each [JB12]. */
+  stops: 16,
+  stopChars: 256,
+  /** Places of model names in the indexes of one hub, and of one client: a worker has one for each of its models [JB10]. */
+  modelPlaces: 50_000,
+  modelPlacesPerNetwork: 1_000,
+  /** Models that a hub remembers after their last worker has left [JB10]. */
+  modelsRemembered: 1_000,
   /** Models that `GET /v1/models` lists [JB10]. */
   modelsListed: 1_000,
   /** Largest `max_tokens`. */
@@ -166,6 +174,10 @@ export const TIMING = {
   grace: 15 * SECOND,
   /** The longest life of a job, from commit to end. */
   total: 180 * SECOND,
+  /** How long a model counts as offered after its last worker has left [JB10]. */
+  modelRemembered: 5 * MINUTE,
+  /** How long after a restart any model counts as offered, because its workers may come back [JB10]. */
+  modelsReturn: MINUTE,
   /** Heartbeat interval of a worker [SPEC]. */
   heartbeat: 10 * SECOND,
   /** A worker that is silent for longer gets no job [WS6]. */

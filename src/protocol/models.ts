@@ -2,7 +2,18 @@
 import * as z from "zod";
 import { LIMITS } from "./limits.ts";
 
+/** The wish for any model. */
+export const ANY_MODEL = "auto";
+
 const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
+
+export const ModelName = z.string().regex(MODEL_NAME, `must be 1 to ${LIMITS.modelNameChars} of A-Z a-z 0-9 . _ : / @ + -`);
+
+/** The model that a payload asks for, in lower case as names are compared; undefined if any may answer. */
+export function wantedModel(model: string | null | undefined): string | undefined {
+  const folded = model?.toLowerCase();
+  return folded === ANY_MODEL ? undefined : folded;
+}
 
 /**
  * Selects the model names that the hub keeps for a worker: in the worker's order, each once (compared without case), without malformed names.

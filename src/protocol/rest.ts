@@ -13,6 +13,12 @@ export const NoTrustedWorker = z.object({ error: z.literal("no_trusted_worker"),
 /** Body of a 422: the refused job is stored as failed and can be polled [JB8]. */
 export type NoTrustedWorker = z.infer<typeof NoTrustedWorker>;
 
+export const NoSuchModel = z
+  .object({ error: z.literal("no_such_model"), models: z.array(z.string()).meta({ description: "The models that connected workers offer now." }) })
+  .meta({ id: "NoSuchModel" });
+/** Body of a 404: no worker offers the model, nor did in the last minutes. No job was stored, and nothing was charged [JB10]. */
+export type NoSuchModel = z.infer<typeof NoSuchModel>;
+
 /** The expected refusals, each with its HTTP status [API1]. */
 export const REFUSALS = {
   user_token_required: 401,

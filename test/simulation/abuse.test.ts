@@ -42,6 +42,7 @@ function planOf(seed: number, honest: Crowd, abusers: Crowd, pause = PAUSE_MS): 
       rules: { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, clientShares: true },
       paying: null,
       contexts: null,
+      models: null,
     },
     market: { networks, newcomers, unsigned: [] },
   };

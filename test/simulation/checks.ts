@@ -298,7 +298,8 @@ export class Checks {
     // One that is still arriving had no rival.
     if (!this.#usedAt.has(worker.key) || arrival !== null) return;
     if (job.privacyClass === "PUBLIC") return this.#world.market.checkTurn(job, worker, idle, (a, b) => this.#isUsedBefore(a, b));
-    for (const other of idle) if (this.#isUsedBefore(other, worker)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
+    for (const other of this.#world.models.preferred(job, worker, idle))
+      if (this.#isUsedBefore(other, worker)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
   }
 
   /** Whether one was used less recently than the other, before this event. */
@@ -309,7 +310,7 @@ export class Checks {
 
   /** JB8, ST1: a PRIVATE job is refused exactly when nobody who is connected may ever take it, for want of pairing or of stake. */
   #checkTrusted(state: DispatchState, job: JobFacts, answer: Reduced["answer"], rows: readonly RowChange[]): void {
-    if (job.privacyClass !== "PRIVATE" || !this.#isNew) return;
+    if (job.privacyClass !== "PRIVATE" || !this.#isNew || isUnknownModel(answer)) return;
     const refused = rows.some((row) => row.type === "ended" && row.jobId === job.id && isNoTrusted(row));
     if (refused !== isRefusal(answer)) broken("JB8", `${job.id} ${refused ? "ends" : "goes on"} and its user is told otherwise`);
     const some = [...state.workers.values()].some((worker) => suits(state, job, worker));
@@ -507,6 +508,11 @@ export class Checks {
 function strikesOf(state: DispatchState, conn: string): number {
   const record = state.workers.get(state.keyByConn.get(conn) ?? "")?.record;
   return record === undefined ? 0 : record.strikes + LIMITS.strikes * record.parks;
+}
+
+/** Whether the answer to a commit says that nobody offers its model. */
+function isUnknownModel(answer: Reduced["answer"]): boolean {
+  return typeof answer === "object" && answer !== null && "reason" in answer && answer.reason === "no_such_model";
 }
 
 /** Whether the answer to a submit says that nobody is there who may take the job. */

@@ -9,6 +9,8 @@ export type UpFrame =
       capabilities: readonly JobType[];
       acks: boolean;
       context: number;
+      models: readonly string[];
+      chats: boolean;
       resume: { jobId: string; attempt: number }[] | undefined;
     }
   | { type: "heartbeat" }

@@ -59,6 +59,8 @@ export class Hub {
   #flushing = false;
   /** The alarm whose turn is not committed yet: a crash in it has the platform try again. */
   #firing = false;
+  /** When each model was last there. */
+  readonly #storedModels = new Map<string, number>();
   #diesBeforeSending = false;
   #diskFails = false;
   #lastTurn = 0;
@@ -186,7 +188,7 @@ export class Hub {
   #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
     const { agenda, tiers } = this.#world;
     const { conn } = socket;
-    const { key, acks, context, resume } = frame;
+    const { key, acks, context, models, chats, resume } = frame;
     socket.heardAt = agenda.now;
     const record = this.#recordOf(key);
     if (record.parkedUntil > agenda.now) return this.#close(socket, 4003);
@@ -194,15 +196,16 @@ export class Hub {
     const again = socket.attachment !== null;
     const tier = tiers.get(key) ?? "Open";
     const { draining = false, registeredAt = agenda.now } = socket.attachment ?? {};
-    socket.attachment = { key, capabilities, acks, context, tier, draining, registeredAt };
+    socket.attachment = { key, capabilities, acks, context, models, chats, tier, draining, registeredAt };
     this.sockets.set(conn, socket);
     if (again) {
-      this.#step({ type: "update", conn, capabilities, acks, context });
+      this.#step({ type: "update", conn, capabilities, acks, context, models, chats });
       return;
     }
     this.#fresh.add(socket);
     const lastUsedAt = this.#storedUse.get(key) ?? 0;
-    this.#step({ type: "register", conn, ...this.#world.market.of(key), capabilities, tier, acks, context, record, lastUsedAt, resume });
+    const offer = { capabilities, tier, acks, context, models, chats };
+    this.#step({ type: "register", conn, ...this.#world.market.of(key), ...offer, record, lastUsedAt, resume });
   }
 
   #recordOf(key: string): KeyRecord {
@@ -239,6 +242,7 @@ export class Hub {
     world.trace?.(`hub <- ${show(event)}`);
     checks.before(state, event, now);
     world.contexts.before(state, event);
+    world.models.before(state, event, now);
     world.payloads.before(state, event);
     world.market.before(state, event, now);
     const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
@@ -250,6 +254,7 @@ export class Hub {
     for (const send of sends) if (send.type === "close") this.closing.add(send.conn);
     checks.after(state, event, reduced, now);
     world.contexts.after(state, reduced);
+    world.models.after(state, event, reduced, now);
     world.payloads.after(reduced);
     world.market.after(state, event, reduced, now);
     world.money.after(state, event, reduced, now);
@@ -291,6 +296,7 @@ export class Hub {
     }
     this.#commit(state, batch);
     world.contexts.committed(batch.rows);
+    world.models.committed();
     world.payloads.committed(batch.rows);
     world.money.committed(batch.rows, world.agenda.now);
     this.#setAlarm(world.core.nextDue(state));
@@ -344,6 +350,9 @@ export class Hub {
           break;
         case "drop_payment":
           this.storedPayments.delete(row.key);
+          break;
+        case "model_left":
+          this.#storedModels.set(row.name, row.at);
           break;
         case "record":
           this.#storedRecords.set(row.key, row.record);
@@ -507,14 +516,16 @@ export class Hub {
     this.memory = state;
     this.bootedAt = agenda.now;
     world.contexts.booted([...state.jobs.values()]);
+    world.models.booted();
     world.payloads.booted([...state.jobs.values()]);
     world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
+    if (world.plan.models !== null) this.#step({ type: "restored", damaged: [], models: [...this.#storedModels].map(([name, at]) => ({ name, at })) });
     const live = [...this.sockets.values()];
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;
-      const { key, capabilities, tier, acks, context, draining, registeredAt } = socket.attachment;
+      const { key, capabilities, tier, acks, context, models, chats, draining, registeredAt } = socket.attachment;
       const record = this.#recordOf(key);
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
       this.#step({
@@ -525,6 +536,8 @@ export class Hub {
         tier,
         acks,
         context,
+        models,
+        chats,
         record,
         lastUsedAt,
         resume: undefined,
@@ -544,9 +557,22 @@ export class Hub {
 
 /** A worker that was kept for a settlement is not kept any more, and the time of a job whose payment is unknown ends with that. */
 function isSame(one: Snapshot, other: Snapshot): boolean {
-  const text = ({ attempts, holders, tried, denials, network, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
+  const text = ({ attempts, holders, tried, denials, network, model, isChat, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
     const settling = phase.kind === "settling" || other.phase.kind === "settling" || one.phase.kind === "settling";
-    return JSON.stringify([settling ? 0 : phase.kind, settling ? 0 : totalDue, attempts, holders, tried, denials, network, payment, cause, trustedKeys]);
+    return JSON.stringify([
+      settling ? 0 : phase.kind,
+      settling ? 0 : totalDue,
+      attempts,
+      holders,
+      tried,
+      denials,
+      network,
+      model,
+      isChat,
+      payment,
+      cause,
+      trustedKeys,
+    ]);
   };
   return text(one) === text(other);
 }

@@ -1,19 +1,34 @@
 import type { DispatchState, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
-import { POOL_NAMES } from "../../src/coordinator/dispatch/state.ts";
 import { broken } from "./violation.ts";
 
 type Pool = DispatchState["timers"];
-type PoolName = (typeof POOL_NAMES)[number];
+type PoolName = Parameters<DispatchState["idle"]["get"]>[0];
 
-/** Whether a worker's capabilities and tier suit a pool, written down independently of the core. */
+const MODELS = ["ant", "bee", "cat"] as const;
+/** Every pool that a history can have, and with each the pool of its idle workers that chat. */
+const POOLS: readonly PoolName[] = [
+  ...(["TASK", "TASK+", "LLM_INFER", "LLM_INFER+"] as const),
+  ...(["LLM_INFER", "LLM_INFER+"] as const).flatMap((name) => MODELS.map((model) => `${name} ${model}` as const)),
+];
+const CHAT_POOLS = POOLS.filter((name) => name.startsWith("LLM")).map((name): PoolName => `${name} #chat`);
+const IDLE_POOLS = [...POOLS, ...CHAT_POOLS];
+
+/** Whether a worker's capabilities, tier and models suit a pool, written down independently of the core. */
 function serves(worker: Worker, name: PoolName): boolean {
-  const verified = name.endsWith("+");
-  return worker.capabilities.has(verified ? (name.slice(0, -1) as "TASK") : (name as "TASK")) && (!verified || worker.tier !== "Open");
+  const [, type = "", plus, model] = /^([A-Z_]+)(\+?)(?: (\w+))?$/.exec(name) ?? [];
+  if (!worker.capabilities.has(type as "TASK") || (plus === "+" && worker.tier === "Open")) return false;
+  return model === undefined || worker.models.includes(model);
+}
+
+/** The pool whose share of the queue a job uses. */
+export function sharePoolOf({ rules }: DispatchState, { policy, jobType }: JobFacts): JobFacts["jobType"] | `${JobFacts["jobType"]}+` {
+  return rules.stake && policy === "FAST" ? `${jobType}+` : jobType;
 }
 
 /** The pool of a job. */
-export function poolNameOf(state: DispatchState, job: JobFacts): PoolName {
-  return state.rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
+function poolNameOf(state: DispatchState, job: JobFacts): PoolName {
+  const base = sharePoolOf(state, job);
+  return job.model === undefined ? base : `${base} ${job.model}`;
 }
 
 /** A waiting job's place, smallest first [JB3]. */
@@ -40,10 +55,10 @@ export function checkIndexes(state: DispatchState): void {
 }
 
 function checkWorkers(state: DispatchState): void {
-  const idle = [0, 0, 0, 0];
-  const connected = [0, 0, 0, 0];
-  const proven = [0, 0, 0, 0];
-  const newcomers = [0, 0, 0, 0];
+  const idle = new Count();
+  const connected = new Count();
+  const proven = new Count();
+  const newcomers = new Count();
   let resting = 0;
   let arriving = 0;
   let silent = 0;
@@ -61,51 +76,76 @@ function checkWorkers(state: DispatchState): void {
     const free = isFree(worker) && worker.arrivesAt === null;
     if (state.arriving.has(key) !== (worker.arrivesAt !== null)) broken("index", `arriving is wrong about ${key}`);
     if (worker.arrivesAt !== null) arriving++;
-    for (let at = 0; at < 4; at++) {
-      const name = POOL_NAMES[at] as PoolName;
-      const suited = serves(worker, name);
+    for (const name of IDLE_POOLS) {
+      const suited = name.endsWith("#chat") ? worker.chats && serves(worker, name.slice(0, -" #chat".length) as PoolName) : serves(worker, name);
       const idles = suited && free && worker.proven;
-      if (idles) idle[at]!++;
-      if (state.idle[name].has(key) !== idles) broken("index", `idle ${name} is wrong about ${key}`);
+      idle.add(name, idles);
+      if ((state.idle.get(name)?.has(key) ?? false) !== idles) broken("index", `idle ${name} is wrong about ${key}`);
       const network = state.networks.get(worker.network);
-      if ((network?.idle.get(name)?.has(key) ?? false) !== (suited && free && !worker.proven)) broken("index", `probation ${name} is wrong about ${key}`);
-      if (suited && free && !worker.proven) {
-        newcomers[at]!++;
-        const isWorking = (network?.atWork.size ?? 0) > 0;
-        const { free: waiting, working } = state.probation[name];
-        if (waiting.has(worker.network) === isWorking || working.has(worker.network) !== isWorking)
-          broken("index", `probation ${name} has ${worker.network} in a wrong place`);
-      }
-      const counts = suited && !worker.draining && !worker.silent;
-      if (counts) connected[at]!++;
-      if (state.connected[name].has(key) !== counts) broken("index", `connected ${name} is wrong about ${key}`);
-      if (counts && worker.proven) proven[at]!++;
-      if (state.proven[name].has(key) !== (counts && worker.proven)) broken("index", `proven ${name} is wrong about ${key}`);
+      const isNewcomer = suited && free && !worker.proven;
+      if ((network?.idle.get(name)?.has(key) ?? false) !== isNewcomer) broken("index", `probation ${name} is wrong about ${key}`);
+      newcomers.add(name, isNewcomer);
+      if (!isNewcomer) continue;
+      const isWorking = (network?.atWork.size ?? 0) > 0;
+      const { free: waiting, working } = state.probation;
+      if (waiting.get(name)?.has(worker.network) === isWorking || (working.get(name)?.has(worker.network) ?? false) !== isWorking)
+        broken("index", `probation ${name} has ${worker.network} in a wrong place`);
+    }
+    for (const name of POOLS) {
+      const counts = serves(worker, name) && !worker.draining && !worker.silent;
+      connected.add(name, counts);
+      if ((state.connected.get(name)?.has(key) ?? false) !== counts) broken("index", `connected ${name} is wrong about ${key}`);
+      proven.add(name, counts && worker.proven);
+      if ((state.proven.get(name)?.has(key) ?? false) !== (counts && worker.proven)) broken("index", `proven ${name} is wrong about ${key}`);
     }
     if (worker.resting) resting++;
     if (worker.silent) silent++;
     if (state.resting.has(key) !== worker.resting) broken("index", `resting is wrong about ${key}`);
     if (state.silent.has(key) !== worker.silent) broken("index", `silent is wrong about ${key}`);
   }
-  for (let at = 0; at < 4; at++) {
-    const name = POOL_NAMES[at] as PoolName;
-    if (state.idle[name].size !== idle[at]) broken("index", `idle ${name} has strangers`);
-    if (state.connected[name].size !== connected[at]) broken("index", `connected ${name} has strangers`);
-    if (state.proven[name].size !== proven[at]) broken("index", `proven ${name} has strangers`);
-    let listed = 0;
-    for (const network of state.networks.values()) listed += network.idle.get(name)?.size ?? 0;
-    if (listed !== newcomers[at]) broken("index", `probation ${name} has strangers`);
-  }
+  checkPools(state.idle, idle, IDLE_POOLS, "idle");
+  checkPools(state.connected, connected, POOLS, "connected");
+  checkPools(state.proven, proven, POOLS, "proven");
+  let listed = 0;
+  for (const network of state.networks.values()) for (const pool of network.idle.values()) listed += pool.size;
+  if (listed !== newcomers.total) broken("index", "probation has strangers");
   if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
   if (state.arriving.size !== arriving) broken("index", "arriving has strangers");
   if (state.resting.size !== resting || state.silent.size !== silent) broken("index", "resting or silent has strangers");
+}
+
+/** How many belong into each pool. */
+class Count {
+  readonly #counts = new Map<PoolName, number>();
+  total = 0;
+
+  add(name: PoolName, belongs = true): void {
+    if (!belongs) return;
+    this.total++;
+    this.#counts.set(name, this.of(name) + 1);
+  }
+
+  of(name: PoolName): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  /** The number of pools with something in them. */
+  get size(): number {
+    return this.#counts.size;
+  }
+}
+
+/** Pools with nothing in them are not kept: strangers choose the names of models. */
+function checkPools(pools: DispatchState["idle"] | DispatchState["connected"], should: Count, names: readonly PoolName[], what: string): void {
+  for (const name of names) if ((pools.get(name)?.size ?? 0) !== should.of(name)) broken("index", `${what} ${name} has strangers`);
+  if (pools.size !== should.size) broken("index", `${what} keeps ${pools.size} pools, ${should.size} have something in them`);
 }
 
 function checkJobs(state: DispatchState): void {
   let leased = 0;
   let retrying = 0;
   let own = 0;
-  const pools = [0, 0, 0, 0];
+  const waiting = new Count();
   let secret = 0;
   let firstDue: number | null = null;
   for (const job of state.jobs.values()) {
@@ -121,9 +161,9 @@ function checkJobs(state: DispatchState): void {
     if (phase.kind === "waiting") {
       if (job.privacyClass === "PUBLIC") {
         const name = poolNameOf(state, job);
-        pools[POOL_NAMES.indexOf(name)]!++;
-        const plain = job.attempts > 0 ? state.retried[name] : state.waiting[name];
-        const pool = job.outgrown === null ? plain : state.waitingLarger[name].get(job.outgrown);
+        waiting.add(name);
+        const plain = (job.attempts > 0 ? state.retried : state.waiting).get(name);
+        const pool = job.outgrown === null ? plain : state.waitingLarger.get(name)?.get(job.outgrown);
         if (pool?.has(id) !== true) broken("index", `waiting ${name} misses ${id}, which outgrew ${job.outgrown}`);
         else checkFirst(pool, placeOf(job), job.seq, name);
       } else {
@@ -152,14 +192,15 @@ function checkJobs(state: DispatchState): void {
   if (firstDue !== null && state.timers.first()?.order !== firstDue) broken("index", `first timer is ${state.timers.first()?.order}, should be ${firstDue}`);
   if (state.leases.size !== leased) broken("index", "leases has strangers");
   if (state.retrying.size !== retrying) broken("index", "retrying has strangers");
-  for (const [at, name] of POOL_NAMES.entries()) {
-    let size = state.waiting[name].size + state.retried[name].size;
-    for (const pool of state.waitingLarger[name].values()) {
+  for (const name of POOLS) {
+    let size = (state.waiting.get(name)?.size ?? 0) + (state.retried.get(name)?.size ?? 0);
+    for (const pool of state.waitingLarger.get(name)?.values() ?? []) {
       if (pool.size === 0) broken("index", "waitingLarger keeps an empty pool");
       size += pool.size;
     }
-    if (size !== pools[at]) broken("index", "waiting has strangers");
+    if (size !== waiting.of(name)) broken("index", `waiting ${name} has strangers`);
   }
+  if (state.waiting.size + state.retried.size + state.waitingLarger.size < waiting.size) broken("index", "a waiting job has no pool");
   let listed = 0;
   for (const pool of state.waitingFor.values()) {
     if (pool.size === 0) broken("index", "waitingFor keeps an empty pool");

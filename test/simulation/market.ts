@@ -209,12 +209,13 @@ export class Market {
     const mayGoFirst = idle.filter((one) => !one.proven && turnOf(one).atWork === 0 && !turnOf(one).isBack && turnOf(one).turn <= this.#world.agenda.now);
     if (worker.proven) {
       if (isProbation && mayGoFirst.length > 0) broken("JB11", `${job.id} is for probation and goes to ${worker.key}, which is proven`);
-      for (const other of proven) if (isUsedBefore(other, worker)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
+      for (const other of this.#world.models.preferred(job, worker, proven))
+        if (isUsedBefore(other, worker)) broken("JB3", `${job.id} on ${worker.key}, though ${other.key} was used less recently`);
       return;
     }
     if (proven.length > 0 && !isProbation) broken("JB11", `${job.id} goes to ${worker.key} on probation beside ${proven[0]?.key}, which is proven and idle`);
     if (proven.length > 0 && !mayGoFirst.includes(worker)) broken("JB11", `${job.id} goes to ${worker.key}, whose network has one at work or stands back`);
-    for (const other of proven.length > 0 ? mayGoFirst : idle.filter((one) => !one.proven)) {
+    for (const other of this.#world.models.preferred(job, worker, proven.length > 0 ? mayGoFirst : idle.filter((one) => !one.proven))) {
       const [mine, its] = [turnOf(worker), turnOf(other)];
       const isEarlier = other.network === worker.network ? isUsedBefore(other, worker) : its.turn < mine.turn || (its.turn === mine.turn && its.seq < mine.seq);
       if (isEarlier) broken("JB11", `${job.id} on ${worker.key} of ${worker.network}, though it is the turn of ${other.key} of ${other.network}`);

@@ -6,6 +6,7 @@ import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, type Plan, planOf } from "./plan.ts";
 import { PLANTED_MARKET_BUGS } from "./planted-market-bugs.ts";
+import { PLANTED_MODEL_BUGS } from "./planted-model-bugs.ts";
 import { PLANTED_QUEUE_BUGS } from "./planted-queue-bugs.ts";
 import { PLANTED_BUGS, PLANTED_CONTEXT_BUGS, PLANTED_MONEY_BUGS, type PlantedBug } from "./planted-bugs.ts";
 import type { Core } from "./world.ts";
@@ -58,6 +59,7 @@ function javaScript(source: string): string {
 export const SEARCHES: readonly { bug: PlantedBug; planOf: (seed: number) => Plan | null }[] = [
   ...PLANTED_BUGS.map((bug) => ({ bug, planOf: freePlanOf })),
   ...PLANTED_MARKET_BUGS.map((bug) => ({ bug, planOf: planWith("market") })),
+  ...PLANTED_MODEL_BUGS.map((bug) => ({ bug, planOf: planWith("models") })),
   ...PLANTED_QUEUE_BUGS.map((bug) => ({ bug, planOf: planWithSmallQueue })),
   ...PLANTED_CONTEXT_BUGS.map((bug) => ({ bug, planOf: planWith("contexts") })),
   ...PLANTED_MONEY_BUGS.map((bug) => ({ bug, planOf: planWith("paying") })),
@@ -68,7 +70,7 @@ function planWithSmallQueue(seed: number): Plan | null {
   return plan.rules.queue === QUEUE_SIZE ? null : plan;
 }
 
-function planWith(part: "contexts" | "market" | "paying"): (seed: number) => Plan | null {
+function planWith(part: "contexts" | "market" | "models" | "paying"): (seed: number) => Plan | null {
   return (seed) => {
     const plan = planOf(seed);
     return plan[part] === null ? null : plan;

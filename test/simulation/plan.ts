@@ -3,6 +3,7 @@ import type { Tier } from "../../src/protocol/worker-messages.ts";
 import { QUEUE_SIZE, type Rules } from "../../src/coordinator/dispatch/index.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { type ContextPlan, contextPlanOf } from "./contexts.ts";
+import { type ModelPlan, modelPlanOf } from "./models.ts";
 import { type MarketPlan, marketPlanOf } from "./market.ts";
 import { Random } from "./random.ts";
 import { queueRulesOf } from "./shares.ts";
@@ -148,6 +149,8 @@ export type Plan = {
   paying: PayingPlan | null;
   /** Null where every job fits every worker. */
   contexts: ContextPlan | null;
+  /** Null where no worker announces a model. */
+  models: ModelPlan | null;
   /** Null where every worker has a network of its own and is proven at the start. */
   market: MarketPlan | null;
 };
@@ -159,7 +162,8 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 export function planOf(seed: number): Plan {
   const plan = withLate(seed, crowded(seed, fullPlanOf(seed)));
   // Of its own stream too.
-  return new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
+  const marketed = new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
+  return new Random(seed + 0x3de).chance(0.3) ? { ...marketed, models: modelPlanOf(seed, plan.workers) } : marketed;
 }
 
 /** The same plan, for some seeds with a queue that is full now and then. */
@@ -268,6 +272,7 @@ export function freePlanOf(seed: number): Plan {
     alarmLate: random.pick([0, 5, 5, 400]),
     paying: null,
     contexts: null,
+    models: null,
     market: null,
   };
 }

@@ -32,13 +32,7 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
     "  return Math.max(lastUsedAt, backUntil);",
     "  return Math.min(lastUsedAt, backUntil + lastUsedAt);",
   ),
-  one(
-    "JB11",
-    "a network has several at work beside an idle proven worker",
-    "probation.ts",
-    "if (isIdle && network.atWork.size === 0) free.add",
-    "if (isIdle) free.add",
-  ),
+  one("JB11", "a network has several at work beside an idle proven worker", "probation.ts", "pool, name, size > 0 && !works ?", "pool, name, size > 0 ?"),
   one("JB11", "a failure is not blamed on the network", "reputation.ts", "  if (network !== undefined) standBack(state, network, ctx.now);\n", ""),
   one(
     "JB11",

@@ -4,9 +4,15 @@ import { one, type PlantedBug } from "./planted-bugs.ts";
 /** What would let one owner lock out the others. */
 export const PLANTED_QUEUE_BUGS: readonly PlantedBug[] = [
   one("LM1", "a full queue refuses a job beside an idle worker", "claim.ts", " || hasIdleWorker(state, job, ctx);\n}", ";\n}"),
-  one("LM1", "one client may use the whole queue", "workers.ts", "rules.clientShares && isKnownNetwork(job.network) ? job.network : null", "null"),
-  one("LM1", "clients that are not known share one share", "workers.ts", "rules.clientShares && isKnownNetwork(job.network)", "rules.clientShares"),
-  one("LM1", "one payer may use the whole queue", "workers.ts", "user: job.userId, client, payer }", "user: job.userId, client, payer: null }"),
+  one("LM1", "one client may use the whole queue", "workers.ts", "clientShares && isKnownNetwork(network) ? network : null", "null"),
+  one("LM1", "clients that are not known share one share", "workers.ts", "clientShares && isKnownNetwork(network)", "clientShares"),
+  one(
+    "LM1",
+    "one payer may use the whole queue",
+    "workers.ts",
+    "client: shareOf(rules, job.network), payer }",
+    "client: shareOf(rules, job.network), payer: null }",
+  ),
   one("LM1", "a payer has no share after a restart", "snapshot.ts", 'state.ledger.payments.get(payment ?? "")?.payer ?? null', "null"),
   one(
     "LM1",

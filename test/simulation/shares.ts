@@ -1,6 +1,5 @@
 import { type DispatchState, type JobFacts, type LiveJob, QUEUE_SIZE, type Rules, type Worker } from "../../src/coordinator/dispatch/index.ts";
-import { POOL_NAMES } from "../../src/coordinator/dispatch/state.ts";
-import { poolNameOf, suits } from "./indexes.ts";
+import { sharePoolOf, suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
 
@@ -28,7 +27,7 @@ export function clientOf(userId: string): string {
 /** Whose shares a job uses, written down independently of the core. */
 function ownersOf(state: DispatchState, job: JobFacts, payer: string | null): Owner[] {
   const owners: Owner[] = [
-    ["pool", poolNameOf(state, job)],
+    ["pool", sharePoolOf(state, job)],
     ["user", job.userId],
   ];
   if (state.rules.clientShares && job.network !== "local" && job.network !== "") owners.push(["client", job.network]);
@@ -87,7 +86,7 @@ export function checkRefused(state: DispatchState, job: JobFacts, payer: string 
 /** The share that these owners exceed, with a job of theirs counted; null if it is none. */
 function overfullBy({ rules }: DispatchState, held: ReadonlyMap<string, Held>, owners: readonly Owner[]): string | null {
   const { jobs, bytes, jobsPerUser } = rules.queue;
-  const pools = POOL_NAMES.filter((name) => rules.stake || !name.endsWith("+"));
+  const pools = ["TASK", "TASK+", "LLM_INFER", "LLM_INFER+"].filter((name) => rules.stake || !name.endsWith("+"));
   for (const what of ["jobs", "bytes"] as const) {
     const most = what === "jobs" ? jobs : bytes;
     const of = (owner: string) => held.get(owner)?.[what] ?? 0;

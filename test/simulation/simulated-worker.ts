@@ -18,6 +18,7 @@ export class SimulatedWorker {
   dead = false;
   #drains = false;
   #context: number;
+  #models: readonly string[];
   #jobs = 0;
   #renewals = 0;
   readonly #running = new Map<string, Running>();
@@ -29,6 +30,7 @@ export class SimulatedWorker {
     this.personality = plan.personality;
     this.#capabilities = plan.capabilities;
     this.#context = world.plan.contexts?.contexts[plan.key] ?? 0;
+    this.#models = world.plan.models?.models[plan.key] ?? [];
   }
 
   dial(): void {
@@ -50,7 +52,8 @@ export class SimulatedWorker {
     const { acks, resumes, stutters } = this.personality;
     const has = [...this.#running, ...this.#unacknowledged].map(([jobId, { attempt }]) => ({ jobId, attempt }));
     const resume = resumes ? (this.#world.random.chance(stutters) ? [...has, ...has] : has) : undefined;
-    this.#send({ type: "register", key: this.key, capabilities: this.#capabilities, acks, context: this.#context, resume });
+    const chats = this.#world.plan.models?.chats.includes(this.key) ?? false;
+    this.#send({ type: "register", key: this.key, capabilities: this.#capabilities, acks, context: this.#context, models: this.#models, chats, resume });
   }
 
   #send(frame: UpFrame): void {
@@ -227,6 +230,8 @@ export class SimulatedWorker {
     this.#capabilities = this.#world.random.pick([["TASK"], ["LLM_INFER", "TASK"], ["LLM_INFER"]] as const);
     // Of some the context changes with the capabilities.
     if (this.#world.plan.contexts !== null) this.#context = (2 * this.#context + 1) % 8;
+    // And of some the models.
+    if (this.#world.plan.models !== null) this.#models = this.#models.includes("ant") ? ["bee"] : ["ant"];
     this.#register();
   }
 

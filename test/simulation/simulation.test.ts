@@ -30,6 +30,7 @@ describe("every history of the simulation keeps the invariants", { timeout: 60_0
       expect(total.completed).toBeGreaterThan(SEEDS_PER_BLOCK);
       expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes, total.unresolved)).toBeGreaterThan(25);
       expect(total.tooLong).toBeGreaterThan(50);
+      expect(total.noSuchModel).toBeGreaterThan(50);
       expect(total.full).toBeGreaterThan(50);
       expect(total.creditsSpent).toBeGreaterThan(10);
       expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(25);

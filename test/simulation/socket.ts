@@ -3,7 +3,17 @@ import { TIMING } from "../../src/protocol/limits.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 
 /** What the platform keeps with a socket while the hub's memory is gone. */
-type Attachment = { key: string; capabilities: ReadonlySet<JobType>; acks: boolean; context: number; tier: Tier; draining: boolean; registeredAt: number };
+type Attachment = {
+  key: string;
+  capabilities: ReadonlySet<JobType>;
+  acks: boolean;
+  context: number;
+  models: readonly string[];
+  chats: boolean;
+  tier: Tier;
+  draining: boolean;
+  registeredAt: number;
+};
 
 /** One WebSocket, seen from both ends. Frames arrive in order; a break loses what is still on the way. */
 export class Socket {

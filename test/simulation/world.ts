@@ -9,6 +9,7 @@ import { Facilitator } from "./facilitator.ts";
 import type { DownFrame, UpFrame } from "./frames.ts";
 import { Hub } from "./hub.ts";
 import { Market } from "./market.ts";
+import { Models } from "./models.ts";
 import { Money } from "./money.ts";
 import { UNPAID } from "./paying-plan.ts";
 import { Payloads } from "./payloads.ts";
@@ -48,6 +49,7 @@ export class Stats {
   unknownOutcomes = 0;
   longUnknown = 0;
   tooLong = 0;
+  noSuchModel = 0;
   full = 0;
   readonly causes = new Map<string, number>();
   /** Assignments, by the first letters of the worker's key. */
@@ -112,6 +114,7 @@ const COUNTS = [
   "unknownOutcomes",
   "longUnknown",
   "tooLong",
+  "noSuchModel",
   "full",
 ] as const satisfies readonly (keyof Stats)[];
 
@@ -129,6 +132,7 @@ export class World {
   readonly chain: Chain;
   readonly money: Money;
   readonly contexts: Contexts;
+  readonly models: Models;
   readonly payloads: Payloads;
   readonly market: Market;
   readonly facilitator: Facilitator;
@@ -157,6 +161,7 @@ export class World {
     this.chain = new Chain(paying.balances);
     this.money = new Money(this, paying, seed);
     this.contexts = new Contexts(this);
+    this.models = new Models(this, seed);
     this.payloads = new Payloads(this);
     this.market = new Market(this);
     this.facilitator = new Facilitator(this);
@@ -270,6 +275,7 @@ export class World {
     const trustedKeys = job.privacyClass === "PRIVATE" ? [...(this.pairings.get(userId) ?? [])] : [];
     const facts: JobFacts = {
       ...job,
+      ...this.models.wantedBy(job.id, job.jobType),
       trustedKeys,
       payloadBytes: payloadBytesOf(job.id, this.plan.rules),
       createdAt: this.agenda.now,

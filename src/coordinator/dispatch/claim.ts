@@ -5,10 +5,12 @@ import { hold, owedPayment } from "./holds.ts";
 import { lease } from "./lease.ts";
 import type { OrderedPool } from "./ordered-pool.ts";
 import { firstOnProbation, isForProbation } from "./probation.ts";
-import type { DispatchState, JobFacts, LiveJob, PoolName, Worker } from "./state.ts";
+import type { PoolName } from "./pools.ts";
+import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import {
   dequeue,
   hasUntriedWorker,
+  idlePoolsOf,
   indexWorker,
   isEligible,
   isFree,
@@ -17,8 +19,6 @@ import {
   needsProven,
   ownersOf,
   ownPool,
-  poolOf,
-  poolsOf,
   type Wanted,
 } from "./workers.ts";
 
@@ -65,8 +65,8 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
       isEligible(state, job, worker)
     );
   };
-  const pools = poolsOf(worker).flatMap((name) => [
-    state.waiting[name],
+  const pools = [...worker.pools].flatMap((name) => [
+    state.waiting.get(name),
     ...retriedPool(state, worker, name),
     ...largerPools(state, worker, name),
     state.waitingFor.get(ownPool(worker.key, name)),
@@ -85,13 +85,13 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
  * The pool of the jobs that have lost an attempt. A worker on probation does not search it while a proven one is connected: nearly every job there would
  * wait for the proven one. The few that proven workers have tried already are offered at the next tick [JB11].
  */
-function retriedPool(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
-  return worker.proven || state.proven[name].size === 0 ? [state.retried[name]] : [];
+function retriedPool(state: DispatchState, worker: Worker, name: PoolName): (OrderedPool | undefined)[] {
+  return worker.proven || state.proven.get(name) === undefined ? [state.retried.get(name)] : [];
 }
 
 /** The pools of the jobs that did not fit a context smaller than this worker's. */
 function largerPools(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
-  return [...state.waitingLarger[name]].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : []));
+  return [...(state.waitingLarger.get(name) ?? [])].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : []));
 }
 
 function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
@@ -148,7 +148,7 @@ export function hasPlace(state: DispatchState, job: JobFacts, payer: string | nu
 
 function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   for (;;) {
-    const worker = job.privacyClass === "PUBLIC" ? nextIdle(state, job, ctx, accept) : leastUsed(state, job, job.trustedKeys, accept);
+    const worker = job.privacyClass === "PUBLIC" ? nextIdle(state, job, ctx, accept) : nextTrusted(state, job, accept);
     // A silent worker leaves the idle pools, so the next search finds another one.
     if (worker === undefined || !isFoundSilent(state, worker, ctx)) return worker;
   }
@@ -190,26 +190,33 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
  * Without an idle proven worker, probation makes no difference, except to a job that has lost an attempt [JB11].
  */
 function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
-  const name = poolOf(job, state.rules);
+  const names = idlePoolsOf(job, state.rules);
   const hasRoom = (key: string) => {
     const worker = state.workers.get(key);
     return worker !== undefined && accept(key) && isEligible(state, job, worker);
   };
   const fits = typeof job.outgrown === "number" ? hasRoom : accept;
-  const proven = state.idle[name].firstWhere(fits)?.id;
+  const firstOf = (find: (name: PoolName) => string | undefined) => names.map(find).find((key) => key !== undefined);
+  const proven = firstOf((name) => state.idle.get(name)?.firstWhere(fits)?.id);
   const isProvenTurn = proven !== undefined && !isForProbation(job.id);
-  const probationer = isProvenTurn || needsProven(state, job) ? undefined : firstOnProbation(state, name, fits, proven === undefined ? null : ctx);
+  const probationer =
+    isProvenTurn || needsProven(state, job) ? undefined : firstOf((name) => firstOnProbation(state, name, fits, proven === undefined ? null : ctx));
   return state.workers.get(probationer ?? proven ?? "");
 }
 
-function leastUsed(state: DispatchState, job: Wanted, keys: readonly string[], accept: (key: string) => boolean): Worker | undefined {
+/** The idle worker whose turn it is for a PRIVATE job: for a chat one that applies its messages, if there is one [JB12]. */
+function nextTrusted(state: DispatchState, job: Wanted, accept: (key: string) => boolean): Worker | undefined {
   let best: Worker | undefined;
-  for (const key of keys) {
+  for (const key of job.trustedKeys) {
     const worker = state.workers.get(key);
     if (worker === undefined || !isIdle(worker) || !accept(key) || !isEligible(state, job, worker)) continue;
-    if (best === undefined || isUsedBefore(worker, best)) best = worker;
+    if (best === undefined || isBetter(job, worker, best)) best = worker;
   }
   return best;
+}
+
+function isBetter({ isChat }: Wanted, one: Worker, other: Worker): boolean {
+  return isChat === true && one.chats !== other.chats ? one.chats : isUsedBefore(one, other);
 }
 
 function isFoundSilent(state: DispatchState, worker: Worker, ctx: ReduceContext): boolean {

@@ -27,6 +27,10 @@ export type DispatchEvent =
       key: string;
       capabilities: ReadonlySet<JobType>;
       tier: Tier;
+      /** The models that it announced, in lower case; left out for none [JB10]. */
+      models?: readonly string[];
+      /** True if it announced `chat` [JB12]. */
+      chats?: boolean;
       acks: boolean;
       /** Tokens that prompt and answer may have together; left out if the worker did not announce it [WS3]. */
       context?: number;
@@ -43,10 +47,10 @@ export type DispatchEvent =
       /** When the worker registered, ms since the epoch; left out if it registers now. */
       registeredAt?: number;
     }
-  | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; acks: boolean; context?: number }
+  | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
-  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read. */
-  | { type: "restored"; damaged: readonly string[] }
+  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read; `models`, when each model was last offered. */
+  | { type: "restored"; damaged: readonly string[]; models?: readonly { name: string; at: number }[] }
   /** The sockets that outlived the hub's memory have their workers again. */
   | { type: "sockets_restored" }
   | { type: "paired"; userId: string; key: string }
@@ -96,6 +100,8 @@ export type RowChange =
   | ({ type: "ended" } & JobEnd)
   /** Write what is remembered of a key. */
   | { type: "record"; key: string; record: KeyRecord }
+  /** Write when a model was last offered [JB10]. */
+  | { type: "model_left"; name: string; at: number }
   | { type: "save_payment"; payment: Payment }
   /** Delete the row of this payment, so that the same payment can come again. */
   | { type: "drop_payment"; key: string };
@@ -120,7 +126,7 @@ export type Changes = { rows: RowChange[]; sends: Send[]; settles: string[] };
 /** The answer to a submit. `known`: its payment pays for this job already, so it is the same commit again. */
 export type Submission = Result<{ kind: "accepted" } | { kind: "known"; jobId: string }, SubmitRefusal>;
 /** Why a submit is refused. */
-export type SubmitRefusal = "queue_full" | "reservation_lost" | "too_many_held_payments" | "no_trusted_worker";
+export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" | "too_many_held_payments" | "no_trusted_worker";
 /**
  * The answer to a completion. `judged`: its acknowledgement is among the sends. `not_live`: the core does not know the job, so the shell looks for it among
  * the ended jobs and sends the acknowledgement.

@@ -129,7 +129,7 @@ export type Reservation =
   | { state: "known"; jobId: string }
   /** Another request with the same payment is being handled: wait for it, then ask again. */
   | { state: "busy" }
-  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_trusted_worker" };
+  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "no_such_model" | "no_trusted_worker" };
 
 /** The payments that are not done, with their indexes. */
 export type Ledger = {

@@ -241,7 +241,7 @@ export function leaveIfDrained(state: DispatchState, worker: Worker, ctx: Reduce
 
 /** Forgets a worker and closes its socket. The caller handles its lease. */
 export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, ctx: ReduceContext): void {
-  removeWorker(state, worker);
+  removeWorker(state, worker, ctx);
   ctx.sends.push({ type: "close", conn: worker.conn, code, reason });
 }
 

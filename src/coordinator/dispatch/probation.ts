@@ -1,8 +1,9 @@
 // The workers on probation, by network: whose turn it is, who stands back, who is at work [JB11]. On a job's way: claim, and the end of an attempt.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { placeIn, type PoolName } from "./pools.ts";
 import { backOff } from "./standing.ts";
-import { type DispatchState, type Network, POOL_NAMES, type PoolName, type Worker } from "./state.ts";
+import type { DispatchState, Network, Worker } from "./state.ts";
 
 /** One job in this many goes to probation although a proven worker is idle. */
 const PROBATION_SHARE = 5;
@@ -41,21 +42,18 @@ export function enterProbation(state: DispatchState, worker: Worker, usedAt: num
   network.keys.add(worker.key);
 }
 
-/** Updates the pools of a worker's network; `names` are the pools in which it is idle on probation. */
-export function indexProbation(state: DispatchState, worker: Worker, isThere: boolean, names: readonly PoolName[]): void {
+/** Updates the pools of a worker's network. `isThere`: it is on probation; `isIdle`: a job may be given to it as such. */
+export function indexProbation(state: DispatchState, worker: Worker, isThere: boolean, isIdle: boolean): void {
   if (isThere && !state.networks.has(worker.network)) networkNamed(state, worker.network, worker.lastUsedAt);
   const network = state.networks.get(worker.network);
   if (network === undefined || (!isThere && !network.keys.has(worker.key))) return;
   if (isThere) network.keys.add(worker.key);
   else network.keys.delete(worker.key);
-  for (const name of POOL_NAMES) {
-    const pool = network.idle.get(name);
-    if (!names.includes(name)) pool?.remove(worker.key);
-    else if (pool === undefined) {
-      const made = new OrderedPool();
-      made.add(worker.key, worker.lastUsedAt, worker.seq);
-      network.idle.set(name, made);
-    } else pool.add(worker.key, worker.lastUsedAt, worker.seq);
+  for (const name of worker.idlePools) {
+    const pool = network.idle.get(name) ?? new OrderedPool();
+    if (isIdle) pool.add(worker.key, worker.lastUsedAt, worker.seq);
+    else pool.remove(worker.key);
+    network.idle.set(name, pool);
   }
   rank(state, network);
 }
@@ -64,13 +62,11 @@ export function indexProbation(state: DispatchState, worker: Worker, isThere: bo
 function rank(state: DispatchState, network: Network): void {
   const { name, seq } = network;
   const turn = turnOf(network);
-  for (const pool of POOL_NAMES) {
-    const { free, working } = state.probation[pool];
-    const isIdle = (network.idle.get(pool)?.size ?? 0) > 0;
-    if (isIdle && network.atWork.size === 0) free.add(name, turn, seq);
-    else free.remove(name);
-    if (isIdle && network.atWork.size > 0) working.add(name, turn, seq);
-    else working.remove(name);
+  const works = network.atWork.size > 0;
+  for (const [pool, { size }] of network.idle) {
+    placeIn(state.probation.free, pool, name, size > 0 && !works ? { order: turn, seq } : null);
+    placeIn(state.probation.working, pool, name, size > 0 && works ? { order: turn, seq } : null);
+    if (size === 0) network.idle.delete(pool);
   }
   if (network.keys.size + network.atWork.size > 0) return;
   if (network.failures === 0) {
@@ -132,14 +128,15 @@ export function firstOnProbation(
   accept: (key: string) => boolean,
   besideProven: { now: number } | null,
 ): string | undefined {
-  const { free, working } = state.probation[pool];
+  const free = state.probation.free.get(pool);
+  const working = state.probation.working.get(pool);
   const firstOf = (name: string) => state.networks.get(name)?.idle.get(pool)?.firstWhere(accept);
   if (besideProven !== null) {
-    const first = free.firstWhere((name, turn) => turn > besideProven.now || firstOf(name) !== undefined);
+    const first = free?.firstWhere((name, turn) => turn > besideProven.now || firstOf(name) !== undefined);
     return first === undefined || first.order > besideProven.now ? undefined : firstOf(first.id)?.id;
   }
-  const one = free.firstWhere((name) => firstOf(name) !== undefined);
-  const other = working.firstWhere((name) => firstOf(name) !== undefined);
+  const one = free?.firstWhere((name) => firstOf(name) !== undefined);
+  const other = working?.firstWhere((name) => firstOf(name) !== undefined);
   const first = other === undefined || (one !== undefined && isBefore(one, other)) ? one : other;
   return first && firstOf(first.id)?.id;
 }

@@ -27,7 +27,7 @@ import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { lateCause, passPaymentTime, settled } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
-import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
+import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
@@ -82,6 +82,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "settled":
       return settled(state, event, ctx);
     case "restored":
+      for (const { name, at } of event.models ?? []) state.models.remember(name, at);
       closeOrphaned(state, ctx);
       failUnpayable(state, ctx);
       return endDamaged(event.damaged, ctx);
@@ -96,8 +97,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "tier": {
       const worker = state.workers.get(event.key);
       if (worker === undefined || worker.tier === event.tier) return;
-      worker.tier = event.tier;
-      indexWorker(state, worker);
+      changeOffer(state, worker, { tier: event.tier }, ctx);
       return offerWorker(state, worker, ctx);
     }
     case "time":
@@ -107,16 +107,15 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
   if (worker === undefined) return;
   switch (event.type) {
     case "disconnect":
-      removeWorker(state, worker);
+      removeWorker(state, worker, ctx);
       return orphan(state, worker, ctx);
     case "heard":
       return heard(state, worker, ctx);
     case "update":
-      worker.capabilities = event.capabilities;
       worker.acks = event.acks;
       if (event.acks) worker.arrivesAt = null;
       worker.context = event.context ?? 0;
-      indexWorker(state, worker);
+      changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
       return offerWorker(state, worker, ctx);
     case "ack":
     case "progress":
@@ -138,7 +137,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "oversized": {
       const job = held(state, worker, event.jobId, undefined);
       // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
-      removeWorker(state, worker);
+      removeWorker(state, worker, ctx);
       if (job === undefined) return orphan(state, worker, ctx);
       ctx.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
       return requeue(state, job, "output_too_large", null, ctx);
@@ -176,6 +175,10 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     savedExecuteDue: 0,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
+  if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) {
+    if (paying !== undefined) release(state, paying.key, job.id, ctx);
+    return { ok: false, reason: "no_such_model" };
+  }
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     if (paying !== undefined) release(state, paying.key, job.id, ctx);
     refuse(facts, ctx);
@@ -213,6 +216,8 @@ function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
   for (const job of state.jobs.values()) if (job.phase.kind === "orphaned") ctx.rows.push({ type: "save", jobId: job.id });
   // A sweep may have woken the hub. When it was due is forgotten, so it is due now.
   if (state.workers.size > 0) state.sweepDue = ctx.now;
+  // A hub that only slept has its sockets still. Without one it may have been restarted.
+  else state.models.startedEmpty(ctx.now);
 }
 
 /** Handles a new pairing: the user's live PRIVATE jobs may go to this worker too. */

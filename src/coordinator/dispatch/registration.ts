@@ -8,7 +8,7 @@ import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation } from "./probation.ts";
 import { standingOf } from "./standing.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
-import { dequeue, indexWorker } from "./workers.ts";
+import { dequeue, enterModels, indexWorker, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 
@@ -21,14 +21,16 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   }
   // If the clock was set back since, the worker must not wait longer.
   const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
+  const { capabilities, tier, network, chats = false } = event;
+  const offer = { capabilities, tier, models: enterModels(state, network, event.models ?? []), chats };
   const worker: Worker = {
     key: event.key,
     conn: event.conn,
-    capabilities: event.capabilities,
-    tier: event.tier,
+    ...offer,
+    ...poolsOf(offer),
     acks: event.acks,
     context: event.context ?? 0,
-    network: event.network,
+    network,
     authenticated: event.authenticated,
     record: { ...event.record },
     proven: standingOf(event.record, event.authenticated) === "proven",

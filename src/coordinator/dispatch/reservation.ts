@@ -20,6 +20,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     // A settled payment of this very job: the answer to its submit was lost.
     if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
   }
+  if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) return { state: "refused", reason: "no_such_model" };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
     refuse(job, ctx);
     return { state: "refused", reason: "no_trusted_worker" };

@@ -24,6 +24,8 @@ export const Snapshot = z.object({
   // An earlier hub saved neither of these.
   denials: z.array(SavedDenial).catch([]),
   network: z.string().catch(""),
+  model: z.string().exactOptional(),
+  isChat: z.literal(true).exactOptional(),
   // A cause that only a newer hub knows still means that an attempt failed.
   cause: FailureCause.nullable().catch("worker_error"),
   message: z.string().nullable(),
@@ -45,7 +47,7 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, started, holders, tried, struck, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, started, holders, tried, struck, denials, network, model, isChat, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
     started,
@@ -54,6 +56,8 @@ export function snapshotOf(job: LiveJob): Snapshot {
     struck: [...struck],
     denials: [...denials],
     network,
+    ...(model !== undefined && { model }),
+    ...(isChat === true && { isChat }),
     payment,
     cause,
     message,
@@ -93,11 +97,26 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
-    const { attempts, started = snapshot.holders.length > 0, holders, denials, network, payment, cause, message, outgrown, trustedKeys } = snapshot;
+    const {
+      attempts,
+      started = snapshot.holders.length > 0,
+      holders,
+      denials,
+      network,
+      model,
+      isChat,
+      payment,
+      cause,
+      message,
+      outgrown,
+      trustedKeys,
+    } = snapshot;
     // The end of a job with a payment may be later: while the outcome is unknown it is the end of the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
+      ...(model !== undefined && { model }),
+      ...(isChat === true && { isChat }),
       ...{ rev, attempts, started, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
       payer: state.ledger.payments.get(payment ?? "")?.payer ?? null,
       tried: new Set(snapshot.tried),

@@ -2,7 +2,9 @@
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { Ledger } from "./ledger.ts";
+import { KnownModels } from "./known-models.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { BASE_POOLS, type PoolName, Pools } from "./pools.ts";
 import { Queue, type QueueSize } from "./queue.ts";
 import type { KeyRecord } from "./standing.ts";
 
@@ -26,6 +28,10 @@ export type JobFacts = {
   jobType: JobType;
   /** The type of a TASK. Only the check of its output needs it, dispatch does not [RC6]. */
   taskType?: TaskType;
+  /** The model that must answer an LLM_INFER, in lower case; left out if any may [JB10]. */
+  model?: string;
+  /** True for a chat of more than one message: workers that apply `messages` come first [JB12]. */
+  isChat?: true;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;
@@ -96,6 +102,13 @@ export type Worker = {
   conn: string;
   capabilities: ReadonlySet<JobType>;
   tier: Tier;
+  /** The models that it offers, in lower case, as far as it has places for them [JB10]. */
+  models: readonly string[];
+  /** True if it applies the messages and options of a chat [JB12]. */
+  chats: boolean;
+  /** The pools that it serves, and those in which it is while it is idle. They follow from the members above. */
+  pools: ReadonlySet<PoolName>;
+  idlePools: readonly PoolName[];
   /** True if it announced `ack`, so it must acknowledge jobs in time [WS9]. */
   acks: boolean;
   /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
@@ -121,10 +134,6 @@ export type Worker = {
   failuresInARow: number;
 };
 
-/** The name of a group of workers and jobs that match: a job type, and `+` if the worker must be Verified. */
-export type PoolName = `${JobType}${"" | "+"}`;
-export const POOL_NAMES = ["LLM_INFER", "LLM_INFER+", "TASK", "TASK+"] as const satisfies readonly PoolName[];
-
 /** A network with workers on probation. They share its turn and its blame, because anyone can make any number of keys [JB11]. */
 export type Network = {
   readonly name: string;
@@ -143,9 +152,6 @@ export type Network = {
   readonly idle: Map<PoolName, OrderedPool>;
 };
 
-/** The networks with an idle worker on probation, by their turn: those with none at work, and the others. */
-export type NetworkTurns = { free: OrderedPool; working: OrderedPool };
-
 /**
  * Everything that dispatch knows. One hub owns it; `reduce` changes it in place, because a copy per event would cost more than the event.
  * The maps hold the facts, the pools are indexes over them.
@@ -159,23 +165,25 @@ export type DispatchState = {
   readonly leases: Map<string, string>;
   /** Closed sockets' workers that still have a lease, by key: they answer for it. */
   readonly departed: Map<string, Worker>;
+  /** The models of the connected workers, and of those that have left [JB10]. */
+  readonly models: KnownModels;
   /** Idle proven workers. */
-  readonly idle: Record<PoolName, OrderedPool>;
-  /** Idle workers on probation, by network [JB11]. */
-  readonly probation: Record<PoolName, NetworkTurns>;
+  readonly idle: Pools<OrderedPool>;
+  /** The networks with an idle worker on probation, by their turn: those with none at work, and the others [JB11]. */
+  readonly probation: { readonly free: Pools<OrderedPool>; readonly working: Pools<OrderedPool> };
   readonly networks: Map<string, Network>;
   /** Networks that have failed and have nobody connected, the longest away first. */
   readonly awayNetworks: Set<string>;
   /** Connected workers that could take such a job, busy or idle, except those found silent. */
-  readonly connected: Record<PoolName, Set<string>>;
+  readonly connected: Pools<Set<string>>;
   /** Those of them that are proven. */
-  readonly proven: Record<PoolName, Set<string>>;
+  readonly proven: Pools<Set<string>>;
   /** Waiting PUBLIC jobs that have lost no attempt. */
-  readonly waiting: Record<PoolName, OrderedPool>;
+  readonly waiting: Pools<OrderedPool>;
   /** Waiting PUBLIC jobs that have lost an attempt: proven workers come first [JB11]. */
-  readonly retried: Record<PoolName, OrderedPool>;
+  readonly retried: Pools<OrderedPool>;
   /** Waiting PUBLIC jobs that did not fit a context, by that context, so that a worker never searches through jobs that it cannot run. */
-  readonly waitingLarger: Record<PoolName, Map<number, OrderedPool>>;
+  readonly waitingLarger: Pools<Map<number, OrderedPool>>;
   /** Waiting PRIVATE jobs, by pool and key that may take them, so that a worker never searches through jobs that it cannot run. */
   readonly waitingFor: Map<string, OrderedPool>;
   /** Waiting jobs that a worker has tried already. The tick offers them again. */
@@ -199,7 +207,8 @@ export type DispatchState = {
 
 /** An empty dispatch state. */
 export function createState(rules: Rules): DispatchState {
-  const pools = <T>(make: () => T): Record<PoolName, T> => ({ LLM_INFER: make(), "LLM_INFER+": make(), TASK: make(), "TASK+": make() });
+  const ordered = () => new Pools(() => new OrderedPool());
+  const keys = () => new Pools(() => new Set<string>());
   return {
     rules,
     jobs: new Map(),
@@ -207,15 +216,16 @@ export function createState(rules: Rules): DispatchState {
     keyByConn: new Map(),
     leases: new Map(),
     departed: new Map(),
-    idle: pools(() => new OrderedPool()),
-    probation: pools(() => ({ free: new OrderedPool(), working: new OrderedPool() })),
+    models: new KnownModels(),
+    idle: ordered(),
+    probation: { free: ordered(), working: ordered() },
     networks: new Map(),
     awayNetworks: new Set(),
-    connected: pools(() => new Set<string>()),
-    proven: pools(() => new Set<string>()),
-    waiting: pools(() => new OrderedPool()),
-    retried: pools(() => new OrderedPool()),
-    waitingLarger: pools(() => new Map<number, OrderedPool>()),
+    connected: keys(),
+    proven: keys(),
+    waiting: ordered(),
+    retried: ordered(),
+    waitingLarger: new Pools(() => new Map<number, OrderedPool>()),
     waitingFor: new Map(),
     retrying: new Set(),
     arriving: new OrderedPool(),
@@ -235,7 +245,7 @@ export function createState(rules: Rules): DispatchState {
     },
     queue: new Queue(
       rules.queue,
-      POOL_NAMES.filter((name) => rules.stake || !name.endsWith("+")),
+      BASE_POOLS.filter((name) => rules.stake || !name.endsWith("+")),
     ),
     tickDue: null,
     sweepDue: null,

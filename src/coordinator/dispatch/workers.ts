@@ -3,33 +3,82 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { OrderedPool } from "./ordered-pool.ts";
+import { type BasePool, placeIn, type PoolName, type Pools } from "./pools.ts";
 import { indexProbation } from "./probation.ts";
 import type { JobOwners } from "./queue.ts";
 import { isKnownNetwork } from "./standing.ts";
-import { type DispatchState, type JobFacts, type LiveJob, POOL_NAMES, type PoolName, type Rules, type Worker } from "./state.ts";
+import type { DispatchState, JobFacts, LiveJob, Rules, Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
 function isVerified(tier: Tier): boolean {
   return tier !== "Open";
 }
 
-/** The pool that a job belongs to: FAST needs a Verified worker if stake counts [ST1]. */
-export function poolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): PoolName {
+/** The pool that a job belongs to, whatever its model: FAST needs a Verified worker if stake counts [ST1]. */
+function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): BasePool {
   return rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
-/** The pools that a worker serves. */
-export function poolsOf(worker: Pick<Worker, "capabilities" | "tier">): PoolName[] {
-  const names = [...worker.capabilities];
-  return isVerified(worker.tier) ? names.flatMap((name): PoolName[] => [name, `${name}+`]) : names;
+/** The pool that a job belongs to. */
+export function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: Rules): PoolName {
+  const base = basePoolOf(job, rules);
+  return job.model === undefined ? base : `${base} ${job.model}`;
+}
+
+/** The name of those idle workers of a pool that apply the messages of a chat. */
+function chatPool(name: PoolName): PoolName {
+  return `${name} #chat` as const;
+}
+
+/** The pools in which an idle worker for this job is searched, in this order. */
+export function idlePoolsOf(job: JobFacts, rules: Rules): PoolName[] {
+  const name = poolOf(job, rules);
+  return job.isChat === true ? [chatPool(name), name] : [name];
+}
+
+/** What decides which pools a worker serves. */
+type Offer = Pick<Worker, "capabilities" | "tier" | "models" | "chats">;
+
+/** The pools that a worker serves, and those in which it is while it is idle. */
+export function poolsOf({ capabilities, tier, models, chats }: Offer): Pick<Worker, "pools" | "idlePools"> {
+  const bases = [...capabilities].flatMap((name): BasePool[] => (isVerified(tier) ? [name, `${name}+`] : [name]));
+  const pools = bases.flatMap((base): PoolName[] => (base.startsWith("TASK") ? [base] : [base, ...models.map((model) => `${base} ${model}` as const)]));
+  const chat = chats ? pools.filter((name) => !name.startsWith("TASK")).map(chatPool) : [];
+  return { pools: new Set(pools), idlePools: [...pools, ...chat] };
+}
+
+/** Notes the models of a worker that connects. Returns those that it has a place for. */
+export function enterModels({ models, rules }: DispatchState, network: string, names: readonly string[]): string[] {
+  return models.enter(shareOf(rules, network), names);
+}
+
+/** Whose share a worker or a job uses; null if its network is not known, or if clients are not limited [LM1]. */
+function shareOf({ clientShares }: Rules, network: string): string | null {
+  return clientShares && isKnownNetwork(network) ? network : null;
+}
+
+function leaveModels({ models, rules }: DispatchState, worker: Worker, ctx: ReduceContext): void {
+  for (const name of models.leave(shareOf(rules, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model_left", name, at: ctx.now });
+}
+
+/** Changes what a worker offers, and moves it to the pools that follow from it. */
+export function changeOffer(state: DispatchState, worker: Worker, offer: Partial<Offer>, ctx: ReduceContext): void {
+  leavePools(state, worker);
+  if (offer.models !== undefined && String(offer.models) !== String(worker.models)) {
+    leaveModels(state, worker, ctx);
+    worker.models = enterModels(state, worker.network, offer.models);
+  }
+  Object.assign(worker, { ...offer, models: worker.models });
+  Object.assign(worker, poolsOf(worker));
+  indexWorker(state, worker);
 }
 
 /** What decides who may take a job: its facts, and the context that it did not fit, if a worker has said so. */
 export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | "tried">>;
 
-/** True if a worker may take this job, busy or idle: by capability, tier and context, and for a PRIVATE job by pairing. */
+/** True if a worker may take this job, busy or idle: by capability, tier, model and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
-  if (worker.draining || !poolsOf(worker).includes(poolOf(job, state.rules)) || !hasRoom(job, worker)) return false;
+  if (worker.draining || !worker.pools.has(poolOf(job, state.rules)) || !hasRoom(job, worker)) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
 }
 
@@ -54,7 +103,7 @@ export function needsProven(state: DispatchState, job: Wanted): boolean {
 
 /** True if a connected proven worker, not found silent, may take this job and has not tried it. */
 export function hasUntriedProven(state: DispatchState, job: Wanted): boolean {
-  if (job.privacyClass === "PUBLIC") return hasUntried(state, job, state.proven[poolOf(job, state.rules)]);
+  if (job.privacyClass === "PUBLIC") return hasUntried(state, job, state.proven.get(poolOf(job, state.rules)));
   return hasUntriedTrusted(state, job, (worker) => worker.proven);
 }
 
@@ -69,7 +118,7 @@ export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
 /** True if a connected worker, not found silent, may take this job and has not tried it. Then workers that have tried it must wait [JB4]. */
 export function hasUntriedWorker(state: DispatchState, job: Wanted): boolean {
   if (job.privacyClass === "PRIVATE") return hasUntriedTrusted(state, job, () => true);
-  return hasUntried(state, job, state.connected[poolOf(job, state.rules)]);
+  return hasUntried(state, job, state.connected.get(poolOf(job, state.rules)));
 }
 
 function hasUntriedTrusted(state: DispatchState, job: Wanted, accept: (worker: Worker) => boolean): boolean {
@@ -79,8 +128,10 @@ function hasUntriedTrusted(state: DispatchState, job: Wanted, accept: (worker: W
   });
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** True if one of these workers of the job's pool may take this PUBLIC job and has not tried it. */
-function hasUntried(state: DispatchState, job: Wanted, keys: ReadonlySet<string>): boolean {
+function hasUntried(state: DispatchState, job: Wanted, keys: ReadonlySet<string> = NONE): boolean {
   if (typeof job.outgrown === "number") {
     for (const key of keys) {
       const worker = state.workers.get(key);
@@ -115,21 +166,33 @@ export function isSilent(worker: Worker, ctx: ReduceContext): boolean {
 
 /** Updates the indexes for this worker; call it after every change of the worker. */
 export function indexWorker(state: DispatchState, worker: Worker): void {
-  const names = poolsOf(worker);
   const idle = isIdle(worker);
-  for (const name of POOL_NAMES) {
-    const serves = names.includes(name);
-    if (serves && idle && worker.proven) state.idle[name].add(worker.key, worker.lastUsedAt, worker.seq);
-    else state.idle[name].remove(worker.key);
-    const isConnected = serves && !worker.draining && !worker.silent;
-    put(state.connected[name], worker.key, isConnected);
-    put(state.proven[name], worker.key, isConnected && worker.proven);
+  const place = idle && worker.proven ? { order: worker.lastUsedAt, seq: worker.seq } : null;
+  for (const name of worker.idlePools) placeIn(state.idle, name, worker.key, place);
+  const isConnected = !worker.draining && !worker.silent;
+  for (const name of worker.pools) {
+    putIn(state.connected, name, worker.key, isConnected);
+    putIn(state.proven, name, worker.key, isConnected && worker.proven);
   }
-  indexProbation(state, worker, !worker.proven, idle && !worker.proven ? names : []);
+  indexProbation(state, worker, !worker.proven, idle && !worker.proven);
   if (worker.arrivesAt === null) state.arriving.remove(worker.key);
   else state.arriving.add(worker.key, worker.arrivesAt, worker.seq);
   put(state.resting, worker.key, worker.resting);
   put(state.silent, worker.key, worker.silent);
+}
+
+function putIn(pools: Pools<Set<string>>, name: PoolName, key: string, belongs: boolean): void {
+  pools.change(name, belongs, (keys) => put(keys, key, belongs));
+}
+
+/** Removes a worker from the pools that it serves. */
+function leavePools(state: DispatchState, worker: Worker): void {
+  for (const name of worker.idlePools) placeIn(state.idle, name, worker.key, null);
+  for (const name of worker.pools) {
+    putIn(state.connected, name, worker.key, false);
+    putIn(state.proven, name, worker.key, false);
+  }
+  indexProbation(state, worker, false, false);
 }
 
 function put(keys: Set<string>, key: string, belongs: boolean): void {
@@ -138,13 +201,9 @@ function put(keys: Set<string>, key: string, belongs: boolean): void {
 }
 
 /** Removes a worker from the state and its indexes. If it has a lease, it is kept aside until the lease ends. */
-export function removeWorker(state: DispatchState, worker: Worker): void {
-  for (const name of POOL_NAMES) {
-    state.idle[name].remove(worker.key);
-    state.connected[name].delete(worker.key);
-    state.proven[name].delete(worker.key);
-  }
-  indexProbation(state, worker, false, []);
+export function removeWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
+  leavePools(state, worker);
+  leaveModels(state, worker, ctx);
   if (state.leases.has(worker.key)) state.departed.set(worker.key, worker);
   state.arriving.remove(worker.key);
   state.resting.delete(worker.key);
@@ -160,21 +219,22 @@ export function orderOf(job: LiveJob): number {
 
 /** Whose shares of the queue a job uses while it waits [LM1]. */
 export function ownersOf({ rules }: DispatchState, job: JobFacts, payer: string | null): JobOwners {
-  const client = rules.clientShares && isKnownNetwork(job.network) ? job.network : null;
-  return { pool: poolOf(job, rules), user: job.userId, client, payer };
+  return { pool: basePoolOf(job, rules), user: job.userId, client: shareOf(rules, job.network), payer };
 }
 
 /** Adds a waiting PUBLIC job to its pool, or removes it: the pool of first attempts, that of lost ones, or the one for workers with a larger context. */
 function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   const name = poolOf(job, state.rules);
   const { outgrown } = job;
-  const larger = state.waitingLarger[name];
-  const pool = outgrown === null ? (job.attempts > 0 ? state.retried : state.waiting)[name] : (larger.get(outgrown) ?? new OrderedPool());
-  if (waits) pool.add(job.id, orderOf(job), job.seq);
-  else pool.remove(job.id);
-  if (outgrown === null) return;
-  if (pool.size > 0) larger.set(outgrown, pool);
-  else larger.delete(outgrown);
+  const place = { order: orderOf(job), seq: job.seq };
+  if (outgrown === null) return placeIn(job.attempts > 0 ? state.retried : state.waiting, name, job.id, waits ? place : null);
+  state.waitingLarger.change(name, waits, (larger) => {
+    const pool = larger.get(outgrown) ?? new OrderedPool();
+    if (waits) pool.add(job.id, orderOf(job), job.seq);
+    else pool.remove(job.id);
+    if (pool.size > 0) larger.set(outgrown, pool);
+    else larger.delete(outgrown);
+  });
 }
 
 /** Adds a waiting job to the indexes. */

@@ -23,6 +23,8 @@ export class Batch {
   /** Ends of jobs, for a completed one with its worker's result and receipt. */
   readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
   readonly records = new Map<string, KeyRecord>();
+  /** When models were last offered. */
+  readonly models = new Map<string, number>();
   readonly idempotent = new Map<string, Idempotent>();
   /** Newest rows of the ledger with their texts; null for a row to delete. */
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
@@ -62,6 +64,9 @@ export class Batch {
         return;
       case "record":
         this.records.set(row.key, row.record);
+        return;
+      case "model_left":
+        this.models.set(row.name, row.at);
         return;
       case "save_payment": {
         const { payment } = row;

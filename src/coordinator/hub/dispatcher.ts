@@ -31,7 +31,7 @@ import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMess
 import { parkedFrame } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { Sockets } from "./sockets.ts";
+import { foldedModels, type Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -129,7 +129,7 @@ export class Dispatcher {
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
-    this.apply({ type: "restored", damaged });
+    this.apply({ type: "restored", damaged, models: this.#journal.leftModels() });
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
@@ -141,6 +141,8 @@ export class Dispatcher {
         key,
         capabilities,
         tier,
+        models: foldedModels(worker.models),
+        chats: worker.chats,
         acks,
         context,
         network: wideNetworkOf(conn.attachment.client),
@@ -340,6 +342,7 @@ export class Dispatcher {
       now,
     );
     for (const [key, record] of batch.records) this.#keys.keep(key, record, now);
+    this.#journal.modelsLeft(batch.models);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);
       else this.#ledger.save(row.payment, row.texts, now);

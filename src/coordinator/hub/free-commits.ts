@@ -16,6 +16,8 @@ type Parts = {
   clock: () => number;
   db: () => D1Database;
   idempotencySince: () => number;
+  /** The names of the models that are online. */
+  models: () => string[];
   /** Why a new commit of this origin is refused before it is looked at; null if it is not. */
   refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
   job: (id: string, wait: number, client?: string) => Promise<string | null>;
@@ -53,6 +55,7 @@ export class FreeCommits {
     const { id, userId, idempotency } = input;
     const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload, origin });
     if (!submitted.ok) {
+      if (submitted.reason === "no_such_model") return { ok: false, reason: submitted.reason, models: this.#parts.models() };
       if (submitted.reason !== "no_trusted_worker") return { ok: false, reason: "queue_full" };
       const stored = await this.#accepted(id, { wait: 0 });
       return stored.ok ? refused("no_trusted_worker", id) : stored;
@@ -116,7 +119,8 @@ export function originOf({ client = "" }: CommitInput, payer = ""): Origin {
 
 /** The facts of a commit that dispatch needs. */
 export function factsOf(input: CommitInput, createdAt: number): JobFacts {
-  const { id, jobType, taskType, policy, privacyClass, userId, trustedKeys, payload, client = "" } = input;
-  const facts = { id, jobType, ...(taskType !== undefined && { taskType }), policy, privacyClass, userId, trustedKeys };
+  const { id, jobType, taskType, model, isChat, policy, privacyClass, userId, trustedKeys, payload, client = "" } = input;
+  const kind = { jobType, ...(taskType !== undefined && { taskType }), ...(model !== undefined && { model }), ...(isChat === true && { isChat }) };
+  const facts = { id, ...kind, policy, privacyClass, userId, trustedKeys };
   return { ...facts, payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
 }

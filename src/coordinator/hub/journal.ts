@@ -1,6 +1,7 @@
 // The jobs in the hub's own SQLite, until D1 has their end, and idempotency keys. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
@@ -72,6 +73,7 @@ UPDATE keys SET has_completed = 1;
 CREATE INDEX IF NOT EXISTS keys_new ON keys (last_seen) WHERE has_completed = 0;
 CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
 `,
+  "CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, left_at INTEGER NOT NULL) WITHOUT ROWID",
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
@@ -240,6 +242,18 @@ export class Journal {
       jobId,
       now,
     );
+  }
+
+  /** Notes when models were last offered. Of too many names the oldest go [JB10]. */
+  modelsLeft(models: ReadonlyMap<string, number>): void {
+    if (models.size === 0) return;
+    for (const [name, at] of models) this.#sql.exec("INSERT OR REPLACE INTO models (name, left_at) VALUES (?, ?)", name, at);
+    this.#sql.exec("DELETE FROM models WHERE name IN (SELECT name FROM models ORDER BY left_at DESC LIMIT -1 OFFSET ?)", LIMITS.modelsRemembered);
+  }
+
+  /** When each model was last offered, the longest ago first. */
+  leftModels(): { name: string; at: number }[] {
+    return this.#sql.exec<{ name: string; at: number }>("SELECT name, left_at AS at FROM models WHERE typeof(left_at) = 'integer' ORDER BY left_at").toArray();
   }
 
   /** Deletes an idempotency key, if it stands for this job. */

@@ -2,7 +2,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
-import { IllegalMove, type Payment, type Settlement, stepOf } from "../dispatch/index.ts";
+import { IllegalMove, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
@@ -21,6 +21,8 @@ type Parts = {
   dispatcher: Dispatcher;
   clock: () => number;
   idempotencySince: () => number;
+  /** The names of the models that are online. */
+  models: () => string[];
   job: (id: string, wait: number, client?: string) => Promise<string | null>;
   /** Why a new commit of this origin is refused before money is looked at; null if it is not. */
   refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
@@ -88,9 +90,7 @@ export class PaidCommits {
           return this.#known(reservation.jobId, input);
         case "refused":
           this.#mutex.release(input.id);
-          return reservation.reason === "no_trusted_worker"
-            ? { state: "refused", reason: reservation.reason, jobId: input.id }
-            : { state: "refused", reason: reservation.reason };
+          return this.#refusedReservation(reservation.reason, input.id);
         case "busy":
           // The reservation of another request, which may have died. It ends by itself. The payment stays locked, so that only a few requests wait for that.
           await deadlines.until(clock() + TUNING.busyPause);
@@ -190,6 +190,7 @@ export class PaidCommits {
     if (!submitted.ok) {
       const { reason } = submitted;
       if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+      if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
     if (submitted.value.kind === "known") return this.#bought(input, submitted.value.jobId);
@@ -227,6 +228,11 @@ export class PaidCommits {
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#isWritten();
     return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait, input.client) : null, settlement: ledger.settlementOf(jobId) };
+  }
+
+  #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
+    if (reason === "no_such_model") return { state: "refused", reason, models: this.#parts.models() };
+    return reason === "no_trusted_worker" ? { state: "refused", reason, jobId } : { state: "refused", reason };
   }
 
   #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {

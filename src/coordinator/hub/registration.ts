@@ -10,7 +10,7 @@ import type { Settings } from "../config.ts";
 import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { verifySync } from "./receipt-check.ts";
-import type { Conn, Registered, Sockets } from "./sockets.ts";
+import { type Conn, foldedModels, type Registered, type Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -69,6 +69,7 @@ export class Registration {
       lastUsedAt: this.#keys.find(key)?.lastUsedAt ?? 0,
       draining: false,
       models: modelsOf(frame),
+      chats: frame.features?.includes("chat") ?? false,
     };
     this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
     this.#sockets.identify(conn, registered);
@@ -79,6 +80,8 @@ export class Registration {
       key,
       capabilities: new Set(registered.capabilities),
       tier,
+      models: foldedModels(registered.models),
+      chats: registered.chats,
       acks: registered.acks,
       context: registered.context,
       network: wideNetworkOf(conn.attachment.client),
@@ -127,10 +130,12 @@ export class Registration {
     }
     const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
     const acks = frame.features?.includes("ack") ?? worker.acks;
-    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame) };
+    const chats = frame.features?.includes("chat") ?? worker.chats;
+    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame), chats };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
-    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), acks: updated.acks, context: updated.context });
+    const { context } = updated;
+    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), models: foldedModels(updated.models), chats, acks, context });
   }
 
   #acknowledge(conn: Conn, worker: Registered): void {

@@ -9,6 +9,10 @@ export type CommitInput = {
   jobType: JobType;
   /** Of a TASK; left out for an LLM_INFER. */
   taskType?: TaskType;
+  /** The model of an LLM_INFER, in lower case; left out if any may answer [JB10]. */
+  model?: string;
+  /** True for a chat of more than one message [JB12]. */
+  isChat?: true;
   policy: ResolvedPolicy;
   privacyClass: PrivacyClass;
   userId: string;
@@ -31,11 +35,14 @@ export type CommitInput = {
 /** Why nothing may be stored for a commit now [LM3]. `retryAfter` is in seconds. */
 export type StorageRefusal = { reason: "storage_full" } | { reason: "rate_limited"; retryAfter: number };
 type StorageRefused = { ok: false } & StorageRefusal;
+/** No worker offers the model, nor did a short time ago; `models` are those that are online [JB10]. */
+export type NoSuchModel = { reason: "no_such_model"; models: string[] };
 
 /** The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. */
 export type CommitAnswer =
   | { ok: true; jobId: string; job: string | null }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
+  | ({ ok: false } & NoSuchModel)
   | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" }
   | StorageRefused;
 
@@ -71,6 +78,7 @@ export type ReserveAnswer =
   | { state: "known"; jobId: string; job: string | null; settlement: string | null }
   | ({ state: "refused" } & StorageRefusal)
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
+  | ({ state: "refused" } & NoSuchModel)
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
 /** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
@@ -79,6 +87,7 @@ export type PaidAnswer =
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
   | StorageRefused
+  | ({ ok: false } & NoSuchModel)
   | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
 

@@ -35,12 +35,19 @@ const Attachment = z.object({
       draining: z.boolean(),
       /** The names of its models, one per line. The attachment is written at every claim, and one text is cheaper than a list [JB10]. */
       models: z.string(),
+      /** True if it applies the messages and options of a chat; a socket that an earlier hub accepted does not [JB12]. */
+      chats: z.boolean().catch(false),
     })
     .nullable(),
 });
 export type Attachment = z.infer<typeof Attachment>;
 /** The worker that registered on a socket. */
 export type Registered = NonNullable<Attachment["worker"]>;
+
+/** The models of an attachment, as dispatch compares them: in lower case [JB10]. */
+export function foldedModels(models: string): string[] {
+  return models === "" ? [] : models.toLowerCase().split("\n");
+}
 
 /** One open worker socket. */
 export type Conn = {

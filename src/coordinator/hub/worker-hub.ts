@@ -104,6 +104,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
+      models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
       refusal: (origin: Origin) => (this.#outbox.isFull ? ({ reason: "queue_full" } as const) : this.#room.refusal(origin, this.#clock.now())),

@@ -4,6 +4,7 @@ import * as z from "zod";
 import {
   ErrorBody,
   Health,
+  NoSuchModel,
   NoTrustedWorker,
   Paired,
   PairingClaim,
@@ -179,6 +180,7 @@ export const NAMED = {
   TrustList,
   PaymentRequired,
   PaymentRequirement,
+  NoSuchModel,
   NoTrustedWorker,
   Error: ErrorBody,
 } as const;

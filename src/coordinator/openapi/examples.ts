@@ -1,5 +1,5 @@
 // The example values of the OpenAPI document. Each has the type of what it shows, so the compiler checks it.
-import type { Health, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
+import type { Health, NoSuchModel, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
@@ -38,6 +38,7 @@ const failed: Job = { ...pending, status: "failed", result: { error: "no_eligibl
 const accepted: CommitResponse = { job_id: ID };
 const waited: CommitResponse = { job_id: ID, job: completed };
 const refused: NoTrustedWorker = { error: "no_trusted_worker", job_id: ID };
+const noSuchModel: NoSuchModel = { error: "no_such_model", models: ["llama3.2:latest", "Qwen3-8B"] };
 const health: Health = { status: "ok", workers_online: 3, network, timestamp: CREATED };
 const quote: Quote = { price: quotePrice("FAST", "LLM_INFER"), endpoint: endpointOf("FAST"), policy_resolved: "FAST", network, expires_at: null };
 const models: ModelList = {
@@ -82,6 +83,7 @@ export const EXAMPLES = {
   accepted,
   waited,
   refused,
+  noSuchModel,
   health,
   quote,
   models,

@@ -110,6 +110,11 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
       "PAYMENT-RESPONSE",
       "X-PAYMENT-RESPONSE",
     ),
+    "404": json(
+      "No worker offers the `model` of the payload, nor did one in the last minutes; `models` are those that are online. No job was stored, and nothing was charged.",
+      "NoSuchModel",
+      { "unknown model": EXAMPLES.noSuchModel },
+    ),
     "409": json("The `Idempotency-Key` was used for other fields or another endpoint.", "Error", { reused: { error: "idempotency_key_reused" } }),
     "413": shared("TooLarge"),
     "415": shared("Encoded"),

@@ -1,9 +1,9 @@
 import type { CommitResponse } from "../../protocol/job.ts";
 import { RETRY_AFTER } from "../../protocol/limits.ts";
-import type { NoTrustedWorker } from "../../protocol/rest.ts";
+import type { NoSuchModel as NoSuchModelBody, NoTrustedWorker } from "../../protocol/rest.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
-import type { CommitInput, StorageRefusal } from "../hub/rpc.ts";
+import type { CommitInput, NoSuchModel, StorageRefusal } from "../hub/rpc.ts";
 import { findJob, jobJson } from "../store/jobs.ts";
 
 /** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
@@ -13,6 +13,7 @@ export type Commit = { wait: number; input: () => CommitInput };
 type Refused =
   | { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" }
   | StorageRefusal
+  | NoSuchModel
   | { reason: "no_trusted_worker"; jobId: string };
 
 /** Answers 201. If the client asked to wait, the body has the job too [API6]. */
@@ -38,6 +39,10 @@ export function refused(c: AppContext, answer: Refused): Response {
     case "no_trusted_worker": {
       const body: NoTrustedWorker = { error: answer.reason, job_id: answer.jobId };
       return c.json(body, 422);
+    }
+    case "no_such_model": {
+      const body: NoSuchModelBody = { error: answer.reason, models: answer.models };
+      return c.json(body, 404);
     }
     case "queue_full":
     case "storage_full":

@@ -1,12 +1,15 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
+import { transcript } from "../../protocol/chat.ts";
 import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
 import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { clientIp } from "../http/rate-limit.ts";
+import type { CommitInput } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { preferredWait, waitLeft } from "../http/wait.ts";
 import { markUsed, trustOf } from "../store/trust.ts";
@@ -43,7 +46,7 @@ export const commit =
     const input = {
       id: crypto.randomUUID(),
       jobType: request.job_type,
-      ...(request.job_type === "TASK" && { taskType: request.payload.task_type }),
+      ...kindOf(request),
       policy,
       privacyClass: request.privacy_class,
       userId: request.user_id,
@@ -58,6 +61,13 @@ export const commit =
     const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
     return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
   };
+
+/** Returns what dispatch must know of a payload: the type of a TASK, or the model and the form of an LLM_INFER [RC6, JB10, JB12]. */
+function kindOf({ job_type, payload }: CommitRequest): Pick<CommitInput, "taskType" | "model" | "isChat"> {
+  if (job_type === "TASK") return { taskType: payload.task_type };
+  const model = wantedModel(payload.model);
+  return { ...(model !== undefined && { model }), ...((payload.messages?.length ?? 0) > 1 && { isChat: true }) };
+}
 
 /** Returns the keys that may run a user's PRIVATE jobs, newest first; or the answer to a request without the user's token [TR2]. */
 async function trustedKeys(c: AppContext, userId: string): Promise<Result<string[], Response>> {
@@ -76,11 +86,15 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
   return { ok: true, value: keys };
 }
 
-/** Returns the payload for the worker: the text that the client wrote. If `job_type` is absent, it is added as the first member [WS8]. */
-function payloadForWorker({ job_type }: CommitRequest, payload: Record<string, unknown>, body: string): string {
-  const text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
-  const hasType = payload.job_type !== undefined && payload.job_type !== null;
-  return hasType ? text : withFirstMember(text, "job_type", job_type);
+/** Returns the payload for the worker: the text that the client wrote. `prompt` and `job_type` are added as first members where they are absent [WS8, JB12]. */
+function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
+  let text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
+  if (request.job_type === "LLM_INFER" && isAbsent(request.payload.prompt)) text = withFirstMember(text, "prompt", transcript(request.payload.messages ?? []));
+  return isAbsent(payload.job_type) ? withFirstMember(text, "job_type", request.job_type) : text;
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
 }
 
 /** Returns the payload by which two commits are compared: with `job_type`, and without members that are null, since null counts as absent [API2]. */

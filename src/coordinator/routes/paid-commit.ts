@@ -171,6 +171,7 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
       return answer402(c, offer, answer.reason);
     case "reservation_lost":
       return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+    case "no_such_model":
     case "no_trusted_worker":
     case "rate_limited":
       return refused(c, answer);

@@ -46,7 +46,7 @@ export class OpenAiCompatible implements Runtime {
     return this.#contextTokens;
   }
 
-  /** Streams an answer. An answer without visible text is a `runtime_error`. */
+  /** Streams an answer to the prompt, or to the messages of a chat. An answer without visible text is a `runtime_error`. */
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
     const generation = await this.#stream(prompt, options);
     if (generation.text.trim() !== "") return generation;
@@ -67,7 +67,7 @@ export class OpenAiCompatible implements Runtime {
     const signal = AbortSignal.any([options.signal, this.#closed.signal]);
     try {
       signal.throwIfAborted();
-      return await this.#read(prompt, await this.#fittingRequest(prompt, options, signal), { ...options, signal });
+      return await this.#read(prompt, await this.#fittingRequest(prompt, { ...options, signal }), { ...options, signal });
     } catch (error) {
       // After an abort the error may have any form.
       throw signal.aborted ? new RuntimeError("aborted", "the generation was aborted", { cause: error }) : error;
@@ -78,20 +78,21 @@ export class OpenAiCompatible implements Runtime {
    * Some servers (vLLM, OpenAI) refuse a prompt that fits, if prompt and `max_tokens` together do not fit. Without `max_tokens` they use the available room,
    * and this client cuts the answer.
    */
-  async #fittingRequest(prompt: string, options: GenerateOptions, signal: AbortSignal): Promise<Response> {
+  async #fittingRequest(prompt: string, options: GenerateOptions): Promise<Response> {
     try {
-      return await this.#request(prompt, this.#maxTokens(options), signal);
+      return await this.#request(prompt, options, this.#maxTokens(options));
     } catch (error) {
-      if (error instanceof RuntimeError && error.code === "context_length_exceeded") return await this.#request(prompt, undefined, signal);
+      if (error instanceof RuntimeError && error.code === "context_length_exceeded") return await this.#request(prompt, options, undefined);
       throw error;
     }
   }
 
-  async #request(prompt: string, maxTokens: number | undefined, signal: AbortSignal): Promise<Response> {
+  async #request(prompt: string, { chat, signal }: GenerateOptions, maxTokens: number | undefined): Promise<Response> {
     const { baseUrl, apiKey, fetch = globalThis.fetch } = this.#options;
     const body = {
-      model: this.#options.model,
       messages: [{ role: "user", content: prompt }],
+      ...chat,
+      model: this.#options.model,
       max_tokens: maxTokens,
       stream: true,
       stream_options: { include_usage: true },

@@ -1,5 +1,6 @@
 // What a local LLM is to the worker: the interface `Runtime`, its errors, and the choice of a model. On a job's way: the run of an LLM_INFER.
 import * as z from "zod";
+import type { ChatRequest } from "../../protocol/chat.ts";
 
 /** One finished answer. `length` means that the limit of tokens or of the context ended it; `stop` means that it is complete. */
 export type Generation = {
@@ -13,6 +14,8 @@ export type Generation = {
 export type GenerateOptions = {
   /** The most tokens to generate; default LIMITS.defaultMaxTokens. The limit of the runtime applies too. */
   maxTokens?: number;
+  /** The messages that are answered in place of the prompt, and how the answer is sampled and formed [JB12]. */
+  chat?: ChatRequest;
   /** Aborts the generation in the runtime too, not only the wait for it. */
   signal: AbortSignal;
   /** Visible text as it arrives. The deltas join to exactly the final text. */

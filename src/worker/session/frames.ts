@@ -99,7 +99,7 @@ export function registerFrame({ publicKey, profile, signature, resume }: Registe
     engine: engine?.slice(0, 128),
     name: name?.slice(0, 128),
     version: version?.slice(0, 128),
-    features: ["ack"],
+    features: ["ack", ...(capabilities.includes("LLM_INFER") ? ["chat"] : [])],
     signature,
     resume: resume?.slice(0, 64),
   });

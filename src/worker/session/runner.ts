@@ -1,3 +1,4 @@
+import { readChat } from "../../protocol/chat.ts";
 import { type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 import type { Output } from "./seal.ts";
 import type { Run } from "./state.ts";
@@ -43,6 +44,7 @@ async function runLlmJob(llm: Pick<Runtime, "generate"> | undefined, run: Run, {
   const generation = await llm.generate(String(run.payload["prompt"]), {
     signal,
     ...(typeof maxTokens === "number" && Number.isInteger(maxTokens) && maxTokens > 0 && { maxTokens }),
+    chat: readChat(run.payload),
     onDelta: onProgress,
     onActivity: () => onProgress(""),
   });

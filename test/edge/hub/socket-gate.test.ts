@@ -29,6 +29,7 @@ const REGISTERED: Registered = {
   lastUsedAt: 0,
   draining: false,
   models: "",
+  chats: false,
 };
 
 /** A platform that keeps no sockets. */

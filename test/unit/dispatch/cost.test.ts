@@ -88,7 +88,7 @@ describe("what a claim costs [JB2]", () => {
         desk.tell({ type: "failed", conn: `w${n}#1`, jobId: `j${n}`, attempt: 1, retryable: true });
         desk.tell({ type: "disconnect", conn: `w${n}#1` });
       }
-      expect(desk.state.retried.TASK.size).toBe(count);
+      expect(desk.state.retried.get("TASK")?.size).toBe(count);
       return workOf(() => desk.register("fresh", { record: {}, network: "n" }));
     };
     expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));

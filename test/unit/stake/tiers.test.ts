@@ -43,6 +43,7 @@ class Crowd {
       lastUsedAt: 0,
       draining: false,
       models: "",
+      chats: false,
     };
     const standing = await this.tiers.first(key);
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
