@@ -11,7 +11,9 @@ const POOLS: readonly PoolName[] = [
   ...(["LLM_INFER", "LLM_INFER+"] as const).flatMap((name) => MODELS.map((model) => `${name} ${model}` as const)),
 ];
 const CHAT_POOLS = POOLS.filter((name) => name.startsWith("LLM")).map((name): PoolName => `${name} #chat`);
-const IDLE_POOLS = [...POOLS, ...CHAT_POOLS];
+const ALL_POOLS = { pools: POOLS, idlePools: [...POOLS, ...CHAT_POOLS] };
+/** The pools of a history without models; `checkPools` notices any other. */
+const BASE_POOLS = { pools: POOLS.slice(0, 4), idlePools: POOLS.slice(0, 4) };
 
 /** Whether a worker's capabilities, tier and models suit a pool, written down independently of the core. */
 function serves(worker: Worker, name: PoolName): boolean {
@@ -59,6 +61,8 @@ function checkWorkers(state: DispatchState): void {
   const connected = new Count();
   const proven = new Count();
   const newcomers = new Count();
+  const hasModels = [...state.workers.values()].some(({ models, chats }) => models.length > 0 || chats);
+  const { pools, idlePools } = hasModels ? ALL_POOLS : BASE_POOLS;
   let resting = 0;
   let arriving = 0;
   let silent = 0;
@@ -76,7 +80,7 @@ function checkWorkers(state: DispatchState): void {
     const free = isFree(worker) && worker.arrivesAt === null;
     if (state.arriving.has(key) !== (worker.arrivesAt !== null)) broken("index", `arriving is wrong about ${key}`);
     if (worker.arrivesAt !== null) arriving++;
-    for (const name of IDLE_POOLS) {
+    for (const name of idlePools) {
       const suited = name.endsWith("#chat") ? worker.chats && serves(worker, name.slice(0, -" #chat".length) as PoolName) : serves(worker, name);
       const idles = suited && free && worker.proven;
       idle.add(name, idles);
@@ -91,7 +95,7 @@ function checkWorkers(state: DispatchState): void {
       if (waiting.get(name)?.has(worker.network) === isWorking || (working.get(name)?.has(worker.network) ?? false) !== isWorking)
         broken("index", `probation ${name} has ${worker.network} in a wrong place`);
     }
-    for (const name of POOLS) {
+    for (const name of pools) {
       const counts = serves(worker, name) && !worker.draining && !worker.silent;
       connected.add(name, counts);
       if ((state.connected.get(name)?.has(key) ?? false) !== counts) broken("index", `connected ${name} is wrong about ${key}`);
@@ -103,9 +107,9 @@ function checkWorkers(state: DispatchState): void {
     if (state.resting.has(key) !== worker.resting) broken("index", `resting is wrong about ${key}`);
     if (state.silent.has(key) !== worker.silent) broken("index", `silent is wrong about ${key}`);
   }
-  checkPools(state.idle, idle, IDLE_POOLS, "idle");
-  checkPools(state.connected, connected, POOLS, "connected");
-  checkPools(state.proven, proven, POOLS, "proven");
+  checkPools(state.idle, idle, idlePools, "idle");
+  checkPools(state.connected, connected, pools, "connected");
+  checkPools(state.proven, proven, pools, "proven");
   let listed = 0;
   for (const network of state.networks.values()) for (const pool of network.idle.values()) listed += pool.size;
   if (listed !== newcomers.total) broken("index", "probation has strangers");

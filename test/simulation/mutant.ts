@@ -67,13 +67,13 @@ export const SEARCHES: readonly { bug: PlantedBug; planOf: (seed: number) => Pla
 
 function planWithSmallQueue(seed: number): Plan | null {
   const plan = planOf(seed);
-  return plan.rules.queue === QUEUE_SIZE ? null : plan;
+  return plan.rules.queue === QUEUE_SIZE ? null : { ...plan, models: null };
 }
 
 function planWith(part: "contexts" | "market" | "models" | "paying"): (seed: number) => Plan | null {
   return (seed) => {
     const plan = planOf(seed);
-    return plan[part] === null ? null : plan;
+    return plan[part] === null ? null : { ...plan, models: part === "models" ? plan.models : null };
   };
 }
 
