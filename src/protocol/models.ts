@@ -3,7 +3,7 @@ import * as z from "zod";
 import { LIMITS } from "./limits.ts";
 
 /** The wish for any model. */
-export const ANY_MODEL = "auto";
+const ANY_MODEL = "auto";
 
 const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
 

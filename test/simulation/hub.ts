@@ -59,8 +59,7 @@ export class Hub {
   #flushing = false;
   /** The alarm whose turn is not committed yet: a crash in it has the platform try again. */
   #firing = false;
-  /** When each model was last there. */
-  readonly #storedModels = new Map<string, number>();
+  readonly #storedModels = new Map<string, number | null>();
   #diesBeforeSending = false;
   #diskFails = false;
   #lastTurn = 0;
@@ -351,8 +350,8 @@ export class Hub {
         case "drop_payment":
           this.storedPayments.delete(row.key);
           break;
-        case "model_left":
-          this.#storedModels.set(row.name, row.at);
+        case "model":
+          this.#storedModels.set(row.name, row.leftAt);
           break;
         case "record":
           this.#storedRecords.set(row.key, row.record);
@@ -521,7 +520,7 @@ export class Hub {
     world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
-    if (world.plan.models !== null) this.#step({ type: "restored", damaged: [], models: [...this.#storedModels].map(([name, at]) => ({ name, at })) });
+    if (world.plan.models !== null) this.#step({ type: "restored", damaged: [], models: [...this.#storedModels].map(([name, leftAt]) => ({ name, leftAt })) });
     const live = [...this.sockets.values()];
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;

@@ -7,7 +7,7 @@ import type { World } from "./world.ts";
 /** The models of the workers, and how many jobs want one, where a history has them. */
 export type ModelPlan = { models: Readonly<Record<string, readonly string[]>>; chats: readonly string[]; wants: number; wantsChat: number };
 
-export const MODELS = ["ant", "bee"] as const;
+const MODELS = ["ant", "bee"] as const;
 /** A model that no worker has. */
 const UNKNOWN = "cat";
 
@@ -23,6 +23,9 @@ export function modelPlanOf(seed: number, workers: readonly { key: string }[]): 
   };
 }
 
+/** What is known of models: who is offered, when others left, and when workers were last lost with the hub. */
+type Known = { offered: ReadonlySet<string>; left: ReadonlyMap<string, number>; lostAt: number };
+
 /**
  * JB10: a job for a model goes only to workers that announce it, and is refused if nobody does nor did a short time ago. JB12: a chat goes to a worker that
  * applies its messages, if an idle one is there. What workers announce, and when a model was last there, is written down here by the sockets.
@@ -31,10 +34,10 @@ export class Models {
   readonly #world: World;
   readonly #random: Random;
   readonly #wanted = new Map<string, Pick<JobFacts, "model" | "isChat">>();
-  #offered = new Set<string>();
-  #left = new Map<string, number>();
-  #durable = new Map<string, number>();
-  #emptyAt = -Infinity;
+  #now: Known = { offered: new Set(), left: new Map(), lostAt: -Infinity };
+  #durable: Known = this.#now;
+  /** What was offered when the hub lost its memory; null if it has not, or if that is dealt with. The first hub has lost everything. */
+  #before: ReadonlySet<string> | null = new Set();
   #isKnown = true;
   #wasLive = false;
 
@@ -57,21 +60,26 @@ export class Models {
   }
 
   before(state: DispatchState, event: DispatchEvent, now: number): void {
-    if (event.type === "sockets_restored" && state.workers.size === 0) this.#emptyAt = now;
     if (event.type !== "submit" && event.type !== "reserve") return;
     const { model, id } = event.job;
+    const { offered, left, lostAt } = this.#now;
     this.#wasLive = state.jobs.has(id);
-    this.#isKnown =
-      model === undefined ||
-      this.#offered.has(model) ||
-      now < this.#emptyAt + TIMING.modelsReturn ||
-      now < (this.#left.get(model) ?? -Infinity) + TIMING.modelRemembered;
+    const isNear = (at: number | undefined, period: number) => at !== undefined && now < at + period;
+    this.#isKnown = model === undefined || offered.has(model) || isNear(lostAt, TIMING.modelsReturn) || isNear(left.get(model), TIMING.modelRemembered);
   }
 
   after(state: DispatchState, event: DispatchEvent, { answer, sends }: Reduced, now: number): void {
     const offered = new Set([...state.workers.values()].flatMap(({ conn }) => this.#announced(conn)));
-    for (const name of this.#offered) if (!offered.has(name)) this.#left.set(name, now);
-    this.#offered = offered;
+    const left = new Map(this.#now.left);
+    for (const name of this.#now.offered) if (!offered.has(name)) left.set(name, now);
+    let { lostAt } = this.#now;
+    if (event.type === "sockets_restored" && this.#before !== null) {
+      const lost = [...this.#before].filter((name) => !offered.has(name));
+      for (const name of lost) left.set(name, now);
+      if (lost.length > 0 || lostAt === -Infinity) lostAt = now;
+      this.#before = null;
+    }
+    this.#now = { offered, left, lostAt };
     if (event.type === "submit" || event.type === "reserve") this.#checkCommit(event.job, answer);
     for (const send of sends) {
       const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.conn) ?? "") : undefined;
@@ -101,14 +109,13 @@ export class Models {
 
   /** The turn is written. */
   committed(): void {
-    this.#durable = new Map(this.#left);
+    this.#durable = this.#now;
   }
 
   /** The hub's memory is rebuilt; what was not written is not known. */
   booted(): void {
-    this.#left = new Map(this.#durable);
-    this.#offered = new Set();
-    this.#emptyAt = -Infinity;
+    this.#now = { ...this.#durable, offered: new Set() };
+    this.#before = this.#durable.offered;
   }
 
   #announced(conn: string): readonly string[] {

@@ -10,9 +10,10 @@ export const PLANTED_MODEL_BUGS: readonly PlantedBug[] = [
     "if (job.model !== undefined && !state.models",
     "if (paying !== undefined && job.model !== undefined && !state.models",
   ),
-  one("JB10", "a model is unknown as soon as its last worker has left", "known-models.ts", "        this.remember(name, now);\n", ""),
-  one("JB10", "when a model was last there is not stored", "workers.ts", 'ctx.rows.push({ type: "model_left", name, at: ctx.now })', "void name"),
-  one("JB10", "after a restart models are unknown before their workers are back", "reduce.ts", "  else state.models.startedEmpty(ctx.now);\n", ""),
+  one("JB10", "a model is unknown as soon as its last worker has left", "known-models.ts", "        this.#remember(name, now);\n", ""),
+  one("JB10", "when a model was last there is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: ctx.now })', "void name"),
+  one("JB10", "after a restart models are unknown before their workers are back", "known-models.ts", "    this.#lostAt = now;\n", ""),
+  one("JB10", "that a model is offered is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: null })', "void name"),
   one(
     "JB10",
     "a worker that changes its models stays in its old pools",

@@ -2,6 +2,7 @@
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
+import type { StoredModel } from "./known-models.ts";
 import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
 import type { KeyRecord } from "./standing.ts";
 import type { JobFacts } from "./state.ts";
@@ -49,8 +50,8 @@ export type DispatchEvent =
     }
   | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
-  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read; `models`, when each model was last offered. */
-  | { type: "restored"; damaged: readonly string[]; models?: readonly { name: string; at: number }[] }
+  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read; `models` is what is stored of models. */
+  | { type: "restored"; damaged: readonly string[]; models?: readonly StoredModel[] }
   /** The sockets that outlived the hub's memory have their workers again. */
   | { type: "sockets_restored" }
   | { type: "paired"; userId: string; key: string }
@@ -100,8 +101,8 @@ export type RowChange =
   | ({ type: "ended" } & JobEnd)
   /** Write what is remembered of a key. */
   | { type: "record"; key: string; record: KeyRecord }
-  /** Write when a model was last offered [JB10]. */
-  | { type: "model_left"; name: string; at: number }
+  /** Write what is remembered of a model [JB10]. */
+  | ({ type: "model" } & StoredModel)
   | { type: "save_payment"; payment: Payment }
   /** Delete the row of this payment, so that the same payment can come again. */
   | { type: "drop_payment"; key: string };

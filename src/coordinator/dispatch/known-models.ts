@@ -2,22 +2,28 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { FairShare } from "./fair-share.ts";
 
+/** What is stored of a model: when its last worker left, ms since the epoch; null while one is connected. The empty name says when workers were last lost. */
+export type StoredModel = { name: string; leftAt: number | null };
+
 /** The models of the connected workers, and those that were offered a short time ago. Names are in lower case, times in ms since the epoch [JB10]. */
 export class KnownModels {
   /** How many connected workers offer a model. */
   readonly #offers = new Map<string, number>();
   /** When the last worker of a model left, the longest ago first. */
   readonly #left = new Map<string, number>();
+  /** The models that a worker offered when the hub lost its memory. */
+  readonly #offeredBefore = new Set<string>();
   /** The places of names in the indexes, by network. */
   readonly #places = new FairShare({ most: LIMITS.modelPlaces, each: LIMITS.modelPlacesPerNetwork });
-  /** Until when a name may be missing only because its workers have not come back yet. */
-  #incompleteUntil = Number.NEGATIVE_INFINITY;
+  /** When workers were last lost with the hub, or when it first started; null before anything is known of it. */
+  #lostAt: number | null = null;
 
-  /** Notes the models of a worker that connects. Returns those that it has a place for: the first ones. */
-  enter(network: string | null, models: readonly string[]): string[] {
+  /** Notes the models of a worker that connects. `kept` are those that it has a place for; `fresh` are those of them that nobody else offers. */
+  enter(network: string | null, models: readonly string[]): { kept: string[]; fresh: string[] } {
     const kept = models.filter(() => this.#places.take(network));
+    const fresh = kept.filter((name) => !this.#offers.has(name));
     for (const name of kept) this.#offers.set(name, (this.#offers.get(name) ?? 0) + 1);
-    return kept;
+    return { kept, fresh };
   }
 
   /** Notes that a worker offers these models no more. Returns those that nobody offers now. */
@@ -29,31 +35,47 @@ export class KnownModels {
       if (offers > 0) this.#offers.set(name, offers);
       else {
         this.#offers.delete(name);
-        this.remember(name, now);
+        this.#remember(name, now);
         gone.push(name);
       }
     }
     return gone;
   }
 
-  /** Notes when a model was last offered. Of too many names the oldest is forgotten. */
-  remember(name: string, at: number): void {
+  /** Takes what is stored, the model that left the longest ago first. The open sockets come next. */
+  restore(stored: readonly StoredModel[]): void {
+    for (const { name, leftAt } of stored) {
+      if (name === "") this.#lostAt = leftAt;
+      else if (leftAt === null) this.#offeredBefore.add(name);
+      else this.#remember(name, leftAt);
+    }
+  }
+
+  /** The open sockets have their workers again. Models whose workers are missing were lost with the hub: they count as gone now. Returns what to store. */
+  socketsRestored(now: number): StoredModel[] {
+    const lost = [...this.#offeredBefore].filter((name) => !this.#offers.has(name));
+    this.#offeredBefore.clear();
+    for (const name of lost) this.#remember(name, now);
+    if (lost.length === 0 && this.#lostAt !== null) return [];
+    this.#lostAt = now;
+    return ["", ...lost].map((name) => ({ name, leftAt: now }));
+  }
+
+  /** True if a job for this model may wait: a worker offers it, or did a short time ago, or workers that were lost may still come back. */
+  isKnown(name: string, now: number): boolean {
+    return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name), TIMING.modelRemembered, now);
+  }
+
+  /** Of too many names the oldest is forgotten. */
+  #remember(name: string, at: number): void {
     this.#left.delete(name);
     this.#left.set(name, at);
     const [oldest] = this.#left.keys();
     if (this.#left.size > LIMITS.modelsRemembered && oldest !== undefined) this.#left.delete(oldest);
   }
+}
 
-  /** All workers have lost their sockets with the hub: for a while any model may come back. */
-  startedEmpty(now: number): void {
-    this.#incompleteUntil = now + TIMING.modelsReturn;
-  }
-
-  /** True if a job for this model may wait: a worker offers it, or did a short time ago, or may have before the hub started. */
-  isKnown(name: string, now: number): boolean {
-    if (this.#offers.has(name) || now < this.#incompleteUntil) return true;
-    const left = this.#left.get(name);
-    // A time in the future was noted before the clock was set back.
-    return left !== undefined && now < Math.min(left, now) + TIMING.modelRemembered;
-  }
+/** True for `period` after this time. A time in the future was noted before the clock was set back. */
+function isWithin(at: number | null | undefined, period: number, now: number): boolean {
+  return typeof at === "number" && now < Math.min(at, now) + period;
 }

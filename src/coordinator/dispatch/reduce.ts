@@ -82,7 +82,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "settled":
       return settled(state, event, ctx);
     case "restored":
-      for (const { name, at } of event.models ?? []) state.models.remember(name, at);
+      state.models.restore(event.models ?? []);
       closeOrphaned(state, ctx);
       failUnpayable(state, ctx);
       return endDamaged(event.damaged, ctx);
@@ -216,8 +216,7 @@ function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
   for (const job of state.jobs.values()) if (job.phase.kind === "orphaned") ctx.rows.push({ type: "save", jobId: job.id });
   // A sweep may have woken the hub. When it was due is forgotten, so it is due now.
   if (state.workers.size > 0) state.sweepDue = ctx.now;
-  // A hub that only slept has its sockets still. Without one it may have been restarted.
-  else state.models.startedEmpty(ctx.now);
+  for (const model of state.models.socketsRestored(ctx.now)) ctx.rows.push({ type: "model", ...model });
 }
 
 /** Handles a new pairing: the user's live PRIVATE jobs may go to this worker too. */

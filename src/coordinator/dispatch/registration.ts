@@ -22,7 +22,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   // If the clock was set back since, the worker must not wait longer.
   const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
   const { capabilities, tier, network, chats = false } = event;
-  const offer = { capabilities, tier, models: enterModels(state, network, event.models ?? []), chats };
+  const offer = { capabilities, tier, models: enterModels(state, network, event.models ?? [], ctx), chats };
   const worker: Worker = {
     key: event.key,
     conn: event.conn,

@@ -20,7 +20,7 @@ function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): Ba
 }
 
 /** The pool that a job belongs to. */
-export function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: Rules): PoolName {
+function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: Rules): PoolName {
   const base = basePoolOf(job, rules);
   return job.model === undefined ? base : `${base} ${job.model}`;
 }
@@ -48,8 +48,10 @@ export function poolsOf({ capabilities, tier, models, chats }: Offer): Pick<Work
 }
 
 /** Notes the models of a worker that connects. Returns those that it has a place for. */
-export function enterModels({ models, rules }: DispatchState, network: string, names: readonly string[]): string[] {
-  return models.enter(shareOf(rules, network), names);
+export function enterModels({ models, rules }: DispatchState, network: string, names: readonly string[], ctx: ReduceContext): string[] {
+  const { kept, fresh } = models.enter(shareOf(rules, network), names);
+  for (const name of fresh) ctx.rows.push({ type: "model", name, leftAt: null });
+  return kept;
 }
 
 /** Whose share a worker or a job uses; null if its network is not known, or if clients are not limited [LM1]. */
@@ -58,7 +60,7 @@ function shareOf({ clientShares }: Rules, network: string): string | null {
 }
 
 function leaveModels({ models, rules }: DispatchState, worker: Worker, ctx: ReduceContext): void {
-  for (const name of models.leave(shareOf(rules, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model_left", name, at: ctx.now });
+  for (const name of models.leave(shareOf(rules, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model", name, leftAt: ctx.now });
 }
 
 /** Changes what a worker offers, and moves it to the pools that follow from it. */
@@ -66,7 +68,7 @@ export function changeOffer(state: DispatchState, worker: Worker, offer: Partial
   leavePools(state, worker);
   if (offer.models !== undefined && String(offer.models) !== String(worker.models)) {
     leaveModels(state, worker, ctx);
-    worker.models = enterModels(state, worker.network, offer.models);
+    worker.models = enterModels(state, worker.network, offer.models, ctx);
   }
   Object.assign(worker, { ...offer, models: worker.models });
   Object.assign(worker, poolsOf(worker));

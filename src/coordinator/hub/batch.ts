@@ -23,8 +23,8 @@ export class Batch {
   /** Ends of jobs, for a completed one with its worker's result and receipt. */
   readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
   readonly records = new Map<string, KeyRecord>();
-  /** When models were last offered. */
-  readonly models = new Map<string, number>();
+  /** What is remembered of models: when each was last offered, null for now. */
+  readonly models = new Map<string, number | null>();
   readonly idempotent = new Map<string, Idempotent>();
   /** Newest rows of the ledger with their texts; null for a row to delete. */
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
@@ -65,8 +65,8 @@ export class Batch {
       case "record":
         this.records.set(row.key, row.record);
         return;
-      case "model_left":
-        this.models.set(row.name, row.at);
+      case "model":
+        this.models.set(row.name, row.leftAt);
         return;
       case "save_payment": {
         const { payment } = row;

@@ -129,22 +129,16 @@ export class Dispatcher {
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
-    this.apply({ type: "restored", damaged, models: this.#journal.leftModels() });
+    this.apply({ type: "restored", damaged, models: this.#journal.models() });
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const { key, tier, acks, authenticated, context, lastUsedAt, draining, registeredAt } = worker;
+      const { key, tier, acks, authenticated, chats, context, lastUsedAt, draining, registeredAt } = worker;
       const capabilities = new Set(worker.capabilities);
       this.apply({
         type: "register",
         conn: conn.attachment.conn,
-        key,
-        capabilities,
-        tier,
-        models: foldedModels(worker.models),
-        chats: worker.chats,
-        acks,
-        context,
+        ...{ key, capabilities, tier, models: foldedModels(worker.models), chats, acks, context },
         network: wideNetworkOf(conn.attachment.client),
         authenticated,
         record: this.recordOf(key),
@@ -342,7 +336,7 @@ export class Dispatcher {
       now,
     );
     for (const [key, record] of batch.records) this.#keys.keep(key, record, now);
-    this.#journal.modelsLeft(batch.models);
+    this.#journal.keepModels(batch.models);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);
       else this.#ledger.save(row.payment, row.texts, now);

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
+import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf, type StoredModel } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
@@ -73,7 +73,7 @@ UPDATE keys SET has_completed = 1;
 CREATE INDEX IF NOT EXISTS keys_new ON keys (last_seen) WHERE has_completed = 0;
 CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
 `,
-  "CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, left_at INTEGER NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, left_at INTEGER) WITHOUT ROWID",
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
@@ -244,16 +244,19 @@ export class Journal {
     );
   }
 
-  /** Notes when models were last offered. Of too many names the oldest go [JB10]. */
-  modelsLeft(models: ReadonlyMap<string, number>): void {
+  /** Stores what is remembered of models. Of too many the ones that left the longest ago go [JB10]. */
+  keepModels(models: ReadonlyMap<string, number | null>): void {
     if (models.size === 0) return;
-    for (const [name, at] of models) this.#sql.exec("INSERT OR REPLACE INTO models (name, left_at) VALUES (?, ?)", name, at);
-    this.#sql.exec("DELETE FROM models WHERE name IN (SELECT name FROM models ORDER BY left_at DESC LIMIT -1 OFFSET ?)", LIMITS.modelsRemembered);
+    for (const [name, leftAt] of models) this.#sql.exec("INSERT OR REPLACE INTO models (name, left_at) VALUES (?, ?)", name, leftAt);
+    const surplus = "SELECT name FROM models ORDER BY name = '' DESC, left_at IS NULL DESC, left_at DESC LIMIT -1 OFFSET ?";
+    this.#sql.exec(`DELETE FROM models WHERE name IN (${surplus})`, LIMITS.modelsRemembered + 1);
   }
 
-  /** When each model was last offered, the longest ago first. */
-  leftModels(): { name: string; at: number }[] {
-    return this.#sql.exec<{ name: string; at: number }>("SELECT name, left_at AS at FROM models WHERE typeof(left_at) = 'integer' ORDER BY left_at").toArray();
+  /** What is stored of models, the one that left the longest ago first. */
+  models(): StoredModel[] {
+    const rows = this.#sql.exec<{ name: string; leftAt: SqlStorageValue }>("SELECT name, left_at AS leftAt FROM models ORDER BY left_at").toArray();
+    // A damaged time counts as one that is over.
+    return rows.map(({ name, leftAt }) => ({ name, leftAt: leftAt === null || typeof leftAt === "number" ? leftAt : 0 }));
   }
 
   /** Deletes an idempotency key, if it stands for this job. */

@@ -20,20 +20,47 @@ test("[JB10] a model is known while a worker offers it, and for five minutes aft
 
 test("[JB10] a clock that was set back makes no model known for longer", () => {
   const models = new KnownModels();
-  models.remember("ant", NOW + 3_600_000);
+  models.restore([
+    { name: "", leftAt: 0 },
+    { name: "ant", leftAt: NOW + 3_600_000 },
+  ]);
   expect(models.isKnown("ant", NOW)).toBe(true);
+  expect(models.isKnown("bee", NOW)).toBe(false);
 });
 
-test("[JB10] for a minute after a restart without sockets every model is known", () => {
+test("[JB10] for a minute after the first start every model is known, after a sleep only those that were", () => {
+  const first = new KnownModels();
+  const stored = first.socketsRestored(NOW);
+  expect(stored).toEqual([{ name: "", leftAt: NOW }]);
+  expect(first.isKnown("cat", NOW + TIMING.modelsReturn - 1)).toBe(true);
+  expect(first.isKnown("cat", NOW + TIMING.modelsReturn)).toBe(false);
+  const woken = new KnownModels();
+  woken.restore(stored);
+  expect(woken.socketsRestored(NOW + TIMING.modelsReturn)).toEqual([]);
+  expect(woken.isKnown("cat", NOW + TIMING.modelsReturn)).toBe(false);
+});
+
+test("[JB10] a model whose workers were lost with the hub is known for five minutes more, and every other for one", () => {
   const models = new KnownModels();
-  models.startedEmpty(NOW);
+  models.restore([
+    { name: "", leftAt: 0 },
+    { name: "ant", leftAt: null },
+    { name: "bee", leftAt: null },
+  ]);
+  models.enter("a", ["bee"]);
+  expect(models.socketsRestored(NOW)).toEqual([
+    { name: "", leftAt: NOW },
+    { name: "ant", leftAt: NOW },
+  ]);
   expect(models.isKnown("cat", NOW + TIMING.modelsReturn - 1)).toBe(true);
   expect(models.isKnown("cat", NOW + TIMING.modelsReturn)).toBe(false);
+  expect(models.isKnown("ant", NOW + TIMING.modelRemembered - 1)).toBe(true);
+  expect(models.isKnown("bee", NOW + TIMING.modelRemembered)).toBe(true);
 });
 
 test("[JB10] of the models that have left only the last 1,000 are remembered", () => {
   const models = new KnownModels();
-  for (let n = 0; n <= LIMITS.modelsRemembered; n++) models.remember(`m${n}`, NOW + n);
+  models.restore([{ name: "", leftAt: 0 }, ...Array.from({ length: LIMITS.modelsRemembered + 1 }, (_, n) => ({ name: `m${n}`, leftAt: NOW + n }))]);
   expect(models.isKnown("m0", NOW)).toBe(false);
   expect(models.isKnown("m1", NOW)).toBe(true);
 });
@@ -41,10 +68,10 @@ test("[JB10] of the models that have left only the last 1,000 are remembered", (
 test("[JB10] one network has places for a thousand names, however many keys it uses; the others have theirs", () => {
   const models = new KnownModels();
   const names = Array.from({ length: 100 }, (_, n) => `m${n}`);
-  const kept = Array.from({ length: 20 }, () => models.enter("a", names).length);
+  const kept = Array.from({ length: 20 }, () => models.enter("a", names).kept.length);
   expect(kept.reduce((sum, count) => sum + count, 0)).toBe(LIMITS.modelPlacesPerNetwork);
-  expect(models.enter("b", names)).toEqual(names);
-  expect(models.enter(null, names)).toEqual(names);
+  expect(models.enter("b", names).kept).toEqual(names);
+  expect(models.enter(null, names).kept).toEqual(names);
   models.leave("a", names, NOW);
-  expect(models.enter("a", names)).toHaveLength(100);
+  expect(models.enter("a", names).kept).toHaveLength(100);
 });

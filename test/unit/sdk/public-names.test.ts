@@ -21,7 +21,8 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
   "./protocol": {
     values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge CommitRequest CommitResponse Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK
       Health Heartbeat HeartbeatAck Job JobAck JobAssign JobCancel JobComplete JobCompleteAck JobFailed JobProgress JobReject JobStatus JobType LIMITS
-      LlmPayload MAX_WAIT_SECONDS Model ModelList NoTrustedWorker Paired PairingClaim PairingCode PairingCreate PaymentRequired PaymentRequirement Policy
+      LlmPayload MAX_WAIT_SECONDS Model ModelList NoSuchModel NoTrustedWorker Paired PairingClaim PairingCode PairingCreate PaymentRequired PaymentRequirement
+      Policy
       PrivacyClass Quote QuoteQuery RATES REFUSALS RETENTION RETRY_AFTER Receipt ReceiptFields Register RegisterAck ResolvedPolicy TIMING TaskPayload
       TaskType Tier TierChange TrustList UserId WORKER_FRAMES WorkerFailure pairText registerText`,
     types: "ClaimRefusal CompletionRefusal CoordinatorFrame Refusal RegisterRefusal WorkerFrame",
