@@ -147,7 +147,8 @@ export class ClusterHub {
   /** Gives the first waiting jobs to another hub: on this disk they are `moving` before they leave. */
   #give(to: number, most: number): void {
     const moves: Move[] = [];
-    for (let first = this.state.waiting[POOL].first(); first !== undefined && moves.length < most; first = this.state.waiting[POOL].first()) {
+    const next = () => this.state.waiting.get(POOL)?.first();
+    for (let first = next(); first !== undefined && moves.length < most; first = next()) {
       const row = this.disk.get(first.id);
       if (row?.kind !== "live") break;
       const move = { move: `${this.index}.${this.#boot}.${this.#moves++}`, saved: row.saved };
@@ -232,6 +233,7 @@ export class ClusterHub {
         return this.#world.ended(this.index, row);
       case "record":
         return void this.#world.records.set(row.key, row.record);
+      case "model":
       case "save_payment":
       case "drop_payment":
         return;
@@ -286,9 +288,9 @@ export class ClusterHub {
   /** Idle workers and waiting jobs. */
   get load(): Load {
     const { idle, probation, waiting } = this.state;
-    const newcomers = [...probation[POOL].free.ids(), ...probation[POOL].working.ids()];
+    const newcomers = [probation.free, probation.working].flatMap((pools) => pools.get(POOL)?.ids() ?? []);
     const ofNetworks = newcomers.reduce((sum, name) => sum + (this.state.networks.get(name)?.idle.get(POOL)?.size ?? 0), 0);
-    return { idle: idle[POOL].size + ofNetworks, waiting: waiting[POOL].size };
+    return { idle: (idle.get(POOL)?.size ?? 0) + ofNetworks, waiting: waiting.get(POOL)?.size ?? 0 };
   }
 
   /** Posts its load on the board, if it has changed; the board answers with that of the others. */
