@@ -15,11 +15,19 @@ const ALL_POOLS = { pools: POOLS, idlePools: [...POOLS, ...CHAT_POOLS] };
 /** The pools of a history without models; `checkPools` notices any other. */
 const BASE_POOLS = { pools: POOLS.slice(0, 4), idlePools: POOLS.slice(0, 4) };
 
+/** What the name of a pool demands. */
+const DEMANDS = new Map(
+  POOLS.map((name) => {
+    const [base = "", model] = name.split(" ");
+    return [name, { type: (base.endsWith("+") ? base.slice(0, -1) : base) as JobFacts["jobType"], verified: base.endsWith("+"), model }];
+  }),
+);
+
 /** Whether a worker's capabilities, tier and models suit a pool, written down independently of the core. */
 function serves(worker: Worker, name: PoolName): boolean {
-  const [, type = "", plus, model] = /^([A-Z_]+)(\+?)(?: (\w+))?$/.exec(name) ?? [];
-  if (!worker.capabilities.has(type as "TASK") || (plus === "+" && worker.tier === "Open")) return false;
-  return model === undefined || worker.models.includes(model);
+  const demand = DEMANDS.get(name);
+  if (demand === undefined || !worker.capabilities.has(demand.type) || (demand.verified && worker.tier === "Open")) return false;
+  return demand.model === undefined || worker.models.includes(demand.model);
 }
 
 /** The pool whose share of the queue a job uses. */
