@@ -50,31 +50,32 @@ const OURS: System[] = [
 const installed = (): string | null => (readdirSync(PEERS).includes("node_modules") ? null : "the packages of test/bench/peers");
 const needs = (program: string) => (): string | null => installed() ?? (has(program) ? null : program);
 
-const BULLMQ: System = {
-  name: "bullmq",
-  label: "Hono + ws + BullMQ on Redis, AOF everysec",
-  waits: false,
-  missing: needs("redis-server"),
-  async start(folder, core) {
-    const [port, redisPort] = [await freePort(), await freePort()];
-    const options = { port: redisPort, bind: "127.0.0.1", dir: folder, appendonly: "yes", appendfsync: "everysec", save: "", "maxmemory-policy": "noeviction" };
-    const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const redis = await startServer(["redis-server", ...flags], {}, /Ready to accept connections/, core);
-    return together(port, null, [await peer("bullmq", port, { REDIS_PORT: String(redisPort) }, core), redis]);
-  },
-};
+/** A peer whose state is in a server of its own; `start` starts that server on a port. */
+function onServer(
+  system: Pick<System, "name" | "label" | "missing">,
+  start: (folder: string, core: number | null, port: number) => Promise<{ server: Server; settings: Record<string, string>; natsPort?: number }>,
+): System {
+  return {
+    ...system,
+    waits: false,
+    async start(folder, core) {
+      const [port, serverPort] = [await freePort(), await freePort()];
+      const { server, settings, natsPort = null } = await start(folder, core, serverPort);
+      return together(port, natsPort, [await peer(system.name, port, settings, core), server]);
+    },
+  };
+}
 
-const NATS: System = {
-  name: "nats",
-  label: "NATS JetStream, workers on NATS",
-  waits: false,
-  missing: needs("nats-server"),
-  async start(folder, core) {
-    const [port, natsPort] = [await freePort(), await freePort()];
-    const nats = await startServer(["nats-server", "-a", "127.0.0.1", "-p", String(natsPort), "-js", "-sd", folder], {}, /Server is ready/, core);
-    return together(port, natsPort, [await peer("nats", port, { NATS_PORT: String(natsPort) }, core), nats]);
-  },
-};
+const BULLMQ = onServer({ name: "bullmq", label: "Hono + ws + BullMQ on Redis, AOF everysec", missing: needs("redis-server") }, async (folder, core, port) => {
+  const options = { port, bind: "127.0.0.1", dir: folder, appendonly: "yes", appendfsync: "everysec", save: "", "maxmemory-policy": "noeviction" };
+  const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  return { server: await startServer(["redis-server", ...flags], {}, /Ready to accept connections/, core), settings: { REDIS_PORT: String(port) } };
+});
+
+const NATS = onServer({ name: "nats", label: "NATS JetStream, workers on NATS", missing: needs("nats-server") }, async (folder, core, port) => {
+  const command = ["nats-server", "-a", "127.0.0.1", "-p", String(port), "-js", "-sd", folder];
+  return { server: await startServer(command, {}, /Server is ready/, core), settings: { NATS_PORT: String(port) }, natsPort: port };
+});
 
 /** Debian keeps the programs of PostgreSQL out of the PATH. */
 function postgresFolder(): string | null {
@@ -88,13 +89,13 @@ function postgresFolder(): string | null {
   }
 }
 
-const POSTGRES: System = {
-  name: "graphile",
-  label: "Hono + ws + graphile-worker on PostgreSQL",
-  waits: false,
-  missing: () => installed() ?? (postgresFolder() === null ? "postgresql" : null),
-  async start(folder, core) {
-    const [port, postgresPort] = [await freePort(), await freePort()];
+const POSTGRES = onServer(
+  {
+    name: "graphile",
+    label: "Hono + ws + graphile-worker on PostgreSQL",
+    missing: () => installed() ?? (postgresFolder() === null ? "postgresql" : null),
+  },
+  async (folder, core, port) => {
     const [bin, data] = [postgresFolder() ?? "", join(folder, "data")];
     // It refuses to run as root.
     const as = process.getuid?.() === 0 ? ["runuser", "-u", "postgres", "--"] : [];
@@ -102,12 +103,11 @@ const POSTGRES: System = {
     const [program, ...args] = [...as, `${bin}initdb`, "-D", data, "-U", "bench", "-A", "trust", "--no-sync"];
     const made = spawnSync(program, args, { encoding: "utf8", cwd: folder });
     if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
-    const options = ["-p", String(postgresPort), "-k", folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"];
+    const options = ["-p", String(port), "-k", folder, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"];
     const server = await startServer([...as, `${bin}postgres`, "-D", data, ...options], {}, /ready to accept connections/, core, folder);
-    const url = `postgres://bench@127.0.0.1:${postgresPort}/postgres`;
-    return together(port, null, [await peer("graphile", port, { POSTGRES: url }, core), server]);
+    return { server, settings: { POSTGRES: `postgres://bench@127.0.0.1:${port}/postgres` } };
   },
-};
+);
 
 const PLAIN: System = {
   name: "plain",

@@ -14,7 +14,7 @@ let browser: Browser;
 let coordinator: Coordinator;
 let context: BrowserContext;
 
-describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}`, () => {
+describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHOUT}`, () => {
   beforeAll(async () => {
     [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("svm")]);
   });
@@ -57,7 +57,7 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
     expect(await findings(second.page)).toEqual([]);
   });
 
-  it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
+  it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {
     const { page } = await open();
     const names = await tabOrder(page);
     expect(names).toEqual([
@@ -77,7 +77,7 @@ describe.skipIf(CHROMIUM === undefined)(`the worker page for everybody${WITHOUT}
     await expect.poll(() => page.getByRole("button", { name: "Stop" }).isVisible()).toBe(true);
   });
 
-  it("a screen reader is told of the state, not of every second and every job", async () => {
+  it("a screen reader announces the state, and not every second or job", async () => {
     const tab = await open();
     await tab.press("Start");
     await tab.shows("Ready");

@@ -81,7 +81,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^Stopped after \d+ ms\.$/);
   });
 
-  it("[API8] says when there is no answer", async () => {
+  it("[API8] says that there is no response when the network is down", async () => {
     const page = await open();
     await context.setOffline(true);
     const form = page.locator("#commitCheap form");
@@ -89,7 +89,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^No response: /);
   });
 
-  it("[API8] has everything but the forms without a script", async () => {
+  it("[API8] shows everything but the forms without JavaScript", async () => {
     const page = await open({ javaScriptEnabled: false });
     expect(await page.locator("#commitCheap h3").isVisible()).toBe(true);
     expect(await page.locator("#commitCheap pre:visible").first().innerText()).toContain('curl "$BASE_URL/v1/jobs/commit/cheap"');
@@ -104,7 +104,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     expect(await findings(page)).toEqual([]);
   });
 
-  it("[API8] nor in dark, where only the colours differ; and nothing is wider than a narrow phone", async () => {
+  it("[API8] axe finds nothing wrong in dark either, where only the colors differ; and nothing is wider than a narrow phone", async () => {
     const page = await open({ colorScheme: "dark" });
     await send(page, "commitCheap", /^201/);
     expect(await findings(page, "#commitCheap")).toEqual([]);

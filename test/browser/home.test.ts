@@ -19,7 +19,7 @@ let free: Coordinator;
 let paid: Coordinator;
 let context: BrowserContext;
 
-describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromium${WITHOUT}`, () => {
+describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
     [browser, free, paid] = await Promise.all([
       launchChromium(),
@@ -50,7 +50,7 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     return JSON.parse((await run("sh", ["-c", command])).stdout);
   }
 
-  it("[API1] counts the workers while it is looked at, and its command does a job when a shell runs it", async () => {
+  it("[API1] shows the present number of workers, and its command runs a job in a shell", async () => {
     const tab = await open(free);
     await tab.says("#workers", "0", true);
     await tab.says("#no-worker", "No worker is online.");
@@ -68,7 +68,7 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     await tab.says("#workers", "0", true);
   });
 
-  it("[PY1] says where jobs are paid that its command answers 402, and so it does", async () => {
+  it("[PY1] says that its command gets a 402 where jobs are paid, and the command does", async () => {
     const tab = await open(paid);
     expect(await tab.text("#main")).toContain("The answer is 402");
     expect(await pasted(tab)).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
@@ -79,7 +79,7 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     expect(JSON.parse(await form.getByLabel("Response", { exact: true }).innerText())).toMatchObject({ accepts: [{ scheme: "exact", price: "$0.001" }] });
   });
 
-  it("says that the coordinator does not answer, and counts again when it does", async () => {
+  it("says when the coordinator does not answer, and shows the number again when it does", async () => {
     const tab = await open(free);
     await tab.says("#workers", "0", true);
     await context.setOffline(true);
@@ -90,7 +90,7 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     expect(await tab.text("#trouble")).toBe("");
   });
 
-  it("shows what is needed without a script", async () => {
+  it("shows its command without JavaScript", async () => {
     const tab = await open(free, { javaScriptEnabled: false });
     expect(await tab.page.locator("#command").innerText()).toContain(`curl -s ${free.url}/v1/jobs/commit/cheap`);
     expect(await tab.text("noscript")).toContain("/v1/health");
@@ -108,14 +108,14 @@ describe.skipIf(CHROMIUM === undefined)(`the address that is printed, in Chromiu
     }
   });
 
-  it("everything is reached by keyboard, in the order in which it is read, with a visible focus", async () => {
+  it("every link and button is reached by keyboard, in reading order, with a visible focus", async () => {
     const tab = await open(free);
     await tab.says("#no-worker", "No worker is online.");
     expect(await tabOrder(tab.page)).toEqual(["Skip to content", "/worker", "Copy", "/docs", "/openapi.json", "/worker", "/pair"]);
   });
 
   it.each(["/", "/docs", "/worker", "/pair", "/openapi.json", "/v1/health"])(
-    "[API8] no browser has anything to complain about at %s, its icon included",
+    "[API8] %s loads without a message in the console or a failed request, its icon included",
     async (path) => {
       context = await browser.newContext();
       const page = await context.newPage();

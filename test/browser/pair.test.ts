@@ -88,7 +88,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await phone.close();
   });
 
-  it("[TR1] keeps the user for the next visit, and an open code while its tab lives; another user has neither its code nor its workers", async () => {
+  it("[TR1] keeps the user id for the next visit, and an open code until its tab is closed; another user sees neither code nor workers", async () => {
     const { tab, code } = await withCode();
     const userId = await tab.page.getByLabel("User id").inputValue();
     await tab.page.reload();
@@ -115,7 +115,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await next.says("#workers", KEY);
   });
 
-  it("[TR2] a token, when wanted, binds the user id with the first code: without it nobody sees the list, and the page asks for it", async () => {
+  it("[TR2] an optional token protects the user id from its first code on: without it nobody sees the list, and the page asks for it", async () => {
     const tab = await opened();
     const userId = await tab.page.getByLabel("User id").inputValue();
     expect(await tab.page.getByLabel("Protect it with a token").isChecked()).toBe(false);
@@ -142,7 +142,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await stranger.close();
   });
 
-  it("[SPEC trust] counts down, looks at once when its person comes back, and says when the hour is over", async () => {
+  it("[SPEC trust] counts down, checks at once when the network is back, and says when the hour is over", async () => {
     await context.clock.install();
     const { tab, code } = await withCode();
     await context.clock.fastForward("20:00");
@@ -163,7 +163,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     expect(await tab.page.getByRole("button", { name: "Make a code" }).isEnabled()).toBe(true);
   });
 
-  it("says what is wrong: an id that cannot be one, no network", async () => {
+  it("reports an invalid user id and a missing network", async () => {
     const tab = await open();
     expect(await tab.page.getByRole("button", { name: "Make a code" }).isDisabled()).toBe(true);
     await tab.page.getByLabel("User id").fill("x".repeat(129));
@@ -212,7 +212,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     },
   );
 
-  it("everything is reached and worked by keyboard, in the order in which it is read, with a visible focus", async () => {
+  it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {
     const { page } = await open();
     expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Run a worker", "API"]);
     await page.getByRole("button", { name: "Make one" }).focus();
@@ -222,7 +222,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await new Tab(page).says("#code-result", "Waiting for a worker.");
   });
 
-  it("a screen reader is told of the code in letters, once, and not of every second", async () => {
+  it("a screen reader announces the code once, letter by letter, and not every second", async () => {
     const { tab, code } = await withCode();
     expect(await tab.page.getByRole("img", { name: [...code].join(" "), exact: true }).isVisible()).toBe(true);
     await tab.says("#live", `Code ${[...code].join(" ")}, valid for 60 minutes.`, true);

@@ -20,7 +20,7 @@ let coordinator: Coordinator;
 let network: Network;
 let context: BrowserContext;
 
-describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes away, in Chromium${WITHOUT}`, { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, in Chromium${WITHOUT}`, { timeout: 60_000 }, () => {
   beforeAll(async () => {
     [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     network = await launchNetwork(coordinator.url);
@@ -75,7 +75,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await session.send("Storage.clearDataForOrigin", { origin: coordinator.url, storageTypes: "all" });
   }
 
-  it("[JB9, WS3] works on with the key in memory when the site's data is cleared, says so, and stores it again when asked", async () => {
+  it("[JB9, WS3] keeps working with the key in memory when the site's data is cleared, says so, and stores the key again on request", async () => {
     const tab = await started();
     const key = await tab.key();
     await does(key);
@@ -116,7 +116,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await does(next);
   });
 
-  it("[JB9] works on when another tab deletes the database, and does not stand in its way", async () => {
+  it("[JB9] keeps working when another tab deletes the database, and does not block the deletion", async () => {
     const tab = await started();
     const key = await tab.key();
     const other = await openPage(context, `${coordinator.url}/docs`);
@@ -133,7 +133,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     await tab.says("#storage", "This site's data was deleted");
   });
 
-  it("[JB9, WS11] a newer version in another tab takes the database over: this one hands in its job, leaves, says so, and makes no second key", async () => {
+  it("[JB9, WS11] a newer version in another tab upgrades the database: this tab finishes its job, disconnects, says so, and makes no second key", async () => {
     const tab = await started();
     const key = await tab.key();
     const job = await fetch(`${coordinator.url}/v1/jobs/commit/cheap`, {
@@ -171,7 +171,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     expect(await tab.text("#public-key")).toBe("");
   });
 
-  it("[JB9] works on when the disk is full, says so, and stores everything when there is room again", async () => {
+  it("[JB9] keeps working when the disk is full, says so, and stores everything when there is room again", async () => {
     // Chromium remembers for half a minute how much room there was, and looks again for what is larger: so there was little from the start.
     const small = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", serviceWorkers: "block" });
     const tab = new WorkerTab(await openPage(small, `${coordinator.url}/docs`));
@@ -199,7 +199,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
   });
 
   it.each(["InvalidStateError", "UnknownError"])(
-    "[JB9] works on when the browser's database throws %s, and stores everything when it is back",
+    "[JB9] keeps working when the browser's database throws %s, and stores everything when the database works again",
     async (name) => {
       const tab = await started();
       const key = await tab.key();
@@ -255,7 +255,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage goes awa
     }
   });
 
-  it("[JB9] a tab whose program the coordinator has replaced stops taking jobs at once, and says that it wants to be loaded again", async () => {
+  it("[JB9] a tab whose files the coordinator has replaced stops taking jobs at once, and asks to be reloaded", async () => {
     // No service worker, as on plain http: nobody has kept the files of the old version.
     const bare = await browser.newContext({ serviceWorkers: "block" });
     network.lose("/worker/tasks-");

@@ -49,7 +49,7 @@ describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of it
     expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
   }
 
-  it("[JB9] goes on with the files that it has kept, and is the new one once it is loaded again", async () => {
+  it("[JB9] keeps running with its stored files, and is the new release after a reload", async () => {
     const old = await open();
     await old.press("Start");
     await old.shows("Ready");

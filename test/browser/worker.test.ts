@@ -78,7 +78,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     expect(words).toBe(fingerprintWords(key).join(" "));
   });
 
-  it("[SPEC] gives out its receipts as a file, which anybody can check", async () => {
+  it("[SPEC] exports its receipts as a file that anyone can check", async () => {
     const tab = await started();
     const key = await tab.key();
     const id = await commit(coordinator.url, "cheap", task("Good.", "classify"));
@@ -96,7 +96,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     expect(JSON.stringify(file)).not.toContain("Good.");
   });
 
-  it("[WS3] has a key that the page cannot read out, and keeps it", async () => {
+  it("[WS3] has a key that the page cannot export, and keeps it for the next visit", async () => {
     const tab = await open();
     const key = await tab.key();
     const reading = await tab.page.evaluate(async () => {
@@ -146,7 +146,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     expect(await tab.page.getAttribute("#code", "aria-invalid")).toBe("true");
   });
 
-  it("[WS4, JB9] comes back after the network was cut, and does what waited meanwhile", async () => {
+  it("[WS4, JB9] reconnects after the network was cut, and does the job that waited", async () => {
     const tab = await started();
     const key = await tab.key();
     network.cut();
@@ -162,7 +162,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     await done(id, key);
   });
 
-  it("[WS10] keeps a finished result whose acknowledgement never came, through the end of the tab, and hands it in", async () => {
+  it("[WS10] keeps a result without an acknowledgement when its tab is closed, and sends it at the next visit", async () => {
     const tab = await started();
     const key = await tab.key();
     network.swallow();
@@ -180,7 +180,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     expect(await again.page.locator("#jobs li").count()).toBe(1);
   });
 
-  it("[WS10, JB9] a tab that is closed in the middle of a job loses nothing: opened again it goes on by itself", async () => {
+  it("[WS10, JB9] a tab that is closed during a job loses nothing: opened again, it starts by itself and the job is done", async () => {
     const tab = await started();
     const key = await tab.key();
     // The task never reaches its thread, so the job cannot end before the tab does.
@@ -200,7 +200,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     await expect.poll(ends).toEqual(["Accepted", "Cancelled"]);
   });
 
-  it("[WS7] one tab at a time: the second says so, may take over, and the first gets its turn back", async () => {
+  it("[WS7] only one tab works: a second one says so and can take over, and when it is closed the first one works again", async () => {
     const first = await started();
     const key = await first.key();
     const second = await open();
@@ -218,7 +218,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     await first.says("#fact-accepted", "1");
   });
 
-  it("[WS11] Stop lets the present job be handed in and leaves; the next visit stays off", async () => {
+  it("[WS11] Stop finishes the running job and disconnects; the worker stays off at the next visit", async () => {
     const tab = await started();
     const key = await tab.key();
     const id = await commit(coordinator.url, "cheap", task("Name: Anna\nTotal: EUR 12.50\n\n".repeat(8_000), "summarize"));
@@ -233,7 +233,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     await tab.shows("Ready");
   });
 
-  it("[WS11] rests while its page is hidden, where its owner wants that, and says so", async () => {
+  it("[WS11] pauses while its page is hidden, if its owner chose that, and says so", async () => {
     const tab = await started();
     await tab.page.getByLabel("Work while the page is hidden").uncheck();
     await hide(tab, true);
@@ -244,7 +244,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     await tab.shows("Ready");
   });
 
-  it("is there without a network once it was opened, and can be installed", async () => {
+  it("works offline after the first visit, and can be installed", async () => {
     const tab = await open();
     await tab.key();
     await tab.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));

@@ -17,7 +17,7 @@ describe("a coordinator that is killed", () => {
   });
   afterAll(() => coordinator.stop());
 
-  it("[JB9, WS10] mid-job takes the result of the worker that comes back, and a job that waited is done too", async () => {
+  it("[JB9, WS10] during a job takes the result of the worker that comes back, and a job that waited is done too", async () => {
     const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     const running = await commit(coordinator.url, "cheap", task("The one that runs."));
@@ -38,7 +38,7 @@ describe("a coordinator that is killed", () => {
     worker.close();
   });
 
-  it("[JB9] and started again on its state knows every job, and our own workers come back by themselves", async () => {
+  it("[JB9] that is started again on its state knows every job, and our own workers come back by themselves", async () => {
     const desktop: DesktopWorkerProcess = launchDesktopWorker(coordinator.socketUrl, { llm: false });
     await desktop.note("online");
     const ids = await Promise.all(

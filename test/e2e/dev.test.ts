@@ -105,13 +105,13 @@ describe("npm run dev", () => {
       expect(second.lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
     });
 
-    it("does not share its state: a second one on the same folder says so", async () => {
+    it("a second one on the same state folder does not start, and says why", async () => {
       const second = dev("svm", "--port", String(await freePort()), "--state", folder);
       expect(await second.exited).toBe(1);
       expect(second.lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     });
 
-    it("the first ends with its parent's death too: a killed one leaves no child behind", async () => {
+    it("the first leaves no child process behind when it is killed", async () => {
       const children = descendants(first.pid).map(({ pid }) => pid);
       expect(children.length).toBeGreaterThan(1);
       process.kill(first.pid, "SIGKILL");
@@ -128,7 +128,7 @@ describe("npm run dev", () => {
     expect(await commandHere(["evm", "--var", setting], "dev")).toEqual({ code: 1, lines: [`evm did not start: ${problem}`] });
   });
 
-  it("names the setting that only the coordinator finds to be wrong", async () => {
+  it("names the setting that only the coordinator can check", async () => {
     const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "STAKE_SOURCE=evm");
     expect(await child.exited).toBe(1);
     expect(child.lines.at(-1)).toMatch(/^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: /);
@@ -157,7 +157,7 @@ describe("npm run dev", () => {
     [["evm", "--port", "0"], "--port must be 1 to 65535"],
     [["evm", "--var", "SECRET"], "--var must be NAME=VALUE"],
     [["evm", "--var", "INSTANCE=svm"], "the instance is the first argument"],
-  ])("%j is answered: %s", async (args, message) => {
+  ])("the arguments %j are refused: %s", async (args, message) => {
     const { code, lines } = await commandHere(args, "dev");
     expect(code).toBe(2);
     expect(lines.join("\n")).toContain(message);

@@ -119,14 +119,14 @@ describe("npm run serve", () => {
     one.close();
   });
 
-  it("ends with 1 when workerd cannot be started again, so that whoever supervises it can act", async () => {
+  it("ends with 1 when workerd cannot be started again, so that its supervisor can act", async () => {
     renameSync(join(stateDir, "v3"), join(stateDir, "gone"));
     writeFileSync(join(stateDir, "v3"), "no folder");
     for (const pid of runtimes(child)) process.kill(pid, "SIGKILL");
     expect(await child.exited).toBe(1);
   });
 
-  it("a host name is no address: the kinds of one that it might resolve to differ", async () => {
+  it("--host must be an IP address, because a host name may resolve to several", async () => {
     const { code, lines } = await commandHere(["evm", "--host", "example.com"], "serve");
     expect(code).toBe(2);
     expect(lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");

@@ -57,7 +57,7 @@ describe("the toy beside a real LLM", () => {
     await toy.child.stop();
   });
 
-  it("[JB10] [WS3] two that stand by: one of them takes the jobs", { timeout: 120_000 }, async () => {
+  it("[JB10] [WS3] of two standby workers one takes the jobs", { timeout: 120_000 }, async () => {
     const llms = [await TalkingLlm.start(), await TalkingLlm.start()];
     const both = llms.map((llm) => {
       llm.says = "I was standing by.";

@@ -5,9 +5,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, type Plan, planOf } from "./plan.ts";
-import { PLANTED_MARKET_BUGS } from "./planted-market-bugs.ts";
+import { PLANTED_MARKET_BUGS, PLANTED_QUEUE_BUGS } from "./planted-market-bugs.ts";
 import { PLANTED_MODEL_BUGS } from "./planted-model-bugs.ts";
-import { PLANTED_QUEUE_BUGS } from "./planted-queue-bugs.ts";
 import { PLANTED_BUGS, PLANTED_CONTEXT_BUGS, PLANTED_MONEY_BUGS, type PlantedBug } from "./planted-bugs.ts";
 import type { Core } from "./world.ts";
 

@@ -60,12 +60,12 @@ describe("a hint names the program as its reader can call it", () => {
     expect(programName({ cwd: folder, path: "", root: folder, main: join(folder, "src", "cli", "main.ts") })).toBe(`node ${join("src", "cli", "main.ts")}`);
   });
 
-  it("quotes what a shell would take apart", () => {
+  it("quotes what a shell would split", () => {
     expect([shellWord("http://127.0.0.1:4010"), shellWord("a b"), shellWord("it's")]).toEqual(["http://127.0.0.1:4010", "'a b'", "'it'\\''s'"]);
   });
 });
 
-describe("what is wrong with a command line points to the help of that command", () => {
+describe("an error in a command line names the help of that command", () => {
   it.each([
     [["run"], "PROMPT is missing; see: npx compute-router run --help"],
     [["task"], "TYPE is missing; see: npx compute-router task --help"],
@@ -89,7 +89,7 @@ describe("what is wrong with a command line points to the help of that command",
   });
 });
 
-describe("a hint keeps what was said", () => {
+describe("a hint repeats the options that were given", () => {
   it("pair list without a worker: the coordinator and the user, for the code", async () => {
     const router = await RouterServer.start();
     const { code, stdout } = await runHere(["pair", "list", "--url", router.url, "--user", "ann"]);

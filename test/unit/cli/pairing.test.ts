@@ -47,8 +47,8 @@ function scan({ pixels: rows }: Screen): string | undefined {
   return jsQR(pixels, width, height)?.data;
 }
 
-describe("what is shown of a code", () => {
-  it("letters of five lines that no two hex digits share, nor nearly share", () => {
+describe("how a code is shown", () => {
+  it("the big letters of all hex digits are clearly different", () => {
     const glyphs = [..."0123456789ABCDEF"].map((digit) =>
       bigText(digit)
         .map((line) => line.padEnd(8))
@@ -135,7 +135,7 @@ describe("pair create", () => {
     expect(JSON.parse(worker ?? "")).toEqual({ provider_pubkey: WORKER.publicKey, fingerprint: WORDS, paired_at: expect.stringMatching(/Z$/) });
   });
 
-  it("[TR2] a token that is missing while it waits is said so (5)", async () => {
+  it("[TR2] reports a missing token while it waits (5)", async () => {
     const router = await RouterServer.start();
     await router.client({ userId: "u", userToken: "secret" }).trust.create();
     const { code, stderr } = await runHere(["pair", "create", "--user", "u", "--url", router.url, "--wait"]);

@@ -19,11 +19,11 @@ async function screenOf(run: Terminal): Promise<string> {
 }
 
 describe.runIf(hasScript)("own text on a color terminal", () => {
-  it("an unknown command is named in plain words, with the help that lists the others", async () => {
+  it("an unknown command is reported with the help that lists the known ones", async () => {
     expect(await screenOf(terminal(["frobnicate"]))).toBe("unknown command frobnicate; see: npx compute-router --help");
   });
 
-  it.each([80, 70])("help keeps to %i columns: a description goes on below itself", async (columns) => {
+  it.each([80, 70])("help fits into %i columns: a description is wrapped below its start", async (columns) => {
     const run = terminal(["run", "--help"], {}, { columns, rows: 80 });
     expect(await run.exited).toBe(0);
     const lines = run.screen().text.split("\n");
@@ -72,7 +72,7 @@ describe.runIf(hasScript)("own text on a color terminal", () => {
     await run.exited;
   });
 
-  it("worker start has a colored mark, and says once why it is offline and how to check", async () => {
+  it("worker start has a colored mark, and says once why it is offline and how to check the setup", async () => {
     const run = terminal(["worker", "start", "--tasks-only", "--url", "ws://127.0.0.1:1/", "--config-dir", temporaryFolder()]);
     await run.says("trying again. To check: npx compute-router worker doctor --url");
     expect(run.screen().styleOf("○")).toMatch(/^3[13]$/);

@@ -36,7 +36,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     });
   });
 
-  it("worker init shows the LLM that it finds, and takes a model of it only", async () => {
+  it("worker init shows the LLM that it finds, and accepts only one of its models", async () => {
     const coordinator = await FakeCoordinator.start();
     void coordinator.dialled().then((worker) => worker.challenge());
     const llm = await SlowLlm.start();
@@ -83,7 +83,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     expect(said()).toContain("\u001B[32m●");
   });
 
-  it("NO_COLOR is heeded", async () => {
+  it("NO_COLOR turns colors off", async () => {
     const coordinator = await FakeCoordinator.start();
     const { says, said } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", temporaryFolder()], { NO_COLOR: "1" });
     await coordinator.registered();

@@ -35,7 +35,7 @@ describe("the wait for a job", () => {
     expect(lines).toEqual(["", "sending the job …", "waiting for a worker …", "a worker has the job …", "a worker is working on the job …", ""]);
   });
 
-  it("that is too long ends with the command that goes on, with its --url (7)", async () => {
+  it("that is too long ends with the command that continues it, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
     const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
     expect({ code, stderr }).toEqual({
@@ -65,7 +65,7 @@ describe("the wait for a job", () => {
     expect(stdout).toContain(`the receipt is valid\njob        ${onlyJob(router)}`);
   });
 
-  it("verify --job - says that there is nothing, where a run has failed", async () => {
+  it("verify --job - says that there is no receipt if the run has failed", async () => {
     expect(await runHere(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
   });
 
@@ -95,7 +95,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     expect(run.screen().text).not.toContain("waiting");
   });
 
-  it("what it shows is gone when the text begins", async () => {
+  it("the line is erased when the text begins", async () => {
     const router = await RouterServer.start();
     const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
     expect(await run.exited).toBe(0);

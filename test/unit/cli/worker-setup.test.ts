@@ -94,7 +94,7 @@ describe("worker init", () => {
 });
 
 describe("worker doctor", () => {
-  it("finds nothing wrong where nothing is, and changes nothing", async () => {
+  it("finds no problem in a correct setup, and changes nothing", async () => {
     const coordinator = await FakeCoordinator.start();
     const { folder } = withKey();
     const challenged = coordinator.dialled().then((worker) => worker.challenge());
@@ -145,7 +145,7 @@ describe("worker doctor", () => {
     expect(checks.get("socket")).toMatchObject({ state: "fail", fix: expect.stringContaining("use router.example") });
   });
 
-  it("says that a coordinator is away, that a key is open to others, that there is no LLM: each with its cure", async () => {
+  it("reports an unreachable coordinator, a key that others can read and a missing LLM, each with the fix", async () => {
     const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:1", "--config-dir", withKey().folder);
     expect(away).toMatchObject({ code: 6, stderr: "one check failed\n" });
     expect(away.checks.get("127.0.0.1:1")).toMatchObject({
@@ -160,7 +160,7 @@ describe("worker doctor", () => {
     expect(open.checks.get("key")).toMatchObject({ state: "fail", message: expect.stringContaining("chmod 600") });
   });
 
-  it("prints a mark for each, and the cure below what is wrong", async () => {
+  it("prints a mark for each check, and the fix below a problem", async () => {
     const { stdout } = await runHere(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port .*\n +→ is the address right/m);
@@ -182,7 +182,7 @@ describe("on a Node without a WebSocket", () => {
     expect(stdout).toContain(`\nTo work, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir `);
   });
 
-  it("doctor says what is missing, checks all the rest, and does not send to a start that fails", async () => {
+  it("doctor says what is missing, checks all the rest, and does not suggest a start that would fail", async () => {
     const coordinator = await FakeCoordinator.start();
     const place = ["--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder];
     const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...place], { env });
@@ -227,7 +227,7 @@ describe("on a Node without a WebSocket", () => {
 });
 
 describe("worker status", () => {
-  it("says what runs, for whom, and by its exit code whether all is well", async () => {
+  it("shows the worker and its coordinators; the exit code is 0 if all are online", async () => {
     const coordinator = await FakeCoordinator.start();
     const { folder, publicKey } = withKey();
     const status = (...more: string[]) => runHere(["worker", "status", "--config-dir", folder, ...more]);

@@ -5,6 +5,10 @@ import { brokenLaws } from "../../../scripts/source-laws.ts";
 const problems = (files: Readonly<Record<string, readonly string[]>>) =>
   brokenLaws(new Map(Object.entries(files).map(([path, lines]) => [path, lines.map((line) => `${line}\n`).join("")])));
 
+/** The problems of two files of the coordinator, of which one has this line with the path of the other. */
+const problemsOf = (from: string, to: string, line: (path: string) => string) =>
+  problems({ [`src/coordinator/${from}`]: [line(`${"../".repeat(from.split("/").length - 1) || "./"}${to}`)], [`src/coordinator/${to}`]: [] });
+
 const lines = (count: number, first = "// What it is for.") => [first, ...Array.from({ length: count - 1 }, () => "let a;")];
 
 describe("the laws of the source tree", () => {
@@ -15,8 +19,7 @@ describe("the laws of the source tree", () => {
     ["the settings", "the interface of the hub", "config.ts", "hub/rpc.ts"],
     ["a file", "its own folder", "hub/worker-hub.ts", "hub/sockets.ts"],
   ])("%s may import %s", (_, __, from, to) => {
-    const path = `${"../".repeat(from.split("/").length - 1) || "./"}${to}`;
-    expect(problems({ [`src/coordinator/${from}`]: [`import { a } from "${path}";`], [`src/coordinator/${to}`]: [] })).toEqual([]);
+    expect(problemsOf(from, to, (path) => `import { a } from "${path}";`)).toEqual([]);
   });
 
   test.each([
@@ -30,16 +33,15 @@ describe("the laws of the source tree", () => {
     ["the log", "the settings", "log.ts", "config.ts"],
     ["a folder that the law does not know", "the log", "extras/a.ts", "log.ts"],
   ])("%s may not import %s", (_, __, from, to) => {
-    const path = `${"../".repeat(from.split("/").length - 1) || "./"}${to}`;
     const broken = [`src/coordinator/${from} imports src/coordinator/${to}: the law of the folders forbids it`];
     for (const line of [
-      `import type { A } from "${path}";`,
-      `} from "${path}";`,
-      `export * from "${path}";`,
-      `import "${path}";`,
-      `type A = import("${path}").A;`,
+      (path: string) => `import type { A } from "${path}";`,
+      (path: string) => `} from "${path}";`,
+      (path: string) => `export * from "${path}";`,
+      (path: string) => `import "${path}";`,
+      (path: string) => `type A = import("${path}").A;`,
     ])
-      expect(problems({ [`src/coordinator/${from}`]: [line], [`src/coordinator/${to}`]: [] })).toEqual(broken);
+      expect(problemsOf(from, to, line)).toEqual(broken);
   });
 
   test.each([
