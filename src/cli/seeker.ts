@@ -20,6 +20,7 @@ import {
   type RunOptions,
   UnavailableError,
 } from "../sdk/index.ts";
+import { inDollars } from "../sdk/payment.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { placeOnce } from "../worker/node/key-file.ts";
@@ -173,7 +174,10 @@ const CODE_ADVICE: Record<string, string> = {
 
 function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const { base } = coordinatorUrls(args.url);
-  const because = (exit: CliError["exit"], message: string) => new CliError(exit, message, { cause: error });
+  const because = (exit: CliError["exit"], message: string) => {
+    const money = error instanceof JobFailedError ? moneyText(error, args) : "";
+    return new CliError(exit, `${message}${money}`, { cause: error });
+  };
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
   if (error instanceof RouterConnectionError && error.reason === "timeout") return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
@@ -203,6 +207,14 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const ofCode = CODE_ADVICE[error.reason ?? ""];
   if (ofCode !== undefined) return because(EXIT.refused, ofCode);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
+}
+
+/** What became of the money of a failed job, for a person who pays; it is said by the job's `PAYMENT-RESPONSE` and by nothing else [PY9]. */
+function moneyText({ charged, credit }: JobFailedError, { payer }: SeekerOptions): string {
+  if (credit !== null) return `; its ${inDollars(credit.amount)} are your credit: ${inDollars(credit.balance)} in all, for your next jobs with this wallet`;
+  if (payer === undefined) return "";
+  if (charged === null) return "; it is not known yet whether it was charged";
+  return charged ? "; it was charged" : "; nothing was charged";
 }
 
 /** Advice for a 402. If the payer was called, the error has the idempotency key of the commit. */

@@ -2,7 +2,8 @@
 import { ownCommand } from "../worker/node/command-name.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
 import { asking, type SeekerOptions, urlHint } from "./seeker.ts";
-import { type JobEvent, type JobInput, ProtocolError, type RouterResult, type RunOptions, type RunResult } from "../sdk/index.ts";
+import { inDollars } from "../sdk/payment.ts";
+import { type Credit, type JobEvent, type JobInput, ProtocolError, type RouterResult, type RunOptions, type RunResult } from "../sdk/index.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 
 const SECOND_MS = 1_000;
@@ -104,20 +105,24 @@ export async function runJob(args: SeekerOptions & { json?: boolean | undefined 
 
 /** Prints a result: the output on standard output, the facts about it on standard error, so that a pipe gets only the output. */
 function printResult(result: RunResult, json: boolean): void {
-  const { output, receipt, verified, verification, price, jobId, source } = result;
+  const { output, receipt, verified, verification, price, credit, jobId, source } = result;
   if (json) {
     const reason = verification.ok ? {} : { reason: verification.reason };
-    return printJson({ job_id: jobId, source, price, verified, ...reason, result: result.result, receipt });
+    return printJson({ job_id: jobId, source, price, credit, verified, ...reason, result: result.result, receipt });
   }
   printUntrusted(`${typeof output === "string" ? output : JSON.stringify(output, null, 2)}\n`);
   printFacts(result);
 }
 
 /** Prints the facts about a result on standard error: receipt, signer, price, job. */
-export function printFacts({ receipt, verification, price, jobId }: RunResult): void {
+export function printFacts({ receipt, verification, price, credit, jobId }: RunResult): void {
   const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
   const verdict = verification.ok ? "receipt valid" : `NOT verified: ${verification.reason}`;
-  print(untrusted([verdict, signer, ...(price === null ? [] : [price]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+  print(untrusted([verdict, signer, ...(price === null ? [] : [priceText(price, credit)]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+}
+
+function priceText(price: string, credit: Credit | null): string {
+  return credit === null ? price : `${price} from your credit, ${inDollars(credit.balance)} left`;
 }
 
 /** The outputs of a stream. */

@@ -48,6 +48,7 @@ export type JobStatus = z.infer<typeof JobStatus>;
 
 export const FailureCause = z.enum([
   "no_eligible_worker",
+  "worker_unavailable",
   "no_trusted_worker",
   "worker_lost",
   "execution_timeout",

@@ -110,6 +110,8 @@ export const LIMITS = {
   unsettledPayments: 32,
   /** Settlements of one payer that are assumed within a day [PY8]. */
   assumedPerPayer: 3,
+  /** Jobs of one payer within a day that reach `deadline_exceeded` after they streamed text and give their amount back [PY9]. */
+  streamedCreditsPerPayer: 3,
   /** Settlements of one hub that are assumed within a day [PY8]. */
   assumedPerHub: 20,
   /** Stake reads in progress at the same time [ST2]. */

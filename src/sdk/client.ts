@@ -262,7 +262,7 @@ export class ComputeRouter {
   async get(jobId: string, options?: GetOptions): Promise<Job> {
     const given = checkCall("get", options);
     const wait = checkInteger("wait", given?.wait, 0, MAX_WAIT_SECONDS);
-    return lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait);
+    return (await lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait)).job;
   }
 
   /**

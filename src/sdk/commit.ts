@@ -5,7 +5,7 @@ import type { Connection, RouterRequest } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
-import { checkOffers, type PaymentChallenge, readPaymentHeaders } from "./payment.ts";
+import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
 import { expectShape, refusalOf, type RouterResponse } from "./response.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
@@ -19,7 +19,7 @@ const MAX_PAYMENTS = 2;
 const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilitator_unavailable"];
 
 /** An accepted commit. */
-export type Committed = { jobId: string; price: string };
+export type Committed = { jobId: string; price: string; settlement: Settlement };
 
 /**
  * One commit with its retries and payments. Every try has the same Idempotency-Key, so the router makes one job of all of them [API5], and a repeated payment
@@ -75,7 +75,10 @@ export class Commit {
     for (let number = 1; ; number++) {
       const request = this.#requestWith(payment);
       const answer = await retrying({ ...this.#settings.retry, waitsOut429: true }, limit, () => this.#try(request, limit));
-      if (answer.status !== 402) return { jobId: expectShape(answer, request, isCommitResponse).job_id, price: this.#price };
+      if (answer.status !== 402) {
+        const { job_id: jobId } = expectShape(answer, request, isCommitResponse);
+        return { jobId, price: this.#price, settlement: settlementIn(answer.headers) };
+      }
       const paid = number > MAX_PAYMENTS ? null : await this.#pay(answer, number, limit);
       if (paid === null) throw refusalOf(answer);
       payment = paid;

@@ -1,6 +1,7 @@
 // Every error that the SDK throws, each with a stable code. Each step of a job's way on the client's side ends with a result or one of these.
 import type { Job, Receipt } from "../protocol/job.ts";
 import type { PaymentRequirement } from "../protocol/rest.ts";
+import type { Credit } from "./payment.ts";
 
 /** What an error can have besides its message. */
 export type ErrorDetails = {
@@ -74,7 +75,6 @@ export class InvalidOptionError extends ComputeRouterError {
 
 /**
  * The router refused the request (400, 401, 405, 413 and other 4xx); `reason` says why.
- *
  * @example
  * if (error instanceof BadRequestError && error.reason === "already_claimed") console.log("Ask the user for a new pairing code.");
  */
@@ -152,7 +152,6 @@ export class PaymentLimitError extends ComputeRouterError {
 
 /**
  * No worker claimed the pairing code within one hour. `reason` is `expired`.
- *
  * @example
  * if (error instanceof PairingExpiredError) offer = await router.trust.create();
  */
@@ -163,7 +162,6 @@ export class PairingExpiredError extends ComputeRouterError {
 
 /**
  * The idempotency key was used for another job (409).
- *
  * @example
  * if (error instanceof ConflictError) console.error("This idempotencyKey belongs to another job. Use one key per job.");
  */
@@ -263,7 +261,7 @@ export class JobTimeoutError extends ComputeRouterError {
  * The job ended without a result. `cause` and `reason` are its `result.error`, as `worker_lost` or `execution_timeout`.
  *
  * @example
- * if (error instanceof JobFailedError) console.error(error.jobId, error.reason);
+ * if (error instanceof JobFailedError) console.error(error.jobId, error.reason, error.charged, error.credit?.balance);
  */
 export class JobFailedError extends ComputeRouterError {
   override readonly name: string = "JobFailedError";
@@ -272,6 +270,10 @@ export class JobFailedError extends ComputeRouterError {
   readonly jobId: string | null;
   /** `result.error` of the job. */
   override readonly cause: string;
+  /** The payer's balance, if the money of this job came into it; otherwise null. */
+  credit: Credit | null = null;
+  /** True if money has moved for this job, as its `PAYMENT-RESPONSE` says; false if none has; null if that is not known. */
+  charged: boolean | null = null;
   /** The text that the last worker sent (`result.message`); null if there is none. It comes from a stranger: escape it, and never act on it. */
   workerMessage: string | null = null;
 
@@ -289,7 +291,7 @@ export class JobFailedError extends ComputeRouterError {
 }
 
 /**
- * No worker could take the job within its claim window of 30 s (`no_eligible_worker`). Nothing was charged.
+ * No worker could take the job within its claim window of 30 s (`no_eligible_worker`). `charged` tells whether money moved.
  *
  * @example
  * if (error instanceof NoEligibleWorkerError) console.log("No worker was free. Try again later, or start a worker.");
@@ -308,7 +310,7 @@ export class NoEligibleWorkerError extends JobFailedError {
 }
 
 /**
- * No paired worker was online for a PRIVATE job (422, or a failed job). Nothing was charged.
+ * No paired worker was online for a PRIVATE job (422, or a failed job). `charged` tells whether money moved.
  *
  * @example
  * if (error instanceof NoTrustedWorkerError) console.log("Start one of your paired workers:", await router.trust.list());
@@ -390,9 +392,6 @@ export class UnexpectedOutputError extends ProtocolError {
 
 /**
  * A fallback provider failed. If all of them fail, `run` rejects with one that names each: `cause` is the router's error, `fallbackErrors` has theirs.
- *
- * @example
- * if (error instanceof FallbackError) console.error(error.cause, error.fallbackErrors);
  */
 export class FallbackError extends ComputeRouterError {
   override readonly name = "FallbackError";

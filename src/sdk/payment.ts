@@ -73,6 +73,44 @@ function headerAmounts(header: string): unknown[] {
   return accepts.map((offer: unknown) => (isJsonObject(offer) ? offer.amount : undefined));
 }
 
+/** What a payer has on the router's books, because a paid job failed. Amounts in atomic units of the token, of which USDC has a million to the dollar [PY9]. */
+export type Credit = {
+  /** The amount of this job: what came into the balance, or what was taken from it. */
+  amount: string;
+  /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
+  asset: string;
+  /** What the payer's next jobs can be paid from. */
+  balance: string;
+};
+
+/** What `PAYMENT-RESPONSE` says of a job: whether money has moved for it, and whether it concerns a balance. Null if there is no such header. */
+export type Settlement = { charged: boolean; credit: Credit | null } | null;
+
+/** Reads the settlement from the headers of an answer about a job. */
+export function settlementIn(headers: Headers): Settlement {
+  const header = headers.get("payment-response") ?? headers.get("x-payment-response");
+  const value = header === null ? undefined : decodePaymentHeader(header);
+  if (!isJsonObject(value)) return null;
+  const { extensions } = value;
+  const credit = isJsonObject(extensions) ? extensions.credit : undefined;
+  return { charged: value.success === true, credit: isCredit(credit) ? credit : null };
+}
+
+function isCredit(value: unknown): value is Credit {
+  return isJsonObject(value) && isAmount(value.amount) && typeof value.asset === "string" && isAmount(value.balance);
+}
+
+function isAmount(value: unknown): value is string {
+  return typeof value === "string" && /^\d{1,78}$/.test(value);
+}
+
+/** An amount of USDC in atomic units as US dollars, with three decimals or more: `$0.010`. */
+export function inDollars(amount: string): string {
+  const digits = amount.padStart(TOKEN_DECIMALS + 1, "0");
+  const cents = digits.slice(-TOKEN_DECIMALS).replace(/0{1,3}$/, "");
+  return `$${digits.slice(0, -TOKEN_DECIMALS)}.${cents}`;
+}
+
 /** Decodes an x402 header (base64 of JSON); undefined if it is malformed. */
 export function decodePaymentHeader(header: string): unknown {
   const bytes = fromBase64(header.trim());

@@ -6,17 +6,26 @@ import { wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
 import { type ComputeRouterError, JobTimeoutError, UnavailableError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
-import { askedPause, isTransient, type Limit, NO_RETRY, sleep } from "./retry.ts";
+import { type Settlement, settlementIn } from "./payment.ts";
+import { expectShape } from "./response.ts";
+import { askedPause, isTransient, type Limit, NO_RETRY, retrying, sleep } from "./retry.ts";
 import { isJob, isUuid } from "./shapes.ts";
 
+/** A job as a poll found it, with what its `PAYMENT-RESPONSE` says. */
+export type SeenJob = { job: Job; settlement: Settlement };
+
 /** Reads a job once. `wait` (seconds) lets the router hold the answer until the job has ended. */
-export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<Job> {
+export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<SeenJob> {
   // Other text in the path, as `..`, would request something else.
   if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
   const path = `/v1/jobs/${jobId}${wait === undefined ? "" : `?wait=${wait}`}`;
   const timeout = settings.requestTimeout + (wait ?? 0) * 1_000;
   const isThisJob = (body: unknown): body is Job => isJob(body) && body.id.toLowerCase() === jobId.toLowerCase();
-  return connection.get(path, timeout, settings.retry, limit, isThisJob);
+  const request = { method: "GET", path, timeout } as const;
+  return retrying(settings.retry, limit, async () => {
+    const answer = await connection.exchange(request, limit);
+    return { job: expectShape(answer, request, isThisJob), settlement: settlementIn(answer.headers) };
+  });
 }
 
 /** How long the answer to the last poll may take beyond its `wait`, in milliseconds. */
@@ -27,6 +36,7 @@ export class Poll {
   readonly jobId: string;
   #status: JobStatus | null = null;
   #trouble: ComputeRouterError | undefined;
+  #settlement: Settlement = null;
 
   constructor(jobId: string) {
     this.jobId = jobId;
@@ -44,6 +54,16 @@ export class Poll {
       if (job !== null && isTerminal(job.status)) return job;
       await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);
     }
+  }
+
+  /** What the last answer said about the payment of the job. */
+  get settlement(): Settlement {
+    return this.#settlement;
+  }
+
+  /** Asks once more for the settlement of a job that has ended: an event stream does not have it. If the answer fails, it stays unknown. */
+  async askSettlement(connection: Connection, settings: ClientSettings, limit: Limit): Promise<void> {
+    await this.#look(connection, { ...settings, retry: NO_RETRY }, limit).catch(() => null);
   }
 
   /** Records a status. True if it differs from the last one. */
@@ -77,8 +97,9 @@ export class Poll {
 
   async #look(connection: Connection, settings: ClientSettings, limit: Limit, wait?: number): Promise<Job | null> {
     try {
-      const job = await lookAt(connection, settings, this.jobId, limit, wait);
+      const { job, settlement } = await lookAt(connection, settings, this.jobId, limit, wait);
       this.#trouble = undefined;
+      this.#settlement = settlement;
       return job;
     } catch (error) {
       limit.signal.throwIfAborted();

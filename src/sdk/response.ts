@@ -68,12 +68,18 @@ export function refusalOf(answer: RouterResponse): ComputeRouterError {
       return new ConflictError(message, details);
     case 422:
       if (text !== "no_trusted_worker") return new BadRequestError(message, details);
-      return new NoTrustedWorkerError(isJsonObject(body) && isUuid(body.job_id) ? body.job_id : null, details);
+      return uncharged(new NoTrustedWorkerError(isJsonObject(body) && isUuid(body.job_id) ? body.job_id : null, details));
     case 429:
       return new RateLimitedError(message, retryAfter(answer), details);
     default:
       return status >= 400 ? new BadRequestError(message, details) : new ProtocolError(message, details);
   }
+}
+
+/** A commit that was refused is never charged [PY5]. */
+function uncharged(error: NoTrustedWorkerError): NoTrustedWorkerError {
+  error.charged = false;
+  return error;
 }
 
 function retryAfter(answer: RouterResponse): number | null {

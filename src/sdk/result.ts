@@ -1,6 +1,7 @@
 // Results, the end of a job's way: from a job that has ended, with its receipt checked, or from a fallback provider.
 import type { Job, Receipt } from "../protocol/job.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
+import type { Credit, Settlement } from "./payment.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 
@@ -19,6 +20,8 @@ export type RouterResult<T = JobOutput> = {
   verification: Verification;
   /** US dollars as `$0.010`: the amount that was paid, or the quote if there was no payment. Null from `waitFor`, which asks for no quote. */
   price: string | null;
+  /** What is left on the router's books, if the job was paid from there and nothing was charged anew; otherwise null. */
+  credit: Credit | null;
   jobId: string;
   status: "completed";
 };
@@ -32,6 +35,7 @@ export type FallbackResult<T = JobOutput> = {
   verified: false;
   verification: { ok: false; reason: "fallback" };
   price: null;
+  credit: null;
   jobId: null;
   status: "completed";
 };
@@ -40,8 +44,8 @@ export type FallbackResult<T = JobOutput> = {
 export type RunResult<T = JobOutput> = RouterResult<T> | FallbackResult<T>;
 
 /** The result of a job that has ended. Throws JobFailedError for a failed job, and ReceiptError if `requireVerified` is not met. */
-export function routerResult(job: Job, price: string | null, requireVerified: boolean): RouterResult {
-  if (job.status === "failed") throw failureOf(job);
+export function routerResult(job: Job, price: string | null, settlement: Settlement, requireVerified: boolean): RouterResult {
+  if (job.status === "failed") throw failureOf(job, settlement);
   const verification = verifyJob(job);
   if (requireVerified && !verification.ok) throw new ReceiptError(job.id, verification.reason);
   return {
@@ -52,6 +56,7 @@ export function routerResult(job: Job, price: string | null, requireVerified: bo
     verified: verification.ok,
     verification,
     price,
+    credit: settlement?.credit ?? null,
     jobId: job.id,
     status: "completed",
   };
@@ -67,13 +72,22 @@ export function fallbackResult(name: string, output: string | Record<string, unk
     verified: false,
     verification: { ok: false, reason: "fallback" },
     price: null,
+    credit: null,
     jobId: null,
     status: "completed",
   };
 }
 
-/** The SDK's error for a failed job [JB5]. */
-function failureOf({ id, result }: Job): JobFailedError {
+/** The SDK's error for a failed job [JB5]. Whether it was charged is what its `PAYMENT-RESPONSE` says, whatever its cause is [PY9]. */
+function failureOf(job: Job, settlement: Settlement): JobFailedError {
+  const error = errorOf(job);
+  error.credit = settlement?.credit ?? null;
+  // Without that header no money has moved, except that it may not be known yet what became of a payment that failed.
+  error.charged = settlement?.charged ?? (error.cause === "payment_failed" ? null : false);
+  return error;
+}
+
+function errorOf({ id, result }: Job): JobFailedError {
   const cause = typeof result?.error === "string" ? result.error : "unknown";
   switch (cause) {
     case "no_eligible_worker":

@@ -8,7 +8,7 @@ import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
 import { followJob, type JobEvent } from "./job-stream.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
 import type { ClientSettings } from "./options.ts";
-import { isWithin } from "./payment.ts";
+import { isWithin, type Settlement } from "./payment.ts";
 import { Poll } from "./poll.ts";
 import { routerResult, type RouterResult } from "./result.ts";
 import { type Limit, openLimit, untilAborted, within } from "./retry.ts";
@@ -35,6 +35,7 @@ export class RouterRun {
   #commit: Commit | undefined;
   #poll: Poll | undefined;
   #price: string | null = null;
+  #settlement: Settlement = null;
   /** The latest time at which the router got the job, on the clock of performance.now(). */
   #since = 0;
   /** The error with which the timeout ended the run. */
@@ -78,7 +79,11 @@ export class RouterRun {
       const poll = this.#pollOf(jobId);
       try {
         for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
-          yield event.type === "done" ? { type: "done", result: this.#resultOf(event.job) } : event;
+          if (event.type !== "done") yield event;
+          else {
+            if (event.job.status === "failed") await poll.askSettlement(this.#connection, this.#settings, limit);
+            yield { type: "done", result: this.#resultOf(event.job) };
+          }
         }
       } catch (error) {
         yield { type: "done", result: await this.#orLast(error) };
@@ -98,6 +103,7 @@ export class RouterRun {
     this.#commit = commit;
     const committed = await commit.send(limit);
     this.#price = committed.price;
+    this.#settlement = committed.settlement;
     return committed;
   }
 
@@ -109,7 +115,7 @@ export class RouterRun {
   }
 
   #resultOf(job: Job): RouterResult {
-    return routerResult(job, this.#price, this.#plan.requireVerified);
+    return routerResult(job, this.#price, this.#poll?.settlement ?? this.#settlement, this.#plan.requireVerified);
   }
 
   #pollOf(jobId: string): Poll {

@@ -78,7 +78,8 @@ export class Hub {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
     if (ended !== undefined) return answer(isNoTrusted(ended.outcome) && payment !== undefined ? "no_trusted_worker" : "accepted");
-    const said = wordOf(this.#step(payment === undefined ? { type: "submit", job } : { type: "submit", job, payment }));
+    const stored = payment === undefined ? null : this.#paymentRow(payment.key);
+    const said = wordOf(this.#step(payment === undefined ? { type: "submit", job } : { type: "submit", job, payment: { ...payment, stored } }));
     this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
   }
 
@@ -243,6 +244,7 @@ export class Hub {
     world.contexts.before(state, event);
     world.models.before(state, event, now);
     world.payloads.before(state, event);
+    world.money.before(state, event);
     world.market.before(state, event, now);
     const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
     const { answer, rows, sends, settles } = reduced;
@@ -500,8 +502,10 @@ export class Hub {
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
-    const payments = rows.filter(({ phase }) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null));
-    const assumed = rows.filter(({ phase }) => "assumedAt" in phase && (phase.assumedAt ?? 0) > agenda.now - TIMING.day);
+    const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
+    const payments = rows.filter((row) => isOpen(row) || row.credit !== undefined);
+    const today = agenda.now - TIMING.day;
+    const assumed = rows.filter(({ phase, streamedAt = 0 }) => ("assumedAt" in phase && (phase.assumedAt ?? 0) > today) || streamedAt > today);
     core.restorePayments(state, [...new Set([...payments, ...assumed])], agenda.now);
     for (const { key, phase } of payments) {
       const kind = state.ledger.payments.get(key)?.phase.kind;

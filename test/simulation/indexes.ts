@@ -246,9 +246,9 @@ function checkLedger(state: DispatchState): void {
   const credits = new Map<string, Set<string>>();
   let timed = 0;
   let settling = 0;
-  for (const [key, { phase, payer, jobId, expiresAt }] of payments) {
+  for (const [key, { phase, payer, jobId, expiresAt, credit }] of payments) {
     const isResting = phase.kind === "unresolved" && phase.retryDue === null;
-    if (phase.kind === "spent" || phase.kind === "void" || isResting) broken("ledger", `${key} is ${phase.kind} and still there`);
+    if (credit === undefined && (phase.kind === "spent" || phase.kind === "void" || isResting)) broken("ledger", `${key} is ${phase.kind} and still there`);
     const due = "until" in phase ? phase.until : "retryDue" in phase && !settleQueue.has(key) ? phase.retryDue : null;
     if (timers.has(key) !== (due != null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
     if (due != null) timed++;
@@ -267,10 +267,10 @@ function checkLedger(state: DispatchState): void {
       if (settleQueue.has(key) !== kept)
         broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
     }
+    if (credit !== undefined) credits.set(payer ?? key, (credits.get(payer ?? key) ?? new Set()).add(key));
     if (payer === null) continue;
     if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt))
       held.set(payer, (held.get(payer) ?? new Set()).add(key));
-    if (phase.kind === "credit") credits.set(payer, (credits.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
   if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");

@@ -13,7 +13,7 @@ import type { World } from "./world.ts";
  */
 const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   none: ["reserved"],
-  reserved: ["none", "held", "void paid_by_credit"],
+  reserved: ["none", "held", "covered"],
   held: ["held", "settling", "void unused"],
   settling: ["held", "void unused", "void refused", "unknown", "unresolved expired", "unresolved already_used", "settled", "credit"],
   "settling again": ["unknown", "unresolved expired", "unresolved already_used", "settled assumed", "settled", "credit"],
@@ -25,8 +25,12 @@ const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   settled: ["spent", "credit"],
   "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
   "spent assumed": ["spent"],
-  credit: ["settled"],
+  credit: ["covered", "spent by others"],
+  covered: ["credit", "spent by balance", "spent by others", "void paid_by_credit", "void given_back"],
   spent: [],
+  "spent by balance": [],
+  "spent by others": ["covered"],
+  "void given_back": ["covered"],
   "void unused": [],
   "void refused": [],
   "void paid_by_credit": [],
@@ -52,6 +56,7 @@ const LATE = 3_000;
  *   refusal, and a call that was not taken leaves no doubt
  * - M11 the same payment for the same thing gives the same job; for another thing it is refused
  * - M12 every move of a payment is legal
+ * - M13 per payer and asset: what was settled is what was spent, and what is in balances; a balance never pays for more than a job's price
  */
 export class Money {
   readonly #world: World;
@@ -77,6 +82,9 @@ export class Money {
   readonly #final = new Map<string, Payment["phase"]["kind"]>();
   /** The step that a payment is at, in the hub's memory. */
   readonly #steps = new Map<string, PaymentStep>();
+  /** The jobs that a worker had begun with when they were cancelled, and those of which a worker has sent text. */
+  readonly #begunJobs = new Set<string>();
+  readonly #streamed = new Set<string>();
   readonly #terms = new Map<string, { digest: string; binding: string }>();
   readonly #holds = new Map<string, { jobId: string; due: number; since: number }>();
   readonly #since = new Map<string, { kind: string; at: number }>();
@@ -157,7 +165,17 @@ export class Money {
     if (row?.jobId === id) broken("M8", `${id} was refused and ${key} is ${row.phase.kind} for it`);
   }
 
-  // --- after every event ---
+  // --- before and after every event ---
+
+  before(state: DispatchState, event: DispatchEvent): void {
+    if (event.type === "progress") this.#streamed.add(event.jobId);
+    if (event.type !== "cancel") return;
+    const { phase } = state.jobs.get(event.jobId) ?? {};
+    const lease = phase?.kind === "leased" || phase?.kind === "orphaned" ? phase.lease : undefined;
+    // A worker that never acknowledges begins with its job at once.
+    if (lease !== undefined && (lease.acked || lease.begun === true)) this.#begunJobs.add(event.jobId);
+    else this.#begunJobs.delete(event.jobId);
+  }
 
   after(state: DispatchState, event: DispatchEvent, { rows, sends, settles }: Reduced, now: number): void {
     const late = LATE + this.#world.plan.alarmLate;
@@ -170,6 +188,7 @@ export class Money {
     for (const send of sends) if (send.type === "assign") this.#checkAssign(state, send.jobId);
     for (const row of rows)
       if (row.type === "ended" && row.outcome.status === "failed" && row.outcome.cause === "payment_failed") this.#checkFailed(state, event, row.jobId, now);
+    for (const row of rows) if (row.type === "ended" && row.outcome.status === "failed") this.#checkCause(row.jobId, row.outcome.cause, rows);
     const { stats } = this.#world;
     stats.queuedSettlements = Math.max(stats.queuedSettlements, state.ledger.settleQueue.size);
     if (event.type === "settled" && event.settlement.kind === "unknown") stats.unknownOutcomes++;
@@ -207,6 +226,8 @@ export class Money {
 
   #moves(key: string, to: PaymentStep): void {
     const from = this.#steps.get(key) ?? "none";
+    // A row whose balance has changed stays at its step.
+    if (from === to && !LEGAL[from].includes(to)) return;
     if (!LEGAL[from].includes(to)) broken("M12", `${key} moves from ${from} to ${to}`);
     this.#steps.set(key, to);
     this.#world.stats.moved(`${from} → ${to}`);
@@ -251,14 +272,20 @@ export class Money {
     if (request === undefined) return key === null ? undefined : broken("M3", `the free ${jobId} is paid by ${key}`);
     const payment = state.ledger.payments.get(key ?? "");
     if (payment === undefined) return broken("M3", `${jobId} is assigned and not paid`);
-    if (payment.phase.kind !== "settled") broken("M3", `${jobId} is assigned while ${key} is ${payment.phase.kind}`);
+    const { order } = request;
+    const { phase } = payment;
+    if (phase.kind !== "settled" && phase.kind !== "covered") return broken("M3", `${jobId} is assigned while ${key} is ${phase.kind}`);
+    const parts = phase.kind === "covered" ? phase.parts : [{ key: payment.key, amount: payment.amount }];
     const { chain } = this.#world;
-    const isOurs = chain.moved.has(payment.key) || (chain.cancelled.has(payment.key) && this.#lost.has(payment.key));
-    if (!isOurs) broken("M3", `${jobId} is assigned and ${key} never moved`);
-    const { payer, asset, amount } = this.authorization(payment.key);
-    if (asset !== request.order.asset) broken("M3", `${jobId} is to be paid in ${request.order.asset} and is paid in ${asset}`);
-    if (payer !== request.order.payer) broken("M3", `${jobId} of ${request.order.payer} is paid by ${payer}`);
-    if (amount < request.order.amount) broken("M3", `${jobId} costs ${request.order.amount} and is paid with ${amount}`);
+    for (const part of parts) {
+      const isOurs = chain.moved.has(part.key) || (chain.cancelled.has(part.key) && this.#lost.has(part.key));
+      if (!isOurs) broken("M3", `${jobId} is assigned and ${part.key} never moved`);
+      const { payer, asset } = this.authorization(part.key);
+      if (asset !== order.asset) broken("M3", `${jobId} is to be paid in ${order.asset} and is paid in ${asset}`);
+      if (payer !== order.payer) broken("M3", `${jobId} of ${order.payer} is paid by ${payer}`);
+    }
+    const paid = parts.reduce((sum, { amount }) => sum + Number(amount), 0);
+    if (paid !== order.amount) broken("M3", `${jobId} costs ${order.amount} and is paid with ${paid}`);
   }
 
   #checkAnswer(state: DispatchState, { key, settlement, by }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
@@ -323,6 +350,18 @@ export class Money {
       broken("M10", `${own} settlements of ${payer} and ${today.length} in all were assumed in a day`);
   }
 
+  /** JB5: that a job found no worker means that no money has moved for it. */
+  #checkCause(jobId: string, cause: string, rows: readonly RowChange[]): void {
+    const key = this.#requests.get(jobId)?.facts.key;
+    const saved = rows.findLast((row) => row.type === "save_payment" && row.payment.key === key && row.payment.jobId === jobId);
+    const step = saved?.type === "save_payment" ? this.#world.core.stepOf(saved.payment) : "none";
+    const isPaid = step === "credit" || step === "void given_back" || step === "spent by others" || step === "unresolved assumed";
+    if (cause === "cancelled" && isPaid && step !== "unresolved assumed" && this.#begunJobs.has(jobId))
+      broken("JB13", `${jobId} is cancelled while its worker is at it, and is ${step}`);
+    if (cause === "no_eligible_worker" && isPaid) broken("JB5", `${jobId} is ${step} and fails with no_eligible_worker`);
+    if (cause === "worker_unavailable" && !isPaid) broken("JB5", `${jobId} is ${step} and fails with worker_unavailable`);
+  }
+
   #checkFailed(state: DispatchState, event: DispatchEvent, jobId: string, now: number): void {
     if (event.type === "settled" && (event.settlement.kind === "refused" || event.settlement.kind === "already_used")) return;
     const key = [...this.#jobs].find(([, ids]) => ids.has(jobId))?.[0] ?? "";
@@ -365,6 +404,33 @@ export class Money {
       }
     }
     for (const key of touched) this.#checkRow(key);
+    if (touched.size > 0) this.#checkSums();
+  }
+
+  /** M13: by the stored rows alone. */
+  #checkSums(): void {
+    const sums = new Map<string, { settled: number; spent: number; left: number; lent: number; taken: number }>();
+    for (const row of this.#rows()) {
+      const { phase, amount, credit, payer, asset } = row;
+      const of = `${payer} in ${asset}`;
+      const sum = sums.get(of) ?? { settled: 0, spent: 0, left: 0, lent: 0, taken: 0 };
+      sums.set(of, sum);
+      const step = this.#world.core.stepOf(row);
+      const price = Number(amount);
+      const isOwn = ["settled", "settled assumed", "spent", "spent assumed"].includes(step);
+      if (isOwn || step === "credit" || step === "spent by balance" || step === "spent by others" || (phase.kind === "covered" && phase.own !== null))
+        sum.settled += price;
+      if (isOwn || step === "covered" || step === "spent by balance" || step === "void paid_by_credit") sum.spent += price;
+      if (phase.kind === "covered") sum.taken += phase.parts.reduce((all, part) => all + Number(part.amount), 0);
+      sum.left += Number(credit?.left ?? 0);
+      sum.lent += Number(credit?.lent ?? 0);
+      if (credit !== undefined && (Number(credit.left) < 0 || Number(credit.lent) < 0 || Number(credit.left) + Number(credit.lent) > price))
+        broken("M13", `${row.key} has ${JSON.stringify(credit)} of ${price}`);
+    }
+    for (const [of, { settled, spent, left, lent, taken }] of sums) {
+      if (settled !== spent + left) broken("M13", `${of}: ${settled} are settled, ${spent} are spent and ${left} are left`);
+      if (lent !== taken) broken("M13", `${of}: ${lent} are lent and ${taken} are taken`);
+    }
   }
 
   #saved(payment: Payment, touched: Set<string>, now: number): void {
@@ -373,7 +439,7 @@ export class Money {
     if (phase.kind === "settling") this.#begun.add(key);
     if (!["reserved", "held", "settling", "unknown", "unresolved"].includes(phase.kind)) this.#final.set(key, phase.kind);
     if (phase.kind === "settling" || this.#since.get(key)?.kind !== phase.kind) this.#since.set(key, { kind: phase.kind, at: now });
-    if (phase.kind === "settled" && this.#jobs.has(key) && !this.#jobs.get(key)?.has(payment.jobId)) this.#world.stats.creditsSpent++;
+    if (phase.kind === "covered") this.#world.stats.creditsSpent++;
     const terms = this.#terms.get(key);
     if (terms !== undefined && (terms.digest !== digest || terms.binding !== binding)) broken("M11", `${key} changes its terms to ${binding}`);
     this.#terms.set(key, { digest, binding });
@@ -413,6 +479,7 @@ export class Money {
     const now = `${key} is ${kind} with ${live} live and ${completed} completed jobs`;
     switch (kind) {
       case "settled":
+      case "covered":
       case "held":
         if (live !== 1 || !hub.storedRows.has(row?.jobId ?? "")) broken(kind === "held" ? "M9" : "M2", now);
         break;
@@ -421,8 +488,12 @@ export class Money {
         if (completed > 0) broken("M3", now);
         break;
       case "spent":
-        if (completed !== 1) broken("M2", now);
+      case "void": {
+        const isOwnJobs = row?.phase.kind === "spent" ? row.phase.by !== "others" : row?.phase.kind === "void" && row.phase.reason === "paid_by_credit";
+        const isSpent = completed === 1 || this.#isSpentUnfinished(row?.jobId ?? "");
+        if (isOwnJobs ? !isSpent || live > 0 : live + completed > 0) broken("M2", now);
         break;
+      }
       default:
         if (live + completed > 0) broken("M1", now);
     }
@@ -433,6 +504,13 @@ export class Money {
         if (phase.kind === "leased") broken("M3", `${id} is leased while ${key} is ${kind}`);
       }
     }
+  }
+
+  /** True if a job was worth its money though it did not complete: cancelled while its worker was at it [JB13], or it streamed text [PY9]. */
+  #isSpentUnfinished(jobId: string): boolean {
+    const outcome = this.#world.hub.storedEnded.get(jobId)?.outcome;
+    if (outcome?.status !== "failed") return false;
+    return (outcome.cause === "cancelled" && this.#begunJobs.has(jobId)) || (outcome.cause === "deadline_exceeded" && this.#streamed.has(jobId));
   }
 
   *#rows(): Generator<Payment> {
@@ -446,7 +524,7 @@ export class Money {
     for (const row of this.#rows()) {
       this.#checkRow(row.key);
       const { kind } = row.phase;
-      if (kind === "credit") stats.credits++;
+      if (row.credit !== undefined) stats.credits++;
       if (kind === "void" || kind === "spent" || kind === "credit") continue;
       if (row.phase.kind === "unresolved" && row.phase.retryDue === null) {
         stats.unresolved++;

@@ -189,6 +189,19 @@ export function doubtfulPlanOf(seed: number): Plan | null {
   return { ...plan, paying: { ...plan.paying, orders, settleTrouble: 0.7, settleTroubles, routersSettle: true, reportsLate: 1, cancelsJobs: 0.3 } };
 }
 
+/** The plan of a seed in which one payer has many credits, and sends every payment again and again: for rare moves of balances. */
+export function creditPlanOf(seed: number): Plan | null {
+  const plan = planOf(seed);
+  if (plan.paying === null) return null;
+  const again = Array.from({ length: 12 }, (_, n) => ({ after: n * 7_000, variant: "same" }) as const);
+  const orders = plan.paying.orders.map((order) => ({
+    ...{ ...order, payer: "pam", amount: 1_000, requests: again, cancelAt: null, forged: false },
+    ...{ privacyClass: "PUBLIC" as const, jobType: "TASK" as const, validFor: 300_000 },
+  }));
+  const calm = { verifyTrouble: 0, settleTrouble: 0, routerDies: 0, routerStalls: 0, reportsLate: 0 };
+  return { ...plan, paying: { ...plan.paying, ...calm, orders, balances: [["pam", 1_000_000]], cancelsJobs: 0.6 } };
+}
+
 /** A plan with newcomers, in which some jobs go to them first. */
 function withMarket(seed: number, plan: Plan): Plan {
   const random = new Random(seed + 0xfab);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MOVES } from "../../src/coordinator/dispatch/index.ts";
 import { runHistory } from "./history.ts";
 import { LEGAL_MOVES } from "./money.ts";
-import { doubtfulPlanOf, freePlanOf, type Plan, planOf } from "./plan.ts";
+import { creditPlanOf, doubtfulPlanOf, freePlanOf, type Plan, planOf } from "./plan.ts";
 import { REGRESSION_MONEY_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts";
 import { Stats } from "./world.ts";
 
@@ -46,7 +46,7 @@ test("[PY8] these histories walk every legal move of a payment, and the core's t
   const seeds = [...WALKED_BY, ...Array.from({ length: BLOCKS * SEEDS_PER_BLOCK }, (_, index) => index + 1)];
   for (const seed of seeds) {
     if (left.size === 0) break;
-    for (const plan of [planOf(seed), doubtfulPlanOf(seed)]) {
+    for (const plan of [planOf(seed), doubtfulPlanOf(seed), creditPlanOf(seed)]) {
       if (plan?.paying != null) for (const move of expectHolds(seed, plan).moves.keys()) left.delete(move);
     }
   }

@@ -10,11 +10,16 @@ import type { JobFacts } from "./state.ts";
 /** The shell's verdict on a completion: its receipt, size and shape [RC3, LM1, JB5]. */
 export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker_error";
 
+/**
+ * The payment of a submit: the key of a reserved payment that the facilitator verified as `payer`'s. `stored` is the ledger's row of a payment that is done,
+ * for a request that comes again. `settles`: the request itself asks the facilitator, if a worker is claimed at once [PY7].
+ */
+export type Paying = { key: string; payer: string | null; stored?: Payment | null; settles?: boolean };
+
 /** Everything that can happen to dispatch. `conn` is the id of a socket; an event of a replaced socket changes nothing. */
 export type DispatchEvent =
-  /** A commit. `payment` is the key of a reserved payment that the facilitator verified as `payer`'s; left out for a free job. */
-  /** `settles`: if a worker is claimed at once, the request itself asks the facilitator, and reports the outcome as a `settled` event [PY7]. */
-  | { type: "submit"; job: JobFacts; payment?: { key: string; payer: string | null; settles?: boolean } }
+  /** A commit. `payment` is left out for a free job. */
+  | { type: "submit"; job: JobFacts; payment?: Paying }
   | { type: "reserve"; payment: PaymentFacts; job: JobFacts; stored: Payment | null }
   | { type: "release"; key: string; jobId: string }
   /**
@@ -103,7 +108,8 @@ export type RowChange =
   | { type: "record"; key: string; record: KeyRecord }
   /** Write what is remembered of a model [JB10]. */
   | ({ type: "model" } & StoredModel)
-  | { type: "save_payment"; payment: Payment }
+  /** `opensCredit`: true if its money has just come into its payer's balance. */
+  | { type: "save_payment"; payment: Payment; opensCredit?: boolean }
   /** Delete the row of this payment, so that the same payment can come again. */
   | { type: "drop_payment"; key: string };
 
@@ -127,7 +133,7 @@ export type Changes = { rows: RowChange[]; sends: Send[]; settles: string[] };
 /** The answer to a submit. `known`: its payment pays for this job already, so it is the same commit again. */
 export type Submission = Result<{ kind: "accepted" } | { kind: "known"; jobId: string }, SubmitRefusal>;
 /** Why a submit is refused. */
-export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" | "too_many_held_payments" | "no_trusted_worker";
+export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "no_trusted_worker";
 /**
  * The answer to a completion. `judged`: its acknowledgement is among the sends. `not_live`: the core does not know the job, so the shell looks for it among
  * the ended jobs and sends the acknowledgement.

@@ -1,8 +1,8 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
 import { TIMING } from "../../protocol/limits.ts";
-import type { ReduceContext } from "./events.ts";
+import type { Outcome, ReduceContext } from "./events.ts";
 import { save, setTimer } from "./lease.ts";
-import { checkMove, dropPayment, indexPayment, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
+import { checkMove, creditsOf, dropPayment, indexPayment, mayGiveBack, type Part, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
 import { beginWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 import { isAnswerable, isEligible } from "./workers.ts";
@@ -11,8 +11,12 @@ import { isAnswerable, isEligible } from "./workers.ts";
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext, from = stepOf(payment)): void {
   checkMove(payment.key, from, stepOf({ ...payment, phase }));
   payment.phase = phase;
+  savePayment(state, payment, ctx);
+}
+
+function savePayment(state: DispatchState, payment: Payment, ctx: ReduceContext, opensCredit = false): void {
   indexPayment(state.ledger, payment);
-  ctx.rows.push({ type: "save_payment", payment: { ...payment } });
+  ctx.rows.push({ type: "save_payment", payment: { ...payment }, ...(opensCredit && { opensCredit }) });
 }
 
 /** Forgets a payment, so that the same one can come again. @throws {IllegalMove} */
@@ -26,6 +30,12 @@ export function forgetPayment(state: DispatchState, payment: Payment, ctx: Reduc
 export function owedPayment(state: DispatchState, job: LiveJob): Payment | undefined {
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
   return payment?.phase.kind === "held" ? payment : undefined;
+}
+
+/** True if money has moved for a job: its payment is settled, or it is paid from a balance. */
+export function isPaid(state: DispatchState, job: LiveJob): boolean {
+  const kind = state.ledger.payments.get(job.payment ?? "")?.phase.kind;
+  return kind === "settled" || kind === "covered";
 }
 
 /** Starts to settle a payment: by the request that brought it, or by the hub, which does so as soon as fewer of its settlements are under way [PY7]. */
@@ -62,11 +72,12 @@ export function awaitsTurn(state: DispatchState, job: LiveJob): boolean {
  * Closes the payment of a job that has ended [PY7, PY9].
  * @returns The reference of the settlement that the job has spent, for its receipt [PY10]; null if there is none, or if the facilitator did not name it.
  */
-export function closeAccount(state: DispatchState, job: LiveJob, completed: boolean, ctx: ReduceContext): string | null {
+export function closeAccount(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): string | null {
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
   if (payment?.jobId !== job.id) return null;
-  close(state, payment, completed, ctx);
-  return payment.phase.kind === "spent" ? payment.phase.transaction || null : null;
+  const { phase } = payment;
+  close(state, payment, isSpent(state, job, payment, outcome, ctx), ctx);
+  return outcome.status === "completed" && (phase.kind === "settled" || phase.kind === "covered") ? phase.transaction || null : null;
 }
 
 /** Closes the payments of jobs that are missing because their rows could not be read. Otherwise these payments would stay open for ever [PY9]. */
@@ -74,17 +85,90 @@ export function closeOrphaned(state: DispatchState, ctx: ReduceContext): void {
   for (const payment of [...state.ledger.payments.values()]) if (!state.jobs.has(payment.jobId)) close(state, payment, false, ctx);
 }
 
-function close(state: DispatchState, payment: Payment, completed: boolean, ctx: ReduceContext): void {
+/** True if a job that has ended was worth its money: it completed, was cancelled while its worker was at it [JB13], or streamed text too often [PY9]. */
+function isSpent(state: DispatchState, job: LiveJob, payment: Payment, outcome: Outcome, ctx: ReduceContext): boolean {
+  if (outcome.status === "completed") return true;
+  if (outcome.cause === "cancelled") {
+    const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? job.phase.lease : undefined;
+    return lease !== undefined && (lease.acked || lease.begun === true);
+  }
+  const isPaid = payment.phase.kind === "settled" || payment.phase.kind === "covered";
+  if (outcome.cause !== "deadline_exceeded" || !job.streamed || !isPaid) return false;
+  if (!mayGiveBack(state.ledger, payment, ctx.now)) return true;
+  payment.streamedAt = ctx.now;
+  return false;
+}
+
+function close(state: DispatchState, payment: Payment, spent: boolean, ctx: ReduceContext): void {
   const { phase } = payment;
   if (phase.kind === "held") movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
-  else if (phase.kind === "settled") movePayment(state, payment, ended(phase, completed), ctx);
+  else if (phase.kind === "covered") endCover(state, payment, phase, spent, ctx);
+  else if (phase.kind !== "settled") return;
+  else if (spent) movePayment(state, payment, { ...phase, kind: "spent" }, ctx);
+  // What was only assumed becomes a credit by the operator alone [PY8].
+  else if (phase.assumedAt !== undefined)
+    movePayment(state, payment, { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt: phase.assumedAt }, ctx);
+  else openCredit(state, payment, phase.transaction, ctx);
   // A payment that is settling or unknown becomes a credit or void when its outcome is known.
 }
 
-/** The phase of a settled payment whose job has ended. What was only assumed becomes a credit by the operator alone [PY8]. */
-function ended({ transaction, assumedAt }: Extract<PaymentPhase, { kind: "settled" }>, completed: boolean): PaymentPhase {
-  if (completed) return { kind: "spent", transaction, ...(assumedAt !== undefined && { assumedAt }) };
-  return assumedAt === undefined ? { kind: "credit", transaction } : { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt };
+/** Puts the money of a payment into its payer's balance: it has moved, and its job has failed [PY9]. */
+export function openCredit(state: DispatchState, payment: Payment, transaction: string, ctx: ReduceContext): void {
+  const phase = { kind: "credit", transaction } as const;
+  checkMove(payment.key, stepOf(payment), stepOf({ ...payment, phase }));
+  payment.phase = phase;
+  payment.credit = { left: payment.amount, lent: "0", since: ctx.now, transaction };
+  savePayment(state, payment, ctx, true);
+}
+
+/** Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9]. */
+export function cover(state: DispatchState, payment: Payment, jobId: string, ctx: ReduceContext): void {
+  let owed = BigInt(payment.amount);
+  const parts: Part[] = [];
+  let transaction: string | null = null;
+  for (const { key, credit } of creditsOf(state.ledger, payment)) {
+    const left = BigInt(credit.left);
+    const amount = left < owed ? left : owed;
+    if (amount === 0n) continue;
+    owed -= amount;
+    parts.push({ key, amount: String(amount) });
+    transaction ??= credit.transaction;
+  }
+  if (owed > 0n) throw new Error("a balance does not cover a payment");
+  const { phase } = payment;
+  const own = phase.kind === "credit" || phase.kind === "spent" ? phase.transaction : null;
+  for (const { key, amount } of parts) lend(state, key, BigInt(amount), 0n, ctx, payment);
+  payment.jobId = jobId;
+  movePayment(state, payment, { kind: "covered", transaction: transaction ?? "", parts, own }, ctx);
+}
+
+type Covered = Extract<PaymentPhase, { kind: "covered" }>;
+
+/** Ends the cover of a job: its amount is spent, or goes back to where it came from [PY9]. */
+function endCover(state: DispatchState, payment: Payment, { parts, transaction, own }: Covered, spent: boolean, ctx: ReduceContext): void {
+  for (const { key, amount } of parts) lend(state, key, -BigInt(amount), spent ? BigInt(amount) : 0n, ctx, payment);
+  movePayment(state, payment, endOfCover(payment, transaction, own, spent), ctx);
+}
+
+function endOfCover({ credit }: Payment, transaction: string, own: string | null, spent: boolean): PaymentPhase {
+  if (own === null) return { kind: "void", reason: spent ? "paid_by_credit" : "given_back", transaction };
+  if (spent) return { kind: "spent", transaction, by: "balance" };
+  return credit === undefined ? { kind: "spent", transaction: own, by: "others" } : { kind: "credit", transaction: own };
+}
+
+/** Lends an amount of a credit to a job, or takes it back (less than 0); `spent` of it is gone. The row of `payment` is saved by the caller. */
+function lend(state: DispatchState, key: string, amount: bigint, spent: bigint, ctx: ReduceContext, payment: Payment): void {
+  const lender = state.ledger.payments.get(key);
+  if (lender?.credit === undefined) return;
+  const lent = BigInt(lender.credit.lent) + amount;
+  const left = BigInt(lender.credit.left) - amount - spent;
+  if (left + lent === 0n) delete lender.credit;
+  else lender.credit = { ...lender.credit, left: String(left), lent: String(lent) };
+  if (lender === payment) return;
+  const { phase } = lender;
+  const isEmpty = lender.credit === undefined && phase.kind === "credit";
+  if (isEmpty) movePayment(state, lender, { kind: "spent", transaction: phase.transaction, by: "others" }, ctx);
+  else savePayment(state, lender, ctx);
 }
 
 /** Keeps a worker for a job while its payment is settled. */

@@ -2,8 +2,19 @@ export type { Answer, Changes, CompletionAnswer, DispatchEvent, EventOf, JobEnd,
 export { reduce } from "./reduce.ts";
 export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
 export { createState, statusOf, type DispatchState, type JobFacts, type LiveJob, type Rules, type Worker } from "./state.ts";
-export { IllegalMove, MOVES, type Payment, type PaymentFacts, type PaymentStep, quarantined, type Reservation, type Settlement, stepOf } from "./ledger.ts";
-export { restorePayments } from "./reservation.ts";
+export {
+  balanceOf,
+  IllegalMove,
+  MOVES,
+  type Payment,
+  type PaymentFacts,
+  type PaymentStep,
+  quarantined,
+  type Reservation,
+  type Settlement,
+  stepOf,
+} from "./ledger.ts";
+export { mayComeAgain, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
 export { nextDue } from "./lease.ts";
 export { type KeyRecord, NEW_KEY } from "./standing.ts";

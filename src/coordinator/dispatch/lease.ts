@@ -26,7 +26,10 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: R
     beginWork(state, worker.network, worker.key, ctx.now);
   }
   job.holders.push(held);
-  if (!worker.acks) job.started = true;
+  if (!worker.acks) {
+    job.started = true;
+    held.begun = true;
+  }
   const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
   job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };
   state.leases.set(worker.key, job.id);

@@ -20,9 +20,9 @@ export type PaymentFacts = {
 
 /**
  * The phase of a payment. Money moves between `settling` and `settled` and nowhere else.
- * `reserved → held → settling → settled → spent`, with four other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
- * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: the payment pays for another
- * job). {@link MOVES} has every move from one to another. Times in ms since the epoch.
+ * `reserved → held → settling → settled → spent`, with other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
+ * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: its amount is in the payer's
+ * balance). A payment whose job is paid from a balance is `covered`, and nothing of its own money moves. {@link MOVES} has every move from one to another. Times in ms since the epoch.
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
@@ -36,8 +36,22 @@ export type PaymentPhase =
   /** `assumedAt`: only "already used" after a lost answer says that the money moved, and since when we believe it [PY8]. */
   | { kind: "settled"; transaction: string; assumedAt?: number }
   | { kind: "credit"; transaction: string }
-  | { kind: "spent"; transaction: string; assumedAt?: number }
-  | { kind: "void"; reason: "unused" | "refused" | "paid_by_credit" };
+  /** Its job is paid from the balance: `parts` of these credits. `transaction` is that of the oldest; `own` that of the payment itself, null if it never moved. */
+  | { kind: "covered"; transaction: string; parts: readonly Part[]; own: string | null }
+  /** `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. */
+  | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
+  /** `given_back`: its job was paid from the balance and failed. `transaction`: that of the oldest credit that paid. */
+  | { kind: "void"; reason: "unused" | "refused" }
+  | { kind: "void"; reason: "paid_by_credit" | "given_back"; transaction?: string };
+
+/** What a job takes of one credit: the key of its payment, and an amount in atomic units. */
+export type Part = { key: string; amount: string };
+
+/**
+ * The money of a payment that its payer may spend again: what is `left`, and what is `lent` to live jobs, in atomic units; since when, ms since the epoch; and
+ * the transaction that moved it, empty if the facilitator did not name it.
+ */
+export type Credit = { left: string; lent: string; since: number; transaction: string };
 
 /**
  * Why only the operator can decide about a payment: its authorization has expired and the outcome is unknown; the facilitator says that it has been used,
@@ -52,7 +66,7 @@ export type Unresolved = "expired" | "already_used" | "assumed" | "illegal_move"
  */
 export const MOVES = {
   none: ["reserved"],
-  reserved: ["none", "held", "void paid_by_credit"],
+  reserved: ["none", "held", "covered"],
   held: ["held", "settling", "void unused"],
   settling: ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "held", "void refused", "void unused"],
   "settling again": ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "settled assumed"],
@@ -60,12 +74,16 @@ export const MOVES = {
   settled: ["spent", "credit"],
   "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
   "spent assumed": ["spent"],
-  credit: ["settled"],
+  credit: ["covered", "spent by others"],
+  covered: ["credit", "spent by balance", "spent by others", "void paid_by_credit", "void given_back"],
   "unresolved expired": ["settling again", "credit"],
   "unresolved already_used": ["credit"],
   "unresolved assumed": ["credit"],
   "unresolved illegal_move": [],
   spent: [],
+  "spent by balance": [],
+  "spent by others": ["covered"],
+  "void given_back": ["covered"],
   "void unused": [],
   "void refused": [],
   "void paid_by_credit": [],
@@ -80,6 +98,7 @@ export function stepOf({ phase, doubts }: Pick<Payment, "phase" | "doubts">): Pa
   if (phase.kind === "unresolved") return `unresolved ${phase.reason}`;
   if (phase.kind === "settling") return doubts > 0 ? "settling again" : "settling";
   if (phase.kind !== "settled" && phase.kind !== "spent") return phase.kind;
+  if (phase.kind === "spent" && phase.by !== undefined) return `spent by ${phase.by}`;
   return phase.assumedAt === undefined ? phase.kind : `${phase.kind} assumed`;
 }
 
@@ -111,10 +130,12 @@ export function quarantined(payment: Payment): Payment {
 
 /** A row of the ledger: a payment and its phase. */
 export type Payment = PaymentFacts & {
-  /** The job that the payment pays for, or paid for last. */
+  /** The job that the request with this payment started last [PY6]. */
   jobId: string;
-  /** The job that the request with this payment started last, if another payment has spent it as a credit since; otherwise left out [PY6, PY9]. */
-  ownJobId?: string;
+  /** What of its money is in its payer's balance; left out if nothing is [PY9]. */
+  credit?: Credit;
+  /** When its job made a credit although it had streamed text, ms since the epoch; left out if it did not [PY9]. */
+  streamedAt?: number;
   /** Number of settle calls after which the money may have moved and may not have [PY8]. */
   doubts: number;
   /** True if one of them had no answer at all: a time-out, a 5xx, a connection that was cut. Only then "already used" may mean one of our calls [PY8]. */
@@ -143,6 +164,8 @@ export type Ledger = {
   /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
   readonly creditsByPayer: Map<string, Set<string>>;
+  /** The credits of the last day of jobs that had streamed text, by key. */
+  readonly streamed: Map<string, { payer: string; at: number }>;
   /** When a reservation ends, or the facilitator is asked again. */
   readonly timers: OrderedPool;
   /** The settlements of the last day that were assumed, by key. */
@@ -157,8 +180,9 @@ export type Settlement =
   | { kind: "not_asked" }
   | { kind: "unknown"; lost: boolean };
 
-/** True if nothing happens to a payment by itself any more. */
-function isDone(phase: PaymentPhase): boolean {
+/** True if nothing happens to a payment by itself any more, and nothing of it is in a balance. */
+function isDone({ phase, credit }: Payment): boolean {
+  if (credit !== undefined) return false;
   return phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
@@ -169,20 +193,21 @@ function isUnsettled({ phase, expiresAt }: Payment): boolean {
   return phase.kind === "held" || phase.kind === "settling";
 }
 
-/** The job that answers a request with this payment that comes again. */
-export function jobOf({ jobId, ownJobId }: Payment): string {
-  return ownJobId ?? jobId;
+/** Whose balance a payment belongs to. A payment without a known payer has one of its own. */
+function ownerOf({ payer, key }: Pick<Payment, "payer" | "key">): string {
+  return payer ?? key;
 }
 
 /** Updates the ledger's indexes for this payment; call it after every change of the payment. */
 export function indexPayment(ledger: Ledger, payment: Payment): void {
   const { key, payer, phase } = payment;
-  if (isDone(phase)) ledger.payments.delete(key);
+  if (isDone(payment)) ledger.payments.delete(key);
   else ledger.payments.set(key, payment);
   if (payer !== null) {
     put(ledger.unsettledByPayer, payer, key, isUnsettled(payment));
-    put(ledger.creditsByPayer, payer, key, phase.kind === "credit");
   }
+  put(ledger.creditsByPayer, ownerOf(payment), key, payment.credit !== undefined);
+  if (payment.streamedAt !== undefined) ledger.streamed.set(key, { payer: ownerOf(payment), at: payment.streamedAt });
   const due = "until" in phase ? phase.until : "retryDue" in phase ? phase.retryDue : null;
   if (typeof due === "number") ledger.timers.add(key, due, 0);
   else ledger.timers.remove(key);
@@ -197,15 +222,32 @@ export function dropPayment(ledger: Ledger, payment: Payment): void {
   ledger.timers.remove(payment.key);
 }
 
-/** The payer's smallest credit that covers `amount` of `asset`; undefined if the payer has none [PY9]. */
-export function creditFor(ledger: Ledger, payer: string, { asset, amount }: Pick<PaymentFacts, "asset" | "amount">): Payment | undefined {
-  let best: Payment | undefined;
-  for (const key of ledger.creditsByPayer.get(payer) ?? []) {
-    const credit = ledger.payments.get(key);
-    if (credit === undefined || credit.asset !== asset || BigInt(credit.amount) < BigInt(amount)) continue;
-    if (best === undefined || BigInt(credit.amount) < BigInt(best.amount)) best = credit;
+/** The credits of a payment's payer in the same asset, the oldest first [PY9]. */
+export function creditsOf(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset">): (Payment & { credit: Credit })[] {
+  const credits = [...(ledger.creditsByPayer.get(ownerOf(payment)) ?? [])]
+    .map((key) => ledger.payments.get(key))
+    .filter((one): one is Payment & { credit: Credit } => one?.credit !== undefined && one.asset === payment.asset);
+  return credits.toSorted((a, b) => a.credit.since - b.credit.since || (a.key < b.key ? -1 : 1));
+}
+
+/** What a payment's payer can spend in the same asset, in atomic units: the sum of what is left of the credits [PY9]. */
+export function balanceOf(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset">): bigint {
+  return creditsOf(ledger, payment).reduce((sum, { credit }) => sum + BigInt(credit.left), 0n);
+}
+
+/** True if the payer's balance covers the amount of this payment [PY9]. */
+export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset" | "amount">): boolean {
+  return balanceOf(ledger, payment) >= BigInt(payment.amount);
+}
+
+/** True if one more job that streamed text may give its amount back to this payer today [PY9]. */
+export function mayGiveBack(ledger: Ledger, payment: Payment, now: number): boolean {
+  let own = 0;
+  for (const [key, { payer, at }] of ledger.streamed) {
+    if (at <= now - TIMING.day) ledger.streamed.delete(key);
+    else if (payer === ownerOf(payment)) own++;
   }
-  return best;
+  return own < LIMITS.streamedCreditsPerPayer;
 }
 
 /**

@@ -177,7 +177,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceCo
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
-  const paymentRef = closeAccount(state, job, outcome.status === "completed", ctx);
+  const paymentRef = closeAccount(state, job, outcome, ctx);
   const { rev, attempts } = job;
   const started = job.started || outcome.status === "completed";
   ctx.rows.push({ type: "ended", jobId: job.id, outcome, started, paymentRef, rev: rev + 1, attempts, holders, endedAt: ctx.now });

@@ -4,7 +4,7 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
-import { awaitsTurn, closeOrphaned } from "./holds.ts";
+import { awaitsTurn, closeOrphaned, isPaid } from "./holds.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import type { Reservation } from "./ledger.ts";
 import {
@@ -119,7 +119,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return offerWorker(state, worker, ctx);
     case "ack":
     case "progress":
-      return started(state, worker, event.jobId, event.attempt, ctx);
+      return started(state, worker, event, ctx);
     case "failed": {
       const job = held(state, worker, event.jobId, event.attempt);
       if (job === undefined) return;
@@ -161,6 +161,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     rev: 0,
     attempts: 0,
     started: false,
+    streamed: false,
     holders: [],
     tried: new Set(),
     struck: new Set(),
@@ -190,7 +191,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     return { ok: false, reason: "queue_full" };
   }
   if (paying !== undefined) {
-    const bought = purchase(state, paying.key, paying.payer, facts, ctx);
+    const bought = purchase(state, paying, facts, ctx);
     if (!bought.ok) return bought;
     if (bought.value.kind === "known") return { ok: true, value: bought.value };
     job.payment = bought.value.payment;
@@ -251,7 +252,7 @@ function held(state: DispatchState, worker: Worker, jobId: string, attempt: numb
 }
 
 /** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
-function started(state: DispatchState, worker: Worker, jobId: string, attempt: number, ctx: ReduceContext): void {
+function started(state: DispatchState, worker: Worker, { type, jobId, attempt }: EventOf<"ack" | "progress">, ctx: ReduceContext): void {
   const job = held(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
     ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
@@ -261,7 +262,9 @@ function started(state: DispatchState, worker: Worker, jobId: string, attempt: n
   job.phase.ackDue = null;
   job.phase.executeDue = ctx.now + executionTime(job);
   setTimer(state, job);
-  if (job.phase.lease.acked && job.phase.executeDue - job.savedExecuteDue < TIMING.renewalSaved) return;
+  const isFirstText = type === "progress" && !job.streamed;
+  if (isFirstText) job.streamed = true;
+  if (!isFirstText && job.phase.lease.acked && job.phase.executeDue - job.savedExecuteDue < TIMING.renewalSaved) return;
   // A hub that sleeps forgets what is not saved. An attempt that makes progress must not time out because of that.
   job.phase.lease.acked = true;
   save(job, ctx);
@@ -299,7 +302,8 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
         job.phase = { kind: "waiting", claimDue: ctx.now + TIMING.retryTick };
         return setTimer(state, job);
       }
-      return finish(state, job, failure(job.cause ?? "no_eligible_worker", job.message), null, ctx);
+      // Nobody may read of a paid job that it found no worker, because that means that nothing was charged [JB5].
+      return finish(state, job, failure(job.cause ?? (isPaid(state, job) ? "worker_unavailable" : "no_eligible_worker"), job.message), null, ctx);
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);
       return requeue(state, job, "execution_timeout", "execution_timeout", ctx);

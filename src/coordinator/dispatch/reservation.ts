@@ -2,9 +2,9 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";
-import type { ReduceContext, SubmitRefusal } from "./events.ts";
-import { forgetPayment, movePayment } from "./holds.ts";
-import { checkMove, creditFor, heldOf, indexPayment, jobOf, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
+import type { Paying, ReduceContext, SubmitRefusal } from "./events.ts";
+import { cover, forgetPayment, movePayment } from "./holds.ts";
+import { checkMove, heldOf, indexPayment, isCovered, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker } from "./workers.ts";
@@ -17,8 +17,9 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
     if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "unresolved" && known.phase.reason === "already_used") return { state: "refused", reason: "payment_already_used" };
-    // A settled payment of this very job: the answer to its submit was lost.
-    if (known.phase.kind !== "credit" || known.jobId === job.id) return { state: "known", jobId: jobOf(known) };
+    // A payment of this very job: the answer to its submit was lost.
+    if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };
+    if (!isCovered(state.ledger, known)) return { state: "refused", reason: "payment_already_used" };
   }
   if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) return { state: "refused", reason: "no_such_model" };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
@@ -37,25 +38,29 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
 /** What a verified payment pays for: a new job, paid by the payment with the key `payment`; or `jobId`, which it pays for already. */
 type Purchase = { kind: "new"; payment: string } | { kind: "known"; jobId: string };
 
-/** Spends a verified payment on a job: if the payer has a credit that covers the price, the credit, otherwise the payment itself [PY9]. */
-export function purchase(state: DispatchState, key: string, payer: string | null, job: JobFacts, ctx: ReduceContext): Result<Purchase, SubmitRefusal> {
-  const payment = state.ledger.payments.get(key);
+/** True if the job of a payment has failed after it was paid, so that the same request may start a new one, paid from the balance [PY9]. */
+export function mayComeAgain({ phase }: Payment): boolean {
+  if (phase.kind === "spent") return phase.by === "others";
+  return phase.kind === "credit" || (phase.kind === "void" && phase.reason === "given_back");
+}
+
+/** Spends a verified payment on a job: if the payer's balance covers it, the balance, otherwise the payment itself [PY9]. */
+export function purchase(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<Purchase, SubmitRefusal> {
+  const payment = state.ledger.payments.get(key) ?? stored ?? undefined;
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
-  if (payment.phase.kind === "credit" && payment.jobId !== job.id) {
-    delete payment.ownJobId;
-    spendCredit(state, payment, job, ctx);
+  if (mayComeAgain(payment) && payment.jobId !== job.id) {
+    // Other requests may have spent it since it was reserved.
+    if (!isCovered(state.ledger, payment)) return { ok: false, reason: "payment_already_used" };
+    cover(state, payment, job.id, ctx);
     return bought(payment);
   }
   // Another request uses this payment. Only `reserve` can tell whether it is for the same job.
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind !== "reserved") return { ok: true, value: { kind: "known", jobId: job.id } };
   if (payer !== null) payment.payer = payer;
-  const credit = payment.payer === null ? undefined : creditFor(state.ledger, payment.payer, payment);
-  if (credit !== undefined) {
-    credit.ownJobId ??= credit.jobId;
-    spendCredit(state, credit, job, ctx);
-    movePayment(state, payment, { kind: "void", reason: "paid_by_credit" }, ctx);
-    return bought(credit);
+  if (isCovered(state.ledger, payment)) {
+    cover(state, payment, job.id, ctx);
+    return bought(payment);
   }
   if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, ctx)) {
     forgetPayment(state, payment, ctx);
@@ -76,19 +81,13 @@ export function release(state: DispatchState, key: string, jobId: string, ctx: R
   if (payment?.phase.kind === "reserved" && payment.jobId === jobId) forgetPayment(state, payment, ctx);
 }
 
-function spendCredit(state: DispatchState, credit: Payment, job: JobFacts, ctx: ReduceContext): void {
-  if (credit.phase.kind !== "credit") return;
-  credit.jobId = job.id;
-  movePayment(state, credit, { kind: "settled", transaction: credit.phase.transaction }, ctx);
-}
-
 /**
  * True if a payer has too many unsettled payments for one more. Many authorizations on one balance all verify, but only the first settles: each of the
  * others would keep a worker, or a place in the queue, for nothing.
  */
 function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, ctx: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
-  if (unsettled < LIMITS.heldPayments || creditFor(state.ledger, payer, facts) !== undefined) return false;
+  if (unsettled < LIMITS.heldPayments || isCovered(state.ledger, { ...facts, payer })) return false;
   if (unsettled >= LIMITS.unsettledPayments) return true;
   return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, ctx);
 }

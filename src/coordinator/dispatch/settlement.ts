@@ -2,7 +2,7 @@
 import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import type { EventOf, ReduceContext } from "./events.ts";
-import { forgetPayment, movePayment, startSettling } from "./holds.ts";
+import { forgetPayment, movePayment, openCredit, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
 import { mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
@@ -34,7 +34,7 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
  */
 function isNews({ phase }: Payment, settlement: Settlement): boolean {
   if (settlement.kind !== "settled" || (phase.kind === "unresolved" && phase.reason === "illegal_move")) return false;
-  return !["settled", "spent", "credit"].includes(phase.kind) || isAssumed(phase);
+  return !["settled", "spent", "credit", "covered"].includes(phase.kind) || isAssumed(phase);
 }
 
 /** True if a settlement is only assumed, so that its transaction is still news. */
@@ -123,7 +123,7 @@ export function lateCause(state: DispatchState, job: LiveJob, now: number): Fail
 }
 
 function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, phase: Extract<PaymentPhase, { kind: "settled" }>, ctx: ReduceContext): void {
-  if (job === undefined) return movePayment(state, payment, { kind: "credit", transaction: phase.transaction }, ctx);
+  if (job === undefined) return openCredit(state, payment, phase.transaction, ctx);
   movePayment(state, payment, phase, ctx);
   if (job.phase.kind !== "settling") return;
   const worker = holding(state, job);

@@ -10,7 +10,13 @@ import { keepUntilKnown } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
 import { enqueue } from "./workers.ts";
 
-const SavedLease = z.object({ key: z.string(), attempt: z.int().min(1), acked: z.boolean(), network: z.string().exactOptional() });
+const SavedLease = z.object({
+  key: z.string(),
+  attempt: z.int().min(1),
+  acked: z.boolean(),
+  begun: z.literal(true).exactOptional(),
+  network: z.string().exactOptional(),
+});
 const SavedDenial = z.object({ key: z.string(), network: z.string(), proven: z.boolean() });
 
 /** The part of a live job that every save writes; its facts are written once. */
@@ -18,6 +24,7 @@ export const Snapshot = z.object({
   attempts: z.int().min(0),
   // An earlier hub did not save it.
   started: z.boolean().exactOptional(),
+  streamed: z.boolean().exactOptional(),
   holders: z.array(SavedLease),
   tried: z.array(z.string()),
   struck: z.array(z.string()),
@@ -47,10 +54,11 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, started, holders, tried, struck, denials, network, model, isChat, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, started, streamed, holders, tried, struck, denials, network, model, isChat, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
   return {
     attempts,
     started,
+    streamed,
     holders: holders.map((held) => ({ ...held })),
     tried: [...tried],
     struck: [...struck],
@@ -100,6 +108,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const {
       attempts,
       started = snapshot.holders.length > 0,
+      streamed = false,
       holders,
       denials,
       network,
@@ -117,7 +126,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       ...facts,
       ...(model !== undefined && { model }),
       ...(isChat === true && { isChat }),
-      ...{ rev, attempts, started, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
+      ...{ rev, attempts, started, streamed, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
       payer: state.ledger.payments.get(payment ?? "")?.payer ?? null,
       tried: new Set(snapshot.tried),
       struck: new Set(snapshot.struck),

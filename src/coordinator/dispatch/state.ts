@@ -46,9 +46,9 @@ export type JobFacts = {
 
 /**
  * A worker's hold on a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for a
- * PRIVATE job [JB11].
+ * PRIVATE job [JB11]. `begun`: the worker does not acknowledge, so the job counts as started by it [JB13].
  */
-export type Lease = { key: string; attempt: number; acked: boolean; network?: string };
+export type Lease = { key: string; attempt: number; acked: boolean; begun?: true; network?: string };
 
 /** What a worker said: that this job cannot be done at all. `proven` is its standing when it said so [JB11]. */
 export type Denial = { key: string; network: string; proven: boolean };
@@ -71,6 +71,8 @@ export type LiveJob = JobFacts & {
   attempts: number;
   /** True once a worker started it, in any attempt: it acknowledged the job or sent progress, or it was assigned the job and does not announce `ack` [LM3]. */
   started: boolean;
+  /** True once a worker sent text of its answer, in any attempt [PY9]. */
+  streamed: boolean;
   /** All leases so far. Only the result of a worker that held one counts [WS12]. */
   holders: Lease[];
   /** Workers that lost, failed or rejected the job [JB4]. */
@@ -240,6 +242,7 @@ export function createState(rules: Rules): DispatchState {
       settleQueue: new Set(),
       unsettledByPayer: new Map(),
       creditsByPayer: new Map(),
+      streamed: new Map(),
       timers: new OrderedPool(),
       assumed: new Map(),
     },

@@ -28,6 +28,8 @@ export class Batch {
   readonly idempotent = new Map<string, Idempotent>();
   /** Newest rows of the ledger with their texts; null for a row to delete. */
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
+  /** The payments whose money has come into their payers' balances. */
+  readonly credits: Payment[] = [];
   /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
   readonly outgoing: OutgoingMessage[] = [];
@@ -69,7 +71,8 @@ export class Batch {
         this.models.set(row.name, row.leftAt);
         return;
       case "save_payment": {
-        const { payment } = row;
+        const { payment, opensCredit = false } = row;
+        if (opensCredit) this.credits.push(payment);
         // One event can change several payments; the side data belongs to one of them.
         const texts = carried?.key === payment.key ? carried : {};
         this.payments.set(payment.key, { payment, texts: { ...this.payments.get(payment.key)?.texts, ...texts } });

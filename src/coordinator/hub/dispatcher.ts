@@ -277,11 +277,7 @@ export class Dispatcher {
       logError("committed_failed", errorFacts(error));
     }
     batch.done.resolve();
-    for (const row of batch.payments.values()) {
-      if (row?.payment.phase.kind !== "credit") continue;
-      const { jobId, asset, amount } = row.payment;
-      logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
-    }
+    for (const { jobId, asset, amount } of batch.credits) logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
     for (const key of batch.settles) this.#events.settle(key);
     for (const conn of lost) this.apply({ type: "disconnect", conn });
   }

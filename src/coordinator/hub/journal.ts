@@ -74,6 +74,10 @@ CREATE INDEX IF NOT EXISTS keys_new ON keys (last_seen) WHERE has_completed = 0;
 CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
 `,
   "CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, left_at INTEGER) WITHOUT ROWID",
+  `
+ALTER TABLE payments ADD COLUMN credit TEXT;
+ALTER TABLE payments ADD COLUMN streamed_at INTEGER;
+`,
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */

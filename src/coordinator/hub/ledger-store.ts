@@ -9,7 +9,7 @@ import { TUNING } from "../tuning.ts";
 /** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
 export type PaymentTexts = { payload?: string; requirements?: string; response?: string };
 
-const Phase = z.discriminatedUnion("kind", [
+const Phase = z.union([
   z.object({ kind: z.literal("reserved"), until: z.number() }),
   z.object({ kind: z.literal("held"), retryDue: z.number().exactOptional() }),
   // An earlier hub did not save until when.
@@ -21,12 +21,27 @@ const Phase = z.discriminatedUnion("kind", [
     retryDue: z.number().nullable(),
     assumedAt: z.number().exactOptional(),
   }),
-  z.object({ kind: z.enum(["settled", "spent"]), transaction: z.string(), assumedAt: z.number().exactOptional() }),
+  z.object({ kind: z.literal("settled"), transaction: z.string(), assumedAt: z.number().exactOptional() }),
+  z.object({
+    kind: z.literal("spent"),
+    transaction: z.string(),
+    assumedAt: z.number().exactOptional(),
+    by: z.enum(["balance", "others"]).exactOptional(),
+  }),
   z.object({ kind: z.literal("credit"), transaction: z.string() }),
-  z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused", "paid_by_credit"]) }),
+  z.object({
+    kind: z.literal("covered"),
+    transaction: z.string(),
+    parts: z.array(z.object({ key: z.string(), amount: z.string() })),
+    own: z.string().nullable(),
+  }),
+  z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused"]) }),
+  z.object({ kind: z.literal("void"), reason: z.enum(["paid_by_credit", "given_back"]), transaction: z.string().exactOptional() }),
 ]);
 
-const Said = z.object({ success: z.literal(true) });
+const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });
+
+const Said = z.looseObject({ success: z.literal(true), transaction: z.string() });
 
 type Row = {
   key: string;
@@ -43,6 +58,8 @@ type Row = {
   phase: string;
   rev: number;
   updated_at: number;
+  credit: string | null;
+  streamed_at: number | null;
 };
 
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
@@ -51,7 +68,7 @@ const NEEDED = ["reserved", "held", "settling", "unknown", "unresolved"];
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
 const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
 const OPEN = `SELECT * FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved') OR (kind = 'unresolved' AND ${member("retryDue")} IS NOT NULL)
-  OR (updated_at > ?1 AND ${member("assumedAt")} > ?1)`;
+  OR credit IS NOT NULL OR streamed_at > ?1 OR (updated_at > ?1 AND ${member("assumedAt")} > ?1)`;
 
 /** The ledger in the hub's SQLite: one row per real payment, written in one transaction with its job [PY6]. */
 export class LedgerStore {
@@ -64,18 +81,32 @@ export class LedgerStore {
   }
 
   save(payment: Payment, texts: PaymentTexts, now: number): void {
-    const { key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId = null, doubts, lostAnswer, phase } = payment;
+    const { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer, phase, credit, streamedAt = null } = payment;
     const needed = NEEDED.includes(phase.kind);
     const { payload = null, requirements = null } = needed ? texts : {};
     this.#sql.exec(
       `INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response,
-         lost_answer)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18)
-       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?8, own_job_id = ?9, doubts = ?10, phase = ?11, kind = ?12, updated_at = ?13, rev = rev + 1,
+         lost_answer, credit, streamed_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, ?9, ?19)
+       ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?8, own_job_id = NULL, credit = ?9, streamed_at = ?19, doubts = ?10, phase = ?11, kind = ?12, updated_at = ?13, rev = rev + 1,
          lost_answer = ?18, payload = CASE WHEN ?17 THEN coalesce(?14, payload) END, requirements = CASE WHEN ?17 THEN coalesce(?15, requirements) END,
          response = coalesce(?16, response)`,
-      ...[key, digest, binding, payer, asset, amount, expiresAt, jobId, ownJobId, doubts, JSON.stringify(phase), phase.kind, now],
-      ...[payload, requirements, texts.response ?? null, needed ? 1 : 0, lostAnswer ? 1 : 0],
+      ...[
+        key,
+        digest,
+        binding,
+        payer,
+        asset,
+        amount,
+        expiresAt,
+        jobId,
+        credit === undefined ? null : JSON.stringify(credit),
+        doubts,
+        JSON.stringify(phase),
+        phase.kind,
+        now,
+      ],
+      ...[payload, requirements, texts.response ?? null, needed ? 1 : 0, lostAnswer ? 1 : 0, streamedAt],
     );
   }
 
@@ -92,8 +123,8 @@ export class LedgerStore {
   }
 
   /**
-   * The payments to which something may happen by itself, those whose settlement was assumed within the last day, and the job ids of the rows that cannot be
-   * read. These rows stay as they are, for the operator.
+   * The payments to which something may happen by itself, those with money in a balance, those that count against a limit of the last day, and the job ids of
+   * the rows that cannot be read. These rows stay as they are, for the operator.
    */
   open(now: number): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
@@ -114,15 +145,26 @@ export class LedgerStore {
     return { payload: row.payload, requirements: row.requirements };
   }
 
-  /** JSON text of the SettleResponse for the payment of a job; null while it is not settled. */
-  settlementOf(jobId: string): string | null {
-    const query = "SELECT response, payer FROM payments WHERE job_id = ? AND kind IN ('settled', 'spent', 'credit')";
-    const row = this.#sql.exec<{ response: string | null; payer: string | null }>(query, jobId).toArray()[0];
-    if (row === undefined) return null;
-    const said = row.response === null ? null : readJson(row.response);
-    if (row.response !== null && said?.ok && Said.safeParse(said.value).success) return row.response;
-    // "Already used" showed that it is settled, but not by which transaction.
-    return JSON.stringify({ success: true, transaction: "", network: this.#network, ...(row.payer !== null && { payer: row.payer }) });
+  /**
+   * JSON text of the SettleResponse for the payment of a job; null while no money has moved for it. If the job is paid from the balance, or its money has come
+   * into it, the response says so and has the `balance`, in atomic units [PY9].
+   */
+  settlementOf(jobId: string, balance: (payment: Payment) => bigint): string | null {
+    const row = this.#sql.exec<Row & { response: string | null }>("SELECT * FROM payments WHERE job_id = ?", jobId).toArray()[0];
+    const payment = row === undefined ? null : read(row);
+    if (row === undefined || payment === null) return null;
+    const { phase, payer, amount, asset } = payment;
+    const isCredit = phase.kind === "credit" || phase.kind === "covered" || (phase.kind === "spent" && phase.by !== undefined);
+    const usesBalance = phase.kind === "void" && (phase.reason === "paid_by_credit" || phase.reason === "given_back");
+    if (!isCredit && !usesBalance && phase.kind !== "settled" && phase.kind !== "spent") return null;
+    const { transaction = "" } = phase;
+    const json = row.response === null ? null : readJson(row.response);
+    const said = json?.ok === true ? Said.safeParse(json.value).data : undefined;
+    // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.
+    const isSaid = said !== undefined && (said.transaction === transaction || transaction === "");
+    const response = isSaid ? said : { success: true, transaction, network: this.#network, ...(payer !== null && { payer }) };
+    if (!isCredit && !usesBalance) return isSaid ? row.response : JSON.stringify(response);
+    return JSON.stringify({ ...response, extensions: { credit: { amount, asset, balance: String(balance(payment)) } } });
   }
 
   /** JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. */
@@ -152,7 +194,8 @@ export class LedgerStore {
 
   /** Deletes payments that were done before this time, a bounded number at a time [LM3]. */
   purge(before: number): void {
-    const done = "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
+    const done =
+      "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND credit IS NULL AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
     this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
   }
 }
@@ -166,8 +209,19 @@ const UNREADABLE = {
 function read(row: Row): Payment | null {
   const json = readJson(row.phase);
   const phase = json.ok ? Phase.safeParse(json.value).data : undefined;
-  const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, job_id: jobId, own_job_id: own, doubts } = row;
+  const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, doubts, streamed_at: streamedAt } = row;
   if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
-  const lostAnswer = row.lost_answer === 1;
-  return { key, digest, binding, payer, asset, amount, expiresAt, jobId, ...(own !== null && { ownJobId: own }), doubts, lostAnswer, phase };
+  const credit = readCredit(row, phase);
+  if (credit === null) return null;
+  // An earlier hub noted the job of another request that spent this payment as a credit, and beside it its own one.
+  const jobId = phase.kind === "settled" ? row.job_id : (row.own_job_id ?? row.job_id);
+  const facts = { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer: row.lost_answer === 1, phase };
+  return { ...facts, ...(credit !== undefined && { credit }), ...(streamedAt !== null && { streamedAt }) };
+}
+
+/** What of a payment's money is in a balance; undefined if nothing is, null if it cannot be read. The credits of an earlier hub were whole. */
+function readCredit({ credit, amount, updated_at: since }: Row, phase: Payment["phase"]): Payment["credit"] | null {
+  if (credit === null) return phase.kind === "credit" ? { left: amount, lent: "0", since, transaction: phase.transaction } : undefined;
+  const json = readJson(credit);
+  return (json.ok ? SavedCredit.safeParse(json.value).data : undefined) ?? null;
 }

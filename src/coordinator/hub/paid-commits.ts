@@ -2,7 +2,7 @@
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
-import { IllegalMove, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
+import { IllegalMove, mayComeAgain, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
@@ -24,6 +24,8 @@ type Parts = {
   /** The names of the models that are online. */
   models: () => string[];
   job: (id: string, wait: number, client?: string) => Promise<string | null>;
+  /** JSON text of the SettleResponse of a job's payment; null if no money has moved for it. */
+  settlementOf: (jobId: string) => string | null;
   /** Why a new commit of this origin is refused before money is looked at; null if it is not. */
   refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
   deadlines: Deadlines;
@@ -63,7 +65,7 @@ export class PaidCommits {
       const stored = ledger.find(payment.key);
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
-      const isKnown = stored !== null && (stored.phase.kind !== "credit" || stored.jobId === input.id);
+      const isKnown = stored !== null && (!mayComeAgain(stored) || stored.jobId === input.id);
       const unstored = isKnown ? null : refusal(originOf(input, payer ?? ""));
       if (unstored !== null) {
         this.#mutex.release(input.id);
@@ -145,7 +147,7 @@ export class PaidCommits {
     try {
       const stored = payment === undefined ? ledger.find(key) : null;
       const texts = "response" in outcome ? { payment: { key, response: outcome.response } } : {};
-      dispatcher.apply({ type: "settled", key, settlement: settlementOf(outcome), by, stored }, texts);
+      dispatcher.apply({ type: "settled", key, settlement: meaningOf(outcome), by, stored }, texts);
     } catch (error) {
       if (error instanceof IllegalMove) return false;
       throw error;
@@ -178,7 +180,7 @@ export class PaidCommits {
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    const verified = { key, payer: normalizeAddress(payer), settles: input.settles === true };
+    const verified = { key, payer: normalizeAddress(payer), stored: row, settles: input.settles === true };
     const origin = originOf(input, verified.payer);
     // On SVM the payer is known only now. No money has moved.
     const unstored = refusal(origin);
@@ -223,11 +225,11 @@ export class PaidCommits {
   }
 
   async #bought(input: CommitInput, jobId: string): Promise<PaidAnswer> {
-    const { ledger, job } = this.#parts;
+    const { settlementOf, job } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#isWritten();
-    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait, input.client) : null, settlement: ledger.settlementOf(jobId) };
+    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait, input.client) : null, settlement: settlementOf(jobId) };
   }
 
   #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
@@ -248,8 +250,8 @@ export class PaidCommits {
   }
 
   async #known(jobId: string, { wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
-    const { ledger, job } = this.#parts;
-    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait, client) : null, settlement: ledger.settlementOf(jobId) };
+    const { settlementOf, job } = this.#parts;
+    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait, client) : null, settlement: settlementOf(jobId) };
   }
 
   /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */
@@ -308,7 +310,7 @@ function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotenc
   return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
 }
 
-function settlementOf(outcome: SettleOutcome): Settlement {
+function meaningOf(outcome: SettleOutcome): Settlement {
   switch (outcome.kind) {
     case "settled":
       return { kind: "settled", transaction: outcome.transaction };

@@ -4,6 +4,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
+import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import type { JournalRow } from "../store/record.ts";
@@ -114,6 +115,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       ...commits,
       ledger: this.#ledger,
       deadlines: this.#deadlines,
+      settlementOf: (jobId) => this.#settlementOf(jobId),
       settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
     this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
@@ -165,7 +167,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async settlement(jobId: string): Promise<string | null> {
-    return this.#ledger.settlementOf(jobId);
+    return this.#settlementOf(jobId);
   }
 
   async job(id: string, wait: number, client = ""): Promise<string | null> {
@@ -175,7 +177,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }> {
     const job = await this.job(id, wait, client);
     // Read after the job, so that an answer that waited has the settlement too.
-    return { job, settlement: this.#ledger.settlementOf(id) };
+    return { job, settlement: this.#settlementOf(id) };
   }
 
   async workersOnline(): Promise<number> {
@@ -282,6 +284,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
     const row = this.#journal.row(id);
     return row === null ? null : endedJob(row);
+  }
+
+  /** JSON text of the SettleResponse of a job's payment, with the balance of its payer if that is concerned. */
+  #settlementOf(jobId: string): string | null {
+    return this.#ledger.settlementOf(jobId, (payment) => balanceOf(this.#dispatcher.state.ledger, payment));
   }
 
   #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {

@@ -43,4 +43,8 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX `users_used` ON `users` (`used_at`)",
     ],
   },
+  {
+    name: "0004_payment_balance.sql",
+    statements: ["ALTER TABLE `payments` ADD `balance` text"],
+  },
 ];

@@ -130,7 +130,7 @@ export function recordStatements(db: D1Database, rows: readonly JournalRow[]): D
 /** A row of the payment ledger on its way to D1. */
 export type PaymentCopy = Payment & { rev: number; updatedAt: number };
 
-const PAYMENT_COLUMNS = ["key", "rev", "state", "reason", "job_id", "payer", "asset", "amount", "settlement", "updated_at"] as const;
+const PAYMENT_COLUMNS = ["key", "rev", "state", "reason", "job_id", "payer", "asset", "amount", "settlement", "updated_at", "balance"] as const;
 
 const PAYMENTS_FROM_JSON = `INSERT INTO payments (${PAYMENT_COLUMNS.join(", ")}) SELECT ${extract(PAYMENT_COLUMNS)} FROM json_each(?) WHERE true
   ON CONFLICT (key) DO UPDATE SET ${PAYMENT_COLUMNS.slice(1)
@@ -151,8 +151,9 @@ function paymentRow({
   asset,
   amount,
   updatedAt,
+  credit,
 }: PaymentCopy): Record<(typeof PAYMENT_COLUMNS)[number], string | number | null> {
   const reason = "reason" in phase ? phase.reason : null;
-  const settlement = "transaction" in phase ? phase.transaction : null;
-  return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement, updated_at: updatedAt };
+  const settlement = "transaction" in phase ? (phase.transaction ?? null) : null;
+  return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement, updated_at: updatedAt, balance: credit?.left ?? null };
 }

@@ -1,5 +1,5 @@
 // Retention: deletes old jobs, results, pairing codes and payments from D1. The cron runs it, after the last step of a job's way.
-import { and, eq, inArray, isNotNull, lte, notExists } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, lte, notExists } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { Settings } from "../config.ts";
 import { TUNING } from "../tuning.ts";
@@ -81,7 +81,7 @@ export async function applyRetention(db: D1Database, settings: Pick<Settings, "r
   const oldPayments = orm
     .select({ key: payments.key })
     .from(payments)
-    .where(and(inArray(payments.state, ["spent", "void"]), lte(payments.updatedAt, now - retention.job)))
+    .where(and(inArray(payments.state, ["spent", "void"]), isNull(payments.balance), lte(payments.updatedAt, now - retention.job)))
     .limit(TUNING.retentionRows);
   const deletedPayments = await inBatches(async () => {
     const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, oldPayments)));

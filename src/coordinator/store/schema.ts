@@ -92,10 +92,10 @@ export const payments = sqliteTable(
     key: text("key").primaryKey(),
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
-    state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused` or `paid_by_credit`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
+    state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] }).notNull(),
+    /** If the state is `void`: `unused`, `refused`, `paid_by_credit` or `given_back`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
     reason: text("reason"),
-    /** The job that this payment pays for, or paid for last. */
+    /** The job that the request with this payment started last. */
     jobId: text("job_id").notNull(),
     payer: text("payer"),
     /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
@@ -105,6 +105,8 @@ export const payments = sqliteTable(
     /** The settlement transaction. Empty if only an `already used` answer proves the settlement; null while no money has moved. */
     settlement: text("settlement"),
     updatedAt: integer("updated_at").notNull(),
+    /** What of this payment is left in its payer's balance, in atomic units; null if nothing of it ever was or is. */
+    balance: text("balance"),
   },
   (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
 );

@@ -286,6 +286,72 @@ describe("a router and a hub that disagree", () => {
   });
 });
 
+describe("a balance", () => {
+  const settles = (): void => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
+  };
+  const told = async (hub: TestHub, id: string): Promise<unknown> => {
+    const { headers } = await hub.request(`/v1/jobs/${id}`);
+    const header = headers.get("payment-response");
+    expect(headers.get("x-payment-response")).toBe(header);
+    return header === null ? null : JSON.parse(atob(header));
+  };
+
+  test("[PY9] is told on the failed job and on the commit that spends it, falls by the price, and survives the loss of memory", async () => {
+    const hub = new TestHub({ TESTNET_MODE: "false" });
+    listen();
+    settles();
+    const worker = await hub.worker();
+    const large = paymentInput({ amount: "10000" });
+    const failed = await bought(hub, large);
+    await worker.assigned();
+    worker.send({ type: "job_failed", job_id: failed, attempt: 1, error: "worker_error", retryable: false });
+    await until(async () => (await hub.job(failed)).status === "failed", "failed");
+    const credit = { amount: "10000", asset: large.asset, balance: "10000" };
+    expect(await told(hub, failed)).toEqual({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa", extensions: { credit } });
+    expect(await copied(large.key, "credit")).toMatchObject({ balance: "10000", amount: "10000" });
+
+    const small = paymentInput();
+    const input = commitInput();
+    await hub.stub.reserve(input, small);
+    const answer = await hub.stub.submit(input, small.key, "0xaa");
+    const spends = { amount: "1000", asset: large.asset, balance: "9000" };
+    expect(JSON.parse((answer.ok && "settlement" in answer ? answer.settlement : null) ?? "null")).toMatchObject({
+      ...{ success: true, transaction: "0x01", payer: "0xaa" },
+      extensions: { credit: spends },
+    });
+    await hub.evict();
+    const job = await worker.assigned();
+    await worker.complete(job);
+    expect((await hub.job(input.id)).receipt).toMatchObject({ payment_ref: "0x01" });
+    expect(await told(hub, input.id)).toMatchObject({ transaction: "0x01", extensions: { credit: spends } });
+    expect(await told(hub, failed)).toMatchObject({ extensions: { credit: { ...credit, balance: "9000" } } });
+    expect(await copied(small.key, "void")).toMatchObject({ reason: "paid_by_credit", balance: null, settlement: "0x01" });
+    expect(await copy(large.key)).toMatchObject({ state: "credit", balance: "9000" });
+    // Retention keeps what is owed.
+    await hub.inside((self) => self.wake());
+    expect(await hub.sql(`SELECT kind FROM payments WHERE key = '${large.key}'`)).toEqual([{ kind: "credit" }]);
+  });
+
+  test("[PY9] of an earlier hub is whole, and its payment belongs to its own job", async () => {
+    const hub = new TestHub({ TESTNET_MODE: "false" });
+    listen();
+    const [payment, first] = [paymentInput({ amount: "10000" }), commitInput()];
+    await hub.stub.reserve(first, payment);
+    await hub.sql(`UPDATE payments SET kind = 'credit', phase = '{"kind":"credit","transaction":"0x02"}', job_id = 'another', own_job_id = '${first.id}'`);
+    await hub.evict();
+    const [input, fresh] = [commitInput(), paymentInput()];
+    await hub.stub.reserve(input, fresh);
+    const answer = await hub.stub.submit(input, fresh.key, "0xaa");
+    expect(JSON.parse((answer.ok && "settlement" in answer ? answer.settlement : null) ?? "null")).toMatchObject({
+      ...{ transaction: "0x02", extensions: { credit: { balance: "9000" } } },
+    });
+    expect(await hub.stub.reserve(commitInput(), { ...payment, binding: "other" })).toEqual({ state: "refused", reason: "payment_already_used" });
+    // It does not cover its own price any more.
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "payment_already_used" });
+  });
+});
+
 describe("a journal that cannot be written", () => {
   const broken = (hub: TestHub, what: string) => hub.sql(`CREATE TRIGGER broken BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 

@@ -3,6 +3,7 @@ import type { JobType } from "../../../src/protocol/job.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";
 import {
   type Answer,
+  balanceOf,
   createState,
   type DispatchEvent,
   type DispatchState,
@@ -134,7 +135,7 @@ export class Desk {
 
   /** Submits job `id` with a verified payment. */
   buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}, settles = false): Reduced {
-    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer, settles } });
+    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer, stored: this.rows.get(key) ?? null, settles } });
   }
 
   /** Reserve and submit in one. */
@@ -151,7 +152,13 @@ export class Desk {
   money(key: string): string {
     const phase = this.rows.get(key)?.phase;
     if (phase === undefined) return "gone";
+    if (phase.kind === "spent" && phase.by !== undefined) return `spent by ${phase.by}`;
     return phase.kind === "void" || phase.kind === "unresolved" ? `${phase.kind} ${phase.reason}` : phase.kind;
+  }
+
+  /** What the payer can spend. */
+  balance(payer = "pam", asset = "usdc"): number {
+    return Number(balanceOf(this.state.ledger, { key: "", payer, asset }));
   }
 
   /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all that followed. */
@@ -191,7 +198,7 @@ export class Desk {
     const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.day;
     restorePayments(
       this.state,
-      [...this.rows.values()].filter((row) => isOpen(row) || isAssumed(row)),
+      [...this.rows.values()].filter((row) => isOpen(row) || isAssumed(row) || row.credit !== undefined || (row.streamedAt ?? 0) > this.now - TIMING.day),
       this.now,
     );
     restore(this.state, saved, this.now);

@@ -20,9 +20,18 @@ function settling(): Desk {
   return desk;
 }
 
-/** The same, after `w` ran it and failed: `k` is a credit of 1000. */
-function withCredit(): Desk {
-  const desk = settling();
+/** The worker acknowledges `j`, and then its connection and its grace time are over. */
+function loseAfterAck(desk: Desk): void {
+  desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 });
+  desk.tell({ type: "disconnect", conn: "w#1" });
+  desk.pass(TIMING.grace);
+}
+
+/** The same, after `w` ran it and failed: `k` is a credit, of 1000 unless it is said otherwise. */
+function withCredit({ amount = "1000" } = {}): Desk {
+  const desk = new Desk();
+  desk.register("w");
+  desk.pay("k", "j", { amount });
   desk.settled("k");
   fails(desk, "w#1", "j");
   return desk;
@@ -670,9 +679,129 @@ describe("credit", () => {
     expect(words(desk.pay("other", "o", { payer: "quin" }))).toBe("reserved, settle other");
     desk.settled("other", REFUSED);
     expect(words(desk.pay("fresh", "f"))).toBe("reserved, assign f 1 to w#1");
-    expect([desk.money("k"), desk.money("fresh")]).toEqual(["settled", "void paid_by_credit"]);
+    expect([desk.money("k"), desk.money("fresh"), desk.balance()]).toEqual(["credit", "covered", 0]);
     completes(desk, "w#1", "f");
-    expect(desk.money("k")).toBe("spent");
+    expect([desk.money("k"), desk.money("fresh")]).toEqual(["spent by others", "void paid_by_credit"]);
+  });
+
+  test("[PY9] a balance falls by the price, never by more, and a cheap job does not burn a large credit", () => {
+    const desk = withCredit({ amount: "10000" });
+    for (let n = 1; n <= 10; n++) {
+      expect(words(desk.pay(`f${n}`, `j${n}`))).toBe(`reserved, assign j${n} 1 to w#1`);
+      expect(desk.balance()).toBe(10_000 - n * 1_000);
+      completes(desk, "w#1", `j${n}`);
+    }
+    expect([desk.balance(), desk.money("k"), desk.money("f1")]).toEqual([0, "spent by others", "void paid_by_credit"]);
+    expect(words(desk.pay("f11", "j11"))).toBe("reserved, settle f11");
+  });
+
+  test("[PY9] a job that is paid from the balance and fails gives the amount back, and the same request may come again", () => {
+    const desk = withCredit({ amount: "10000" });
+    desk.pay("fresh", "f");
+    fails(desk, "w#1", "f");
+    expect([desk.balance(), desk.money("fresh"), desk.where("f")]).toEqual([10_000, "void given_back", "failed worker_error"]);
+    expect(words(desk.reserve("fresh", "again"))).toBe("credit");
+    expect(words(desk.buy("fresh", "again"))).toBe("assign again 1 to w#1");
+    completes(desk, "w#1", "again");
+    expect([desk.balance(), desk.money("fresh")]).toEqual([9_000, "void paid_by_credit"]);
+    expect(words(desk.reserve("fresh", "third"))).toBe("known again");
+  });
+
+  test("[PY9] [PY10] several credits pay for one job, the oldest first, and its transaction is the one that is shown", () => {
+    const desk = withCredit();
+    desk.pass(1_000);
+    // Larger than the balance, so it is settled, and its job fails too.
+    desk.pay("second", "s", { amount: "5000" });
+    desk.settled("second");
+    fails(desk, "w#1", "s");
+    expect(desk.balance()).toBe(6_000);
+    desk.pay("third", "t", { amount: "3000" });
+    expect(desk.rows.get("third")?.phase).toMatchObject({
+      ...{ kind: "covered", transaction: "tx k" },
+      parts: [
+        { key: "k", amount: "1000" },
+        { key: "second", amount: "2000" },
+      ],
+    });
+    const [ended] = completes(desk, "w#1", "t").rows.filter(({ type }) => type === "ended");
+    expect(ended).toMatchObject({ paymentRef: "tx k" });
+    expect([desk.balance(), desk.money("k"), desk.money("second")]).toEqual([3_000, "spent by others", "credit"]);
+  });
+
+  test("[PY9] the same payload again is refused if the balance does not cover it any more, also by a submit that comes too late", () => {
+    const desk = withCredit({ amount: "10000" });
+    expect(words(desk.reserve("k", "again", { amount: "10000" }))).toBe("credit");
+    desk.pay("fresh", "f");
+    expect(words(desk.buy("k", "again"))).toBe("payment_already_used");
+    expect(words(desk.reserve("k", "third", { amount: "10000" }))).toBe("payment_already_used");
+    fails(desk, "w#1", "f");
+    expect(words(desk.reserve("k", "fourth", { amount: "10000" }))).toBe("credit");
+    desk.forget(["w"]);
+    expect([words(desk.reserve("k", "fifth", { amount: "10000" })), desk.balance()]).toEqual(["credit", 10_000]);
+  });
+
+  test("[PY9] what live jobs have of a balance survives a restart, and is given back if the row of the job is lost", () => {
+    const desk = withCredit({ amount: "10000" });
+    desk.pay("fresh", "f");
+    desk.forget(["w"]);
+    expect([desk.balance(), desk.where("f")]).toEqual([9_000, "assigned w 1"]);
+    desk.state.jobs.delete("f");
+    desk.tell({ type: "restored", damaged: ["f"] });
+    expect([desk.balance(), desk.money("fresh")]).toEqual([10_000, "void given_back"]);
+  });
+
+  test("[PY9] of jobs that reached their deadline after they streamed text, three a day give their amount back; then the payment is spent", () => {
+    const desk = new Desk();
+    desk.register("w");
+    const stream = (name: string): void => {
+      desk.pay(name, `${name}-job`, { amount: "1000000" });
+      if (desk.money(name) === "settling") desk.settled(name);
+      // Progress goes on until the total time is over.
+      for (let n = 0; n < 10; n++) {
+        desk.tell({ type: "progress", conn: desk.state.workers.get("w")?.conn ?? "", jobId: `${name}-job`, attempt: 1 });
+        desk.pass(20_000);
+      }
+      expect(desk.where(`${name}-job`)).toBe("failed deadline_exceeded");
+    };
+    for (const name of ["a", "b", "c"]) {
+      stream(name);
+      expect(desk.balance()).toBe(1_000_000);
+    }
+    desk.forget(["w"]);
+    stream("d");
+    expect([desk.balance(), desk.money("a"), desk.money("d")]).toEqual([0, "spent by others", "void paid_by_credit"]);
+    stream("e");
+    expect([desk.balance(), desk.money("e")]).toEqual([0, "spent"]);
+    desk.pass(TIMING.day);
+    stream("f");
+    expect(desk.balance()).toBe(1_000_000);
+  });
+
+  test("[JB5] a paid job that finds no worker fails with worker_unavailable, a job without a payment with no_eligible_worker", () => {
+    const desk = withCredit();
+    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.pay("fresh", "f");
+    desk.submit("free");
+    desk.pay("held", "h", { payer: "quin" });
+    desk.pass(TIMING.claimWindow);
+    expect([desk.where("f"), desk.money("fresh"), desk.balance()]).toEqual(["failed worker_unavailable", "void given_back", 1_000]);
+    expect([desk.where("free"), desk.where("h"), desk.money("held")]).toEqual(["failed no_eligible_worker", "failed no_eligible_worker", "void unused"]);
+  });
+
+  test.each([
+    ["before a worker acknowledged it", true, "credit", () => {}],
+    ["after its worker acknowledged it", true, "spent", (desk: Desk) => desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 })],
+    ["of a worker that never acknowledges", false, "spent", () => {}],
+    ["after the worker that had acknowledged it was lost", true, "credit", loseAfterAck],
+  ] as const)("[JB13] cancelled %s", (_, acks, money, act) => {
+    const desk = new Desk();
+    desk.register("w", { acks });
+    desk.pass(TIMING.arrival);
+    desk.pay("k", "j");
+    desk.settled("k");
+    act(desk);
+    desk.tell({ type: "cancel", jobId: "j" });
+    expect([desk.money("k"), desk.where("j")]).toEqual([money, "failed cancelled"]);
   });
 
   test("[PY9] the payer counts as the facilitator names it, not as the payload does", () => {
@@ -682,22 +811,22 @@ describe("credit", () => {
     expect(desk.money("k")).toBe("credit");
   });
 
-  test("[PY9] a credit pays for at most its amount; the smallest that does is taken", () => {
+  test("[PY9] a balance pays for at most its amount", () => {
     const desk = withCredit();
     expect(words(desk.pay("large", "l", { amount: "1001" }))).toBe("reserved, settle large");
     desk.settled("large");
     fails(desk, "w#1", "l");
     expect(words(desk.pay("small", "s", { amount: "999" }))).toBe("reserved, assign s 1 to w#1");
-    expect([desk.money("k"), desk.money("large")]).toEqual(["settled", "credit"]);
+    expect([desk.money("small"), desk.balance()]).toEqual(["covered", 1_002]);
   });
 
-  test("[PY6] a credit that paid for another job still gives its own job when its payment comes again", () => {
+  test("[PY6] a payment that is paid from a balance gives its job when it comes again", () => {
     const desk = withCredit();
     desk.pay("fresh", "f", { binding: "other body" });
-    expect(words(desk.reserve("k", "again"))).toBe("known j");
     expect(words(desk.reserve("fresh", "again", { binding: "other body" }))).toBe("known f");
     desk.forget(["w"]);
-    expect(words(desk.reserve("k", "again"))).toBe("known j");
+    expect(words(desk.reserve("fresh", "again", { binding: "other body" }))).toBe("known f");
+    expect(words(desk.reserve("fresh", "again"))).toBe("payment_already_used");
   });
 
   test("[PY9] a submit that comes twice does not run a job again that has failed meanwhile", () => {

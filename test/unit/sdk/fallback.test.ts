@@ -44,6 +44,7 @@ describe("fallback", () => {
       verified: false,
       verification: { ok: false, reason: "fallback" },
       price: null,
+      credit: null,
       jobId: null,
       status: "completed",
     });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { inDollars } from "../../../src/sdk/payment.ts";
 import {
+  ComputeRouter,
   type PaymentAttempt,
   type PaymentChallenge,
   type PaymentHook,
@@ -203,5 +205,53 @@ describe("maxPrice", () => {
     const { hook, asked } = payer();
     expect(await rejection(router.client({ payment: hook, maxPrice: 0.01 }).run(CLASSIFY))).toBeInstanceOf(PaymentLimitError);
     expect(asked).toEqual([]);
+  });
+});
+
+describe("what became of the money", () => {
+  const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
+  const CREDIT = { amount: "1000", asset: "eip155:10143/0x01", balance: "9000" };
+
+  /** A router that answers every job with this result and this settlement. */
+  function routerWith(result: object, settlement: object | null, status: "completed" | "failed" = "failed"): ComputeRouter {
+    const job = { id: ID, status, result, receipt: null, created_at: "2026-01-01T00:00:00.000Z", completed_at: null };
+    const headers: Record<string, string> = settlement === null ? {} : { "payment-response": btoa(JSON.stringify(settlement)) };
+    const answer = async (url: string): Promise<Response> => {
+      if (url.includes("/v1/quote"))
+        return Response.json({ price: "$0.001", network: "eip155:10143", policy_resolved: "CHEAP", endpoint: "/v1/jobs/commit/cheap", expires_at: null });
+      if (url.includes("/commit/")) return Response.json({ job_id: ID }, { status: 201, headers });
+      if (!url.endsWith("/events")) return Response.json(job, { headers });
+      return new Response(`event: done\nid: 1\ndata: ${JSON.stringify(job)}\n\n`, { headers: { "content-type": "text/event-stream" } });
+    };
+    return new ComputeRouter({ fetch: async (input) => answer(String(input)) });
+  }
+
+  const JOB = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+
+  it.each([
+    ["worker_unavailable", { success: true, extensions: { credit: CREDIT } }, { charged: true, credit: CREDIT }],
+    ["no_eligible_worker", { success: true, extensions: { credit: CREDIT } }, { charged: true, credit: CREDIT }],
+    ["no_eligible_worker", null, { charged: false, credit: null }],
+    ["worker_lost", { success: true }, { charged: true, credit: null }],
+    ["payment_failed", { success: false, errorReason: "insufficient_funds" }, { charged: false, credit: null }],
+    ["payment_failed", null, { charged: null, credit: null }],
+    ["worker_error", { success: true, extensions: { credit: { ...CREDIT, balance: -1 } } }, { charged: true, credit: null }],
+  ])("[PY9] a failed job (%s) says by its PAYMENT-RESPONSE %j whether it was charged, from run and from stream", async (cause, settlement, money) => {
+    const router = routerWith({ error: cause }, settlement);
+    expect(await rejection(router.run(JOB))).toMatchObject({ reason: cause, ...money });
+    const last = async (): Promise<void> => {
+      for await (const _ of router.stream(JOB));
+    };
+    expect(await rejection(last())).toMatchObject({ reason: cause, ...money });
+  });
+
+  it("[PY9] a result says that it was paid from a balance, and what is left of it", async () => {
+    const router = routerWith({ sentiment: "positive", confidence: 1 }, { success: true, extensions: { credit: CREDIT } }, "completed");
+    expect(await router.run(JOB)).toMatchObject({ price: "$0.001", credit: CREDIT });
+    expect(await routerWith({ sentiment: "positive", confidence: 1 }, null, "completed").run(JOB)).toMatchObject({ credit: null });
+  });
+
+  it("amounts are shown in dollars", () => {
+    expect(["0", "1000", "10000", "1234567", "1000000", "12"].map(inDollars)).toEqual(["$0.000", "$0.001", "$0.010", "$1.234567", "$1.000", "$0.000012"]);
   });
 });

@@ -13,7 +13,7 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
     values: `BadRequestError ComputeRouter ComputeRouterError ConflictError FallbackError InvalidOptionError JobFailedError JobTimeoutError
       NoEligibleWorkerError NoTrustedWorkerError NotFoundError PairingExpiredError PaymentLimitError PaymentRequiredError ProtocolError RateLimitedError
       ReceiptError RouterConnectionError UnavailableError UnexpectedOutputError fingerprintOf openaiCompatible verifyReceipt`,
-    types: `Classification ClientOptions CommitOptions ErrorDetails Extraction FallbackProvider FallbackResult GetOptions Health Instance Job JobEvent
+    types: `Classification ClientOptions CommitOptions Credit ErrorDetails Extraction FallbackProvider FallbackResult GetOptions Health Instance Job JobEvent
       JobInput JobOutput JobStatus JobType LlmJob LlmOptions MapOptions MapResult OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode
       PairingOffer PairingWaitOptions PaymentAttempt PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote Receipt ReceiptCheck RequestOptions
       ResolvedPolicy RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,

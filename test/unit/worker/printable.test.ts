@@ -60,7 +60,10 @@ describe("untrusted text", () => {
     async function* stream(): AsyncGenerator<JobEvent> {
       yield { type: "delta", attempt: 1, seq: 0, delta: HOSTILE };
       const result = { output: `${HOSTILE}${HOSTILE}`, source: "router", result: null, receipt: null, verified: false } as const;
-      yield { type: "done", result: { ...result, verification: { ok: false, reason: "no_receipt" }, price: null, jobId: "j", status: "completed" } };
+      yield {
+        type: "done",
+        result: { ...result, verification: { ok: false, reason: "no_receipt" }, price: null, credit: null, jobId: "j", status: "completed" },
+      };
     }
     await printStream(stream(), { stdout, stderr });
     expect(stdout.text).toBe(`${printable(HOSTILE)}${printable(HOSTILE)}\n`);

@@ -7,7 +7,7 @@ const reset: JobEvent = { type: "reset", attempt: 1 };
 
 function done(output: RouterResult["output"]): JobEvent {
   const result = { output, source: "router", result: null, receipt: null, verified: false, verification: { ok: false, reason: "no_receipt" } } as const;
-  return { type: "done", result: { ...result, price: null, jobId: "j", status: "completed" } };
+  return { type: "done", result: { ...result, price: null, credit: null, jobId: "j", status: "completed" } };
 }
 
 async function printed(...events: JobEvent[]): Promise<{ out: string; err: string }> {
