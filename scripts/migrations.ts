@@ -15,6 +15,9 @@ const ADDS = /^(?:CREATE TABLE|CREATE (?:UNIQUE )?INDEX|ALTER TABLE \S+ ADD|INSE
 const STATEMENTS = 40;
 const STATEMENT_BYTES = 100_000;
 
+/** The longest list of statements that the formatter keeps on one line. */
+const LINE = 140;
+
 type Migration = { name: string; statements: string[] };
 type Snapshot = Parameters<typeof generateSQLiteMigration>[0];
 type Journal = { entries: { idx: number; tag: string }[] };
@@ -86,7 +89,10 @@ function tablesAfter(statements: readonly string[]): ReadonlyMap<string, string>
 function moduleText(migrations: readonly Migration[]): string {
   const entries = migrations.map(({ name, statements }) => {
     const lines = statements.map((statement) => `      ${JSON.stringify(statement)},\n`);
-    return `  {\n    name: ${JSON.stringify(name)},\n    statements: [\n${lines.join("")}    ],\n  },\n`;
+    // As the formatter writes it.
+    const isShort = statements.length === 1 && JSON.stringify(statements).length < LINE;
+    const list = isShort ? JSON.stringify(statements) : `[\n${lines.join("")}    ]`;
+    return `  {\n    name: ${JSON.stringify(name)},\n    statements: ${list},\n  },\n`;
   });
   return `// Written by scripts/migrations.ts; do not edit.
 
