@@ -54,7 +54,8 @@ export type Snapshot = z.infer<typeof Snapshot>;
  * each time, none longer than that would ever pass. Renewals by `job_progress` are saved every few seconds.
  */
 export function snapshotOf(job: LiveJob): Snapshot {
-  const { attempts, started, streamed, holders, tried, struck, denials, network, model, isChat, payment, cause, message, outgrown, trustedKeys, totalDue } = job;
+  const { attempts, started, streamed, holders, tried, struck, denials, network, model, isChat, payment, cause, message, outgrown, trustedKeys, totalDue } =
+    job;
   return {
     attempts,
     started,
