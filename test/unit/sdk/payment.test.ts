@@ -223,7 +223,7 @@ describe("what became of the money", () => {
       if (!url.endsWith("/events")) return Response.json(job, { headers });
       return new Response(`event: done\nid: 1\ndata: ${JSON.stringify(job)}\n\n`, { headers: { "content-type": "text/event-stream" } });
     };
-    return new ComputeRouter({ fetch: async (input) => answer(String(input)) });
+    return new ComputeRouter({ fetch: async (input) => answer(new Request(input).url) });
   }
 
   const JOB = { job_type: "TASK", task_type: "classify", input: "good" } as const;
