@@ -14,7 +14,8 @@ let runtime: Embedded;
 
 beforeAll(async () => {
   requireEmbedded();
-  runtime = await Embedded.start();
+  vi.stubEnv("WORKER_SECRET", "do-not-tell");
+  runtime = await Embedded.start().finally(() => vi.unstubAllEnvs());
 }, 60_000);
 afterAll(() => runtime?.close());
 
@@ -86,11 +87,8 @@ describe("the embedded runtime", () => {
     await own.close();
   });
 
-  it.runIf(process.platform === "linux")("[LLM10] the child knows none of the worker's environment", async () => {
-    vi.stubEnv("WORKER_SECRET", "do-not-tell");
-    const own = await Embedded.start().finally(() => vi.unstubAllEnvs());
-    const environment = readFileSync(`/proc/${own.pid}/environ`, "utf8");
-    await own.close();
+  it.runIf(process.platform === "linux")("[LLM10] the child knows none of the worker's environment", () => {
+    const environment = readFileSync(`/proc/${runtime.pid}/environ`, "utf8");
     expect(environment).toContain("PATH=");
     expect(environment).not.toContain("do-not-tell");
   });
