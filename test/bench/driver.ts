@@ -95,6 +95,9 @@ class Hand {
   };
 }
 
+/** A job that a worker has, and how it sends its result. */
+type Held = { id: string; answer: () => void };
+
 class Driver {
   readonly #load: Load;
   readonly #agent: Agent;
@@ -104,9 +107,12 @@ class Driver {
   /** Seekers who wait for the end of a job, and ends that came before anyone waited. */
   readonly #ends = new Map<string, (() => void) | null>();
   #committed = 0;
-  /** Ended jobs that nobody has polled, and seekers who wait for one: where jobs waited before, a commit is not followed by the end of its own job. */
-  readonly #unseen: string[] = [];
-  readonly #waiting: ((id: string) => void)[] = [];
+  /**
+   * Jobs that workers hold, and seekers who wait for one. For the curves a worker answers when a seeker has committed: otherwise more jobs would end than come
+   * where some waited before, and a job would seem to cost more.
+   */
+  readonly #held: Held[] = [];
+  readonly #waiting: ((held: Held) => void)[] = [];
   readonly counts = { frames: 0, frameBytes: 0, requests: 0 };
 
   constructor(load: Load) {
@@ -198,9 +204,13 @@ class Driver {
             else reject(new Error(text));
             break;
           case "job_assign": {
-            const { output, receipt } = hand.answer(frame.job_id);
-            const { signature, ...unsigned } = receipt;
-            send({ type: "job_complete", job_id: frame.job_id, attempt: frame.attempt, output, receipt: unsigned, receipt_signature: signature });
+            const answer = (): void => {
+              const { output, receipt } = hand.answer(frame.job_id);
+              const { signature, ...unsigned } = receipt;
+              send({ type: "job_complete", job_id: frame.job_id, attempt: frame.attempt, output, receipt: unsigned, receipt_signature: signature });
+            };
+            if (this.#load.scene === null) answer();
+            else this.#hold({ id: frame.job_id, answer });
             break;
           }
           case "job_complete_ack":
@@ -218,12 +228,6 @@ class Driver {
 
   /** The result of this job is durable, as its worker was told. */
   #ended(id: string): void {
-    if (this.#isAnyEnd) {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#unseen.push(id);
-      else next(id);
-      return;
-    }
     const wake = this.#ends.get(id);
     if (wake === undefined) this.#ends.set(id, null);
     else {
@@ -232,21 +236,19 @@ class Driver {
     }
   }
 
-  /** The job whose end a seeker polls next: its own, or where jobs waited before, the one that ended first. */
-  async #untilEnded(id: string): Promise<string> {
-    if (this.#isAnyEnd) return this.#unseen.shift() ?? new Promise((resolve) => this.#waiting.push(resolve));
+  /** The job whose end a seeker polls next: its own, or for the curves one that a worker holds and answers now. */
+  async #untilEnded(committed: string): Promise<string> {
+    const held = this.#load.scene === null ? null : (this.#held.shift() ?? (await new Promise<Held>((resolve) => this.#waiting.push(resolve))));
+    const id = held?.id ?? committed;
+    held?.answer();
     if (!this.#ends.delete(id)) await new Promise<void>((resolve) => this.#ends.set(id, resolve));
     return id;
   }
 
-  get #isAnyEnd(): boolean {
-    return this.#load.scene !== null;
-  }
-
-  /** Lets jobs wait that are not measured. */
-  async fill(jobs: number): Promise<void> {
-    await this.door("queue", { jobs });
-    this.#unseen.length = 0;
+  #hold(held: Held): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#held.push(held);
+    else next(held);
   }
 
   /** One job from its commit to its checked result. With `polls` its seeker asks every 2 ms; without, once, when its worker has its answer. */
@@ -353,7 +355,7 @@ async function main(): Promise<void> {
     () => done >= warm,
     () => done++,
   );
-  if (scene !== null && scene.queued > 0) await driver.fill(scene.queued);
+  if (scene !== null && scene.queued > 0) await driver.door("queue", { jobs: scene.queued });
 
   const say = async (word: string): Promise<void> => {
     console.log(word);
