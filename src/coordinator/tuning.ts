@@ -21,6 +21,8 @@ export const TUNING = {
   recentChars: 4 * MiB,
   /** How long changes are collected before they are copied to D1, so that they share a write. */
   outboxLinger: 100,
+  /** The same for the rows of jobs that have not ended: most of them change again within this time. The alarm copies them too, every two seconds. */
+  outboxLiveLinger: 1 * SECOND,
   /** The first pause after D1 refused a write; it doubles with each refusal. */
   outboxBackoff: 1 * SECOND,
   /** The longest pause after D1 refused a write. */

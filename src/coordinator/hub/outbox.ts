@@ -10,8 +10,9 @@ import type { LedgerStore } from "./ledger-store.ts";
 /**
  * A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). `row` is its row if it has
  * ended and is kept in memory; `changed` is true if it changed since it was last read for a write.
+ * A job that has `ended` goes to D1 soon; one that lives will change again, so its row may wait a little longer.
  */
-type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean };
+type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean; ended: boolean };
 
 /**
  * Copies changed jobs and payments to D1, later than the hub's own write: each row in its newest state, many rows per statement.
@@ -26,6 +27,8 @@ export class Outbox {
   /** The jobs whose newest row D1 does not have, those that have waited for longest first. */
   readonly #behind = new Map<string, Waiting>();
   #bytes = 0;
+  /** How many of the jobs have ended. */
+  #ended = 0;
   /** The bytes of the rows in memory. */
   #kept = 0;
   readonly #measured: (d1Bytes: number) => void;
@@ -44,7 +47,7 @@ export class Outbox {
     this.#db = db;
     this.#measured = measured;
     this.#paymentsSince = ledger.uncopied(1)[0]?.updatedAt ?? null;
-    for (const { id, bytes, endedAt } of journal.unsynced()) this.#wait(id, bytes, endedAt ?? Date.now());
+    for (const { id, bytes, endedAt } of journal.unsynced()) this.#wait(id, bytes, endedAt ?? Date.now(), endedAt !== null);
   }
 
   /** True if D1 is so far behind that the hub accepts no more jobs. */
@@ -54,7 +57,11 @@ export class Outbox {
 
   /** Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes again. */
   add(id: string, bytes: number, ended: JournalRow | null = null): void {
-    const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now());
+    const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now(), false);
+    if (ended !== null && !waiting.ended) {
+      waiting.ended = true;
+      this.#ended++;
+    }
     this.#forgetRow(waiting);
     this.#bytes += bytes - waiting.bytes;
     waiting.bytes = bytes;
@@ -90,18 +97,20 @@ export class Outbox {
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
-    const at = Math.max(now + TUNING.outboxLinger, this.#restsUntil(now));
+    const isPaid = this.#paymentsSince !== null;
+    const isUrgent = this.#ended > 0 || isPaid;
+    const at = Math.max(now + (isUrgent ? TUNING.outboxLinger : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
-    this.#timer = { at, handle: setTimeout(() => void this.drain(), at - now) };
+    this.#timer = { at, handle: setTimeout(() => void this.drain(isPaid || !isUrgent), at - now) };
   }
 
-  /** Writes until D1 has everything, or refuses. Never rejects. */
-  drain(): Promise<void> {
+  /** Writes until D1 has everything, or refuses; with `live` false, without the jobs that have not ended: the alarm copies them. Never rejects. */
+  drain(live = true): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
-    this.#running ??= this.#run().finally(() => {
+    this.#running ??= this.#run(live).finally(() => {
       this.#running = null;
       this.drainSoon();
     });
@@ -117,8 +126,8 @@ export class Outbox {
     return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#payments.until(now));
   }
 
-  async #run(): Promise<void> {
-    await this.#copyJobs();
+  async #run(live: boolean): Promise<void> {
+    await this.#copyJobs(live);
     await this.#copyPayments();
   }
 
@@ -142,12 +151,12 @@ export class Outbox {
     }
   }
 
-  async #copyJobs(): Promise<void> {
+  async #copyJobs(live: boolean): Promise<void> {
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
     for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobs.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
-        batch = this.#nextBatch();
+        batch = this.#nextBatch(live);
         if (batch.length === 0) return;
         left -= batch.length;
         const db = this.#db();
@@ -162,10 +171,10 @@ export class Outbox {
     }
   }
 
-  #nextBatch(): JournalRow[] {
+  #nextBatch(live: boolean): JournalRow[] {
     const batch = new RecordBatch(this.#most);
     // Rows that D1 has already leave, and others take their place.
-    for (let next = this.#next(); batch.isEmpty && next.length > 0; next = this.#next()) {
+    for (let next = this.#next(live); batch.isEmpty && next.length > 0; next = this.#next(live)) {
       const read = this.#journal.rows(next.flatMap(([id, { row }]) => (row === null ? [id] : [])));
       for (const [id, waiting] of next) {
         const row = waiting.row ?? read.get(id) ?? null;
@@ -178,19 +187,20 @@ export class Outbox {
   }
 
   /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly one in vain. */
-  #next(): [string, Waiting][] {
+  #next(live: boolean): [string, Waiting][] {
     const next: [string, Waiting][] = [];
     let bytes = 0;
     for (const [id, waiting] of this.#behind) {
       // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
-      if (waiting.failures > 0) continue;
+      if (waiting.failures > 0 || !(live || waiting.ended)) continue;
       bytes += waiting.bytes + LIMITS.jobRowBytes;
       if (next.length > 0 && bytes > TUNING.batchBytes) break;
       next.push([id, waiting]);
       if (next.length >= this.#most) break;
     }
     if (next.length > 0) return next;
-    return [...this.#behind].toSorted(([, a], [, b]) => a.failures - b.failures).slice(0, 1);
+    const refused = [...this.#behind].filter(([, { failures }]) => failures > 0);
+    return refused.toSorted(([, a], [, b]) => a.failures - b.failures).slice(0, 1);
   }
 
   #succeeded(batch: readonly JournalRow[]): void {
@@ -198,10 +208,12 @@ export class Outbox {
     this.#most = Math.min(TUNING.batchRows, this.#most * 2);
     this.#journal.synced(batch);
     for (const { id } of batch) {
-      const { changed = false, bytes = 0, row = null } = this.#behind.get(id) ?? {};
+      const { changed = false, bytes = 0, row = null, ended = false } = this.#behind.get(id) ?? {};
       this.#leave(id);
       // A row that changed during the write must be copied again, after those that wait already.
-      if (changed) this.add(id, bytes, row);
+      if (!changed) continue;
+      this.#wait(id, bytes, Date.now(), ended);
+      if (row !== null) this.add(id, bytes, row);
     }
   }
 
@@ -214,9 +226,10 @@ export class Outbox {
     this.#reportJobs(errorFacts(error));
   }
 
-  #wait(id: string, bytes: number, since: number): Waiting {
-    const waiting = { failures: 0, bytes, since, row: null, changed: true };
+  #wait(id: string, bytes: number, since: number, ended: boolean): Waiting {
+    const waiting = { failures: 0, bytes, since, row: null, changed: true, ended };
     this.#behind.set(id, waiting);
+    if (ended) this.#ended++;
     this.#bytes += bytes;
     return waiting;
   }
@@ -230,6 +243,7 @@ export class Outbox {
     const waiting = this.#behind.get(id);
     if (waiting === undefined) return;
     this.#forgetRow(waiting);
+    if (waiting.ended) this.#ended--;
     this.#bytes -= waiting.bytes;
     this.#behind.delete(id);
   }

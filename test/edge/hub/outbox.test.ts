@@ -44,6 +44,26 @@ describe("from the hub to D1", () => {
     expect(await rows(hub)).toHaveLength(1);
   });
 
+  test("[JB9] only what has ended goes to D1 at once; what lives follows, also while other jobs end", async () => {
+    const { outboxLiveLinger, outboxBackoff } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLiveLinger, outboxBackoff }));
+    // Neither the timer nor the alarm copies what lives, until the alarm is rung.
+    Object.assign(TUNING, { outboxLiveLinger: 3_600_000, outboxBackoff: 3_600_000 });
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const [ends, waits] = [await hub.commit(), await hub.commit()];
+    await worker.complete(await worker.assigned());
+    await hub.recorded(ends, "completed");
+    expect(await count("jobs", waits)).toBe(0);
+    await hub.inside((inner) => inner.alarm());
+    await hub.recorded(waits, "assigned");
+    // A timer of an hour would keep the hub awake.
+    Object.assign(TUNING, { outboxLiveLinger, outboxBackoff });
+    await worker.complete(await worker.assigned());
+    await handedOn(hub);
+  });
+
   test("[RC5] [API1] the row leaves the hub once D1 has the end, and GET answers the same bytes before, between and after", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
