@@ -5,27 +5,6 @@ import { TestHub, commitInput } from "../support/worker-hub.ts";
 const LLM = { job_type: "LLM_INFER" };
 
 describe("the claim", () => {
-  test("[JB2] a free worker is claimed at once, one that registers or becomes free takes the next at once", async () => {
-    const hub = new TestHub();
-    const first = await hub.commit();
-    const worker = await hub.worker();
-    const job = await worker.assigned();
-    expect(job.job_id).toBe(first);
-    const second = await hub.commit();
-    await worker.quiet();
-    await worker.complete(job);
-    expect((await worker.assigned()).job_id).toBe(second);
-  });
-
-  test("[SPEC] one worker is never claimed twice: of many jobs at once each worker gets one", async () => {
-    const hub = new TestHub();
-    const workers = await Promise.all(Array.from({ length: 5 }, () => hub.worker()));
-    await Promise.all(Array.from({ length: 12 }, () => hub.commit()));
-    const jobs = await Promise.all(workers.map((worker) => worker.assigned()));
-    expect(new Set(jobs.map((job) => job.job_id)).size).toBe(5);
-    for (const worker of workers) await worker.quiet();
-  });
-
   test("[JB4] [SPEC] no worker for 30 s: failed with no_eligible_worker, not earlier", async () => {
     const hub = new TestHub();
     hub.skip(0);
@@ -70,27 +49,6 @@ describe("the claim", () => {
       await hub.pass(2_000);
     }
     expect(await hub.job(id)).toMatchObject({ status: "failed", result: { error: "execution_timeout" } });
-  });
-
-  test("[JB3] FAST goes before CHEAP by 10 s of age, an older CHEAP before FAST", async () => {
-    const hub = new TestHub();
-    hub.skip(0);
-    const names = new Map<string, string>();
-    const add = async (name: string, policy: "fast" | "cheap") => names.set(await hub.commit(policy), name);
-    await add("cheap 0 s", "cheap");
-    hub.skip(9_999);
-    await add("fast 9.999 s", "fast");
-    hub.skip(2);
-    await add("fast 10.001 s", "fast");
-    await add("cheap 10.001 s", "cheap");
-    const worker = await hub.worker();
-    const order: (string | undefined)[] = [];
-    for (let i = 0; i < 4; i++) {
-      const job = await worker.assigned();
-      order.push(names.get(job.job_id));
-      await worker.complete(job);
-    }
-    expect(order).toEqual(["fast 9.999 s", "cheap 0 s", "fast 10.001 s", "cheap 10.001 s"]);
   });
 
   test.for([false, true])("[JB3] among free workers the least recently used is first; memory lost meanwhile: %s", async (forget) => {
@@ -312,12 +270,6 @@ describe("commits", () => {
     const { status, body, headers } = await one;
     expect([status, headers.get("preference-applied")]).toEqual([201, "wait=25"]);
     expect(body).toMatchObject({ job_id: second.job_id, job: { id: second.job_id, status: "completed", result: { output: "text" } } });
-  });
-
-  test("[API6] wait ends after N with the present state", async () => {
-    const hub = new TestHub();
-    const id = await hub.commit();
-    expect((await hub.request(`/v1/jobs/${id}?wait=1`)).body).toMatchObject({ id, status: "pending" });
   });
 
   test("[API6] many requests wait for one job: all are answered at its end, and at most 2,000 are held", async () => {
