@@ -87,7 +87,8 @@ export const HEADERS: Record<string, Header> = {
   "Retry-After": { description: "Seconds to wait before the next attempt.", schema: { type: "integer", minimum: 1 } },
   "PAYMENT-REQUIRED": { description: "The payment requirements in the form of x402 version 2: JSON in base64.", schema: text },
   "PAYMENT-RESPONSE": {
-    description: "The result of the payment: the x402 SettleResponse as JSON in base64. Absent while the payment is not settled.",
+    description:
+      "The result of the payment: the x402 SettleResponse as JSON in base64. Absent while the payment is not settled. If a failed job was paid, or a job is paid from the balance of failed ones, `extensions.credit` has `amount`, `asset` and the `balance`.",
     schema: text,
   },
   "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },

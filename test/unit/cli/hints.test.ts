@@ -1,6 +1,9 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { asking } from "../../../src/cli/seeker.ts";
+import { printFacts } from "../../../src/cli/waiting.ts";
+import { JobFailedError } from "../../../src/sdk/index.ts";
 import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
@@ -104,5 +107,35 @@ describe("compute-router user", () => {
     expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f]{32}\n$/), stderr: expect.stringContaining("a secret") });
     const { stdout } = await runHere(["user", "--config-dir", folder, "--json"]);
     expect(JSON.parse(stdout)).toEqual({ user_id: first.stdout.trim(), file: join(folder, "user-id") });
+  });
+});
+
+describe("a failed job says what became of its money", () => {
+  /** The message for a job that failed in this way, to a person with a payer or without one. */
+  async function said(money: Partial<Pick<JobFailedError, "charged" | "credit">>, pays: boolean): Promise<string> {
+    const payer = join(temporaryFolder(), "payer.mjs");
+    writeFileSync(payer, "export default async () => ({});");
+    const error = Object.assign(new JobFailedError("j", "worker_unavailable"), money);
+    return asking({ user: "u", ...(pays && { payer }) }, () => Promise.reject(error)).then(String, (told: Error) => told.message);
+  }
+
+  const credit = { amount: "1000", asset: "eip155:10143/0x01", balance: "9000" };
+
+  it.each([
+    [{ charged: true, credit }, false, "job j failed: worker_unavailable; its $0.001 are your credit: $0.009 in all, for your next jobs with this wallet"],
+    [{ charged: true }, true, "job j failed: worker_unavailable; it was charged"],
+    [{ charged: false }, true, "job j failed: worker_unavailable; nothing was charged"],
+    [{ charged: null }, true, "job j failed: worker_unavailable; it is not known yet whether it was charged"],
+    [{ charged: false }, false, "job j failed: worker_unavailable"],
+  ] as const)("[PY9] %j", async (money, pays, message) => {
+    expect(await said(money, pays)).toBe(message);
+  });
+
+  it("[PY9] a result that was paid from the balance says what is left", () => {
+    const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const result = { output: "x", source: "router", result: null, receipt: null, verified: false, jobId: "j", status: "completed" } as const;
+    printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit });
+    expect(stderr.mock.calls.join("")).toContain("$0.001 from your credit, $0.009 left");
+    stderr.mockRestore();
   });
 });
