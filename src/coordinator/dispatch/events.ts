@@ -72,7 +72,8 @@ export type DispatchEvent =
   /** The worker sent a frame that is too large and that contains the id of this job. Its socket is about to be closed [LM1]. */
   | { type: "oversized"; conn: string; jobId: string }
   | { type: "drain"; conn: string }
-  | { type: "cancel"; jobId: string }
+  /** The seeker wants the job no more; with `unlessStarted` only if no worker has started it [JB13]. */
+  | { type: "cancel"; jobId: string; unlessStarted?: boolean }
   | { type: "time" };
 
 /** The events of one type. */

@@ -91,7 +91,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "paired":
       return paired(state, event.userId, event.key, ctx);
     case "cancel":
-      return cancel(state, event.jobId, ctx);
+      return cancel(state, event, ctx);
     case "register":
       return register(state, event, ctx);
     case "tier": {
@@ -270,9 +270,9 @@ function started(state: DispatchState, worker: Worker, { type, jobId, attempt }:
   save(job, ctx);
 }
 
-function cancel(state: DispatchState, jobId: string, ctx: ReduceContext): void {
+function cancel(state: DispatchState, { jobId, unlessStarted = false }: EventOf<"cancel">, ctx: ReduceContext): void {
   const job = state.jobs.get(jobId);
-  if (job !== undefined) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", ctx);
+  if (job !== undefined && !(unlessStarted && job.started)) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", ctx);
 }
 
 /** Handles everything that is due: job timers, payments, the tick, the sweep. */

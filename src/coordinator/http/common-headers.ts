@@ -5,9 +5,9 @@ import type { AppEnv } from "./context.ts";
 import { answerError, refuseWith } from "./errors.ts";
 import { refusedLocally } from "./local-door.ts";
 
-const ALLOW_HEADERS = "content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, last-event-id";
-const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, retry-after, x-request-id";
-const ALLOW_METHODS = "GET, HEAD, POST, OPTIONS";
+const ALLOW_HEADERS = "content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id";
+const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, x-cancel-token, retry-after, x-request-id";
+const ALLOW_METHODS = "GET, HEAD, POST, DELETE, OPTIONS";
 const PREFLIGHT_SECONDS = "86400";
 
 /**

@@ -3,6 +3,7 @@ import { type Result, utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
 import { wideNetworkOf } from "../rates.ts";
+import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
@@ -16,6 +17,7 @@ type Parts = {
   clock: () => number;
   db: () => D1Database;
   idempotencySince: () => number;
+  cancelTokens: CancelTokens;
   /** The names of the models that are online. */
   models: () => string[];
   /** Why a new commit of this origin is refused before it is looked at; null if it is not. */
@@ -100,7 +102,8 @@ export class FreeCommits {
       // The changes could not be written. They were undone, and this was logged.
       return { ok: false, reason: "overloaded" };
     }
-    return { ok: true, jobId, job: wait > 0 ? await this.#parts.job(jobId, wait, client) : null };
+    const { job, cancelTokens } = this.#parts;
+    return { ok: true, jobId, job: wait > 0 ? await job(jobId, wait, client) : null, cancelToken: cancelTokens.of(jobId) };
   }
 }
 

@@ -7,6 +7,7 @@ import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
+import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
@@ -21,6 +22,7 @@ type Parts = {
   dispatcher: Dispatcher;
   clock: () => number;
   idempotencySince: () => number;
+  cancelTokens: CancelTokens;
   /** The names of the models that are online. */
   models: () => string[];
   job: (id: string, wait: number, client?: string) => Promise<string | null>;
@@ -225,11 +227,12 @@ export class PaidCommits {
   }
 
   async #bought(input: CommitInput, jobId: string): Promise<PaidAnswer> {
-    const { settlementOf, job } = this.#parts;
+    const { settlementOf, job, cancelTokens } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#isWritten();
-    return { ok: true, jobId, job: input.wait > 0 ? await job(jobId, input.wait, input.client) : null, settlement: settlementOf(jobId) };
+    const waited = input.wait > 0 ? await job(jobId, input.wait, input.client) : null;
+    return { ok: true, jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
 
   #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
@@ -250,8 +253,9 @@ export class PaidCommits {
   }
 
   async #known(jobId: string, { wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
-    const { settlementOf, job } = this.#parts;
-    return { state: "known", jobId, job: wait > 0 ? await job(jobId, wait, client) : null, settlement: settlementOf(jobId) };
+    const { settlementOf, job, cancelTokens } = this.#parts;
+    const waited = wait > 0 ? await job(jobId, wait, client) : null;
+    return { state: "known", jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
 
   /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */

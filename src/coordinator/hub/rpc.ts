@@ -38,9 +38,12 @@ type StorageRefused = { ok: false } & StorageRefusal;
 /** No worker offers the model, nor did a short time ago; `models` are those that are online [JB10]. */
 export type NoSuchModel = { reason: "no_such_model"; models: string[] };
 
-/** The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. */
+/**
+ * The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. `cancelToken` allows to cancel the job [JB13]; an
+ * earlier hub leaves it out.
+ */
 export type CommitAnswer =
-  | { ok: true; jobId: string; job: string | null }
+  | { ok: true; jobId: string; job: string | null; cancelToken?: string }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | ({ ok: false } & NoSuchModel)
   | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" }
@@ -75,7 +78,7 @@ export type ReserveAnswer =
   /** The job of this payment failed after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
   | { state: "credit" }
   /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
-  | { state: "known"; jobId: string; job: string | null; settlement: string | null }
+  | { state: "known"; jobId: string; job: string | null; settlement: string | null; cancelToken?: string }
   | ({ state: "refused" } & StorageRefusal)
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
   | ({ state: "refused" } & NoSuchModel)
@@ -83,7 +86,7 @@ export type ReserveAnswer =
 
 /** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
 export type PaidAnswer =
-  | { ok: true; jobId: string; job: string | null; settlement: string | null }
+  | { ok: true; jobId: string; job: string | null; settlement: string | null; cancelToken?: string }
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
   | StorageRefused
@@ -115,6 +118,11 @@ export interface HubRpc {
   submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
   /** Records how the settle call ended that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
   settled(job: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer>;
+  /**
+   * Cancels a job; with `unlessStarted` only if no worker has started it. Null if the token is not the job's. `job` is JSON text of the Job as it is then;
+   * null if the hub does not have it (D1 may have it) [JB13].
+   */
+  cancel(id: string, token: string, unlessStarted?: boolean): Promise<{ job: string | null } | null>;
   /** Drops a reservation, because the facilitator refused the payment or could not be asked. The same payment can come again. */
   release(paymentKey: string, jobId: string): Promise<void>;
   /** JSON text of the SettleResponse of a job's payment; null if it is not settled, or there is none [PY7]. */

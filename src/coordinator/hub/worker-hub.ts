@@ -9,6 +9,7 @@ import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
+import { CancelTokens } from "./cancel-tokens.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs } from "./job-answers.ts";
@@ -51,6 +52,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
   readonly #recent = new RecentJobs();
+  readonly #cancelTokens: CancelTokens;
   readonly #pairingClaims: PairingClaims;
   readonly #gate: SocketGate;
   readonly #tiers: Tiers;
@@ -66,6 +68,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#journal = new Journal(ctx.storage);
     this.#keys = new WorkerKeys(ctx.storage.sql, this.#settings);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
+    this.#cancelTokens = new CancelTokens(ctx.storage.sql);
     this.#pairingClaims = new PairingClaims(ctx.storage.sql, this.#settings.rates);
     const ownerOf = (client: string) => shareOwner(client, this.#settings.rateLimits);
     this.#ownerOf = ownerOf;
@@ -105,6 +108,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
+      cancelTokens: this.#cancelTokens,
       models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
@@ -160,6 +164,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async settled(input: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer> {
     return this.#paidCommits.settled(input, paymentKey, outcome);
+  }
+
+  async cancel(id: string, token: string, unlessStarted = false): Promise<{ job: string | null } | null> {
+    if (!this.#cancelTokens.isOf(id, token)) return null;
+    this.#dispatcher.apply({ type: "cancel", jobId: id, unlessStarted });
+    await this.#dispatcher.committed();
+    return { job: await this.job(id, 0) };
   }
 
   async release(paymentKey: string, jobId: string): Promise<void> {

@@ -75,7 +75,7 @@ export type Operation = {
 };
 
 /** The operations of each path of the REST API. */
-export type Paths = Record<string, { get?: Operation; post?: Operation }>;
+export type Paths = Record<string, { get?: Operation; post?: Operation; delete?: Operation }>;
 
 const text: JsonSchema = { type: "string" };
 
@@ -93,6 +93,7 @@ export const HEADERS: Record<string, Header> = {
   },
   "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },
   Vary: { description: "`Accept`, because the response depends on it.", schema: text },
+  "X-Cancel-Token": { description: "Allows to cancel the job: send it with `DELETE /v1/jobs/{id}`. Whoever has it can cancel the job.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
 

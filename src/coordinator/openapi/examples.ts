@@ -35,6 +35,7 @@ const llm: CommitRequest = {
 const pending: Job = { id: ID, status: "pending", result: null, receipt: null, created_at: CREATED, completed_at: null };
 const completed: Job = { ...pending, status: "completed", result: output, receipt: signReceipt(worker, ID, output, COMPLETED), completed_at: COMPLETED };
 const failed: Job = { ...pending, status: "failed", result: { error: "no_eligible_worker" } };
+const cancelled: Job = { ...pending, status: "failed", result: { error: "cancelled" } };
 const accepted: CommitResponse = { job_id: ID };
 const waited: CommitResponse = { job_id: ID, job: completed };
 const refused: NoTrustedWorker = { error: "no_trusted_worker", job_id: ID };
@@ -84,6 +85,7 @@ export const EXAMPLES = {
   waited,
   refused,
   noSuchModel,
+  cancelled,
   health,
   quote,
   models,

@@ -86,6 +86,7 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
       "CommitResponse",
       { "at once": EXAMPLES.accepted, "waited for": EXAMPLES.waited },
       "Preference-Applied",
+      "X-Cancel-Token",
       "PAYMENT-RESPONSE",
       "X-PAYMENT-RESPONSE",
     ),
@@ -161,6 +162,35 @@ export const job: Operation = {
       "X-PAYMENT-RESPONSE",
     ),
     "400": json("`wait` is not a whole number.", "Error", { wait: { error: "wait must be a whole number of seconds (more than 25 counts as 25)" } }),
+    "404": shared("NotFound"),
+    "429": shared("RateLimited"),
+    ...FAULTS,
+  },
+};
+
+/** `DELETE /v1/jobs/{id}` */
+export const cancel: Operation = {
+  operationId: "cancelJob",
+  tags: ["Jobs"],
+  summary: "Cancel a job",
+  description: [
+    "Ends a job that has not ended: it fails with `cancelled`, and its worker is told to stop. A job that has ended stays as it is.",
+    "A payment that was not settled is not. A settled one becomes a credit of its payer, unless a connected worker has started the job: then it is spent.",
+    "Counts as a commit for the rates.",
+  ].join(" "),
+  parameters: [
+    jobIdPath,
+    {
+      name: "X-Cancel-Token",
+      in: "header",
+      required: true,
+      description: "The `X-Cancel-Token` of the commit's 201.",
+      example: "5f0c2b7e9a4d41e8b3c65f0c2b7e9a4d",
+      schema: { type: "string", pattern: "^[0-9a-f]{32}$" },
+    },
+  ],
+  responses: {
+    "200": json("The job as it is now.", "Job", { cancelled: EXAMPLES.cancelled }),
     "404": shared("NotFound"),
     "429": shared("RateLimited"),
     ...FAULTS,

@@ -16,8 +16,9 @@ type Refused =
   | NoSuchModel
   | { reason: "no_trusted_worker"; jobId: string };
 
-/** Answers 201. If the client asked to wait, the body has the job too [API6]. */
-export async function accepted(c: AppContext, answer: { jobId: string; job: string | null }, wait: number): Promise<Response> {
+/** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
+export async function accepted(c: AppContext, answer: { jobId: string; job: string | null; cancelToken?: string }, wait: number): Promise<Response> {
+  if (answer.cancelToken !== undefined) c.header("X-Cancel-Token", answer.cancelToken);
   const body: CommitResponse = { job_id: answer.jobId };
   if (wait === 0) return c.json(body, 201);
   const job = answer.job ?? (await storedJob(c, answer.jobId));

@@ -49,6 +49,19 @@ async function askJob(c: AppContext, id: string, left: () => number): Promise<{ 
   }
 }
 
+/** `DELETE /v1/jobs/{id}`: cancels a job for the one who committed it, and answers it as it is then. A job that has ended stays as it is [JB13]. */
+export async function cancel(c: AppContext): Promise<Response> {
+  const id = jobId(c);
+  const token = c.req.header("X-Cancel-Token");
+  const cancelled = id === null || token === undefined ? null : await askHub(c.env, (hub) => hub.cancel(id, token));
+  if (id === null || cancelled === null) return refuse(c, "Job not found");
+  const row = cancelled.job === null ? await findJob(c.env.DB, id) : null;
+  const json = cancelled.job ?? (row === null ? null : jobJson(row));
+  if (json === null) return refuse(c, "Job not found");
+  c.header("Content-Type", "application/json");
+  return c.body(json);
+}
+
 /**
  * `GET /v1/jobs/{id}/events`: the hub streams a live job; for a job that only D1 has, the last events are sent at once [API1, API6].
  * As with polling, everyone who knows the id may follow the job.

@@ -125,7 +125,7 @@ describe("unknown things", () => {
     ["POST", "/v1/models"],
     ["GET", "/v1/jobs/commit/fast"],
     ["PUT", "/v1/jobs/commit/cheap"],
-    ["DELETE", `/v1/jobs/${UNKNOWN}`],
+    ["PATCH", `/v1/jobs/${UNKNOWN}`],
     ["POST", `/v1/jobs/${UNKNOWN}`],
     ["GET", "/v1/trust/create"],
     ["GET", "/v1/trust/claim"],

@@ -5,8 +5,8 @@ import main from "../../../src/coordinator/main.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { ORIGIN, TASK, failingDb, failingHub, post, read, refusal, rest } from "./rest.ts";
 
-const EXPOSED = ["payment-required", "payment-response", "x-payment-response", "preference-applied", "retry-after", "x-request-id"];
-const ALLOWED = ["content-type", "x-payment", "payment-signature", "idempotency-key", "prefer", "x-user-token", "last-event-id"];
+const EXPOSED = ["payment-required", "payment-response", "x-payment-response", "preference-applied", "x-cancel-token", "retry-after", "x-request-id"];
+const ALLOWED = ["content-type", "x-payment", "payment-signature", "idempotency-key", "prefer", "x-user-token", "x-cancel-token", "last-event-id"];
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
 
@@ -62,7 +62,7 @@ describe("headers of every answer", () => {
     const response = await rest("/v1/jobs/commit/fast", { method: "OPTIONS", headers });
     expect(response.status).toBe(204);
     expect(list(response.headers.get("access-control-allow-headers"))).toEqual(ALLOWED);
-    expect(list(response.headers.get("access-control-allow-methods"))).toEqual(["GET", "HEAD", "POST", "OPTIONS"]);
+    expect(list(response.headers.get("access-control-allow-methods"))).toEqual(["GET", "HEAD", "POST", "DELETE", "OPTIONS"]);
     expect(Number(response.headers.get("access-control-max-age"))).toBeGreaterThan(0);
     expect(await response.text()).toBe("");
   });
@@ -84,7 +84,8 @@ describe("paths and methods", () => {
   );
 
   const table = [
-    ...["/v1/health", "/v1/quote", `/v1/jobs/${ID}`, "/v1/trust/list", "/openapi.json", "/docs"].map((path) => [path, "GET, HEAD, OPTIONS"]),
+    [`/v1/jobs/${ID}`, "GET, DELETE, HEAD, OPTIONS"],
+    ...["/v1/health", "/v1/quote", "/v1/trust/list", "/openapi.json", "/docs"].map((path) => [path, "GET, HEAD, OPTIONS"]),
     ...["/v1/jobs/commit/fast", "/v1/jobs/commit/cheap", "/v1/trust/create", "/v1/trust/claim"].map((path) => [path, "POST, OPTIONS"]),
   ] as const;
 
