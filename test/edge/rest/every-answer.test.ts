@@ -84,7 +84,7 @@ describe("paths and methods", () => {
   );
 
   const table = [
-    [`/v1/jobs/${ID}`, "GET, DELETE, HEAD, OPTIONS"],
+    ...[`/v1/jobs/${ID}`].map((path) => [path, "GET, DELETE, HEAD, OPTIONS"]),
     ...["/v1/health", "/v1/quote", "/v1/trust/list", "/openapi.json", "/docs"].map((path) => [path, "GET, HEAD, OPTIONS"]),
     ...["/v1/jobs/commit/fast", "/v1/jobs/commit/cheap", "/v1/trust/create", "/v1/trust/claim"].map((path) => [path, "POST, OPTIONS"]),
   ] as const;

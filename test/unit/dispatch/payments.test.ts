@@ -664,48 +664,6 @@ describe("credit", () => {
     expect(desk.money("k")).toBe("credit");
   });
 
-  test.each<[string, "credit" | "spent", (desk: Desk) => void]>([
-    ["assigned and not acknowledged", "credit", () => {}],
-    ["started", "spent", (desk) => desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 })],
-    [
-      "started, and its worker is gone",
-      "credit",
-      (desk) => {
-        desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 });
-        desk.tell({ type: "disconnect", conn: "w#1" });
-      },
-    ],
-    [
-      "started by a worker that failed, and assigned again",
-      "credit",
-      (desk) => {
-        desk.register("v");
-        desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 });
-        desk.tell({ type: "failed", conn: "w#1", jobId: "j", attempt: 1, retryable: true });
-      },
-    ],
-  ])("[JB13] a cancelled job that is settled and %s: %s", (_title, money, act) => {
-    const desk = settling();
-    desk.settled("k");
-    act(desk);
-    desk.tell({ type: "cancel", jobId: "j" });
-    expect(desk.where("j")).toBe("failed cancelled");
-    expect(desk.money("k")).toBe(money);
-  });
-
-  test("[JB13] a worker that never acknowledges has started with the assignment, so a cancel gives nothing back", () => {
-    const desk = new Desk();
-    desk.register("w", { acks: false });
-    desk.pass(TIMING.arrival);
-    desk.pay("k", "j");
-    const { rows } = desk.settled("k");
-    expect(rows.length).toBeGreaterThan(0);
-    const cancelled = desk.tell({ type: "cancel", jobId: "j" });
-    expect(cancelled.rows).toContainEqual(
-      expect.objectContaining({ type: "save_payment", payment: expect.objectContaining({ phase: expect.objectContaining({ kind: "spent" }) }) }),
-    );
-  });
-
   test("[JB13] whoever leaves cancels only what nobody has started", () => {
     const desk = settling();
     desk.settled("k");
