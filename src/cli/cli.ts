@@ -18,6 +18,7 @@ const main = defineCommand({
     pair: async () => (await import("./commands/pair.ts")).pair,
     user: async () => (await import("./commands/pair.ts")).user,
     stake: async () => (await import("./commands/stake.ts")).stake,
+    payments: async () => (await import("./commands/payments.ts")).payments,
   },
 });
 

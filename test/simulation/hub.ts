@@ -5,6 +5,8 @@ import type {
   EventOf,
   JobFacts,
   KeyRecord,
+  OrderOutcome,
+  OrderVerb,
   Outcome,
   Payment,
   PaymentFacts,
@@ -125,10 +127,18 @@ export class Hub {
     this.#step({ type: "settled", key, settlement, by: "request", stored: this.#paymentRow(key) });
   }
 
+  /** The operator's order about a payment, which the shell reads from the database [PY8]. */
+  order(key: string, verb: OrderVerb): void {
+    this.#awake();
+    const was = this.#paymentRow(key)?.phase.kind;
+    const said = this.#step({ type: "order", key, verb, stored: this.#paymentRow(key) });
+    this.#world.money.ordered(verb, { key, said, was, is: this.#paymentRow(key)?.phase.kind });
+  }
+
   /** The newest row of a payment, as the shell reads it after it has written everything. */
   #paymentRow(key: string): Payment | null {
     const fresh = this.#batch.rows.findLast((row) => row.type === "save_payment" && row.payment.key === key);
-    if (fresh?.type === "save_payment") return fresh.payment;
+    if (fresh?.type === "save_payment") return { ...fresh.payment };
     const text = this.storedPayments.get(key);
     return text === undefined ? null : (JSON.parse(text) as Payment);
   }
@@ -232,6 +242,7 @@ export class Hub {
   /** Tells dispatch what happened; gives its answer. */
   #step(event: EventOf<"submit">): Submission;
   #step(event: EventOf<"reserve">): Reservation;
+  #step(event: EventOf<"order">): OrderOutcome;
   #step(event: DispatchEvent): Reduced["answer"];
   #step(event: DispatchEvent): Reduced["answer"] {
     const state = this.memory;

@@ -1,5 +1,16 @@
 import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
-import type { DispatchEvent, DispatchState, EventOf, Payment, PaymentStep, Reduced, Reservation, RowChange } from "../../src/coordinator/dispatch/index.ts";
+import type {
+  DispatchEvent,
+  DispatchState,
+  EventOf,
+  OrderOutcome,
+  OrderVerb,
+  Payment,
+  PaymentStep,
+  Reduced,
+  Reservation,
+  RowChange,
+} from "../../src/coordinator/dispatch/index.ts";
 import type { Authorization } from "./chain.ts";
 import type { PayingPlan } from "./paying-plan.ts";
 import { Random } from "./random.ts";
@@ -18,9 +29,9 @@ const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   settling: ["held", "void unused", "void refused", "unknown", "unresolved expired", "unresolved already_used", "settled", "credit"],
   "settling again": ["unknown", "unresolved expired", "unresolved already_used", "settled assumed", "settled", "credit"],
   unknown: ["settling again", "settled", "credit"],
-  "unresolved expired": ["settling again", "credit"],
-  "unresolved already_used": ["credit"],
-  "unresolved assumed": ["credit"],
+  "unresolved expired": ["settling again", "credit", "void by_operator"],
+  "unresolved already_used": ["credit", "void by_operator"],
+  "unresolved assumed": ["credit", "void by_operator"],
   "unresolved illegal_move": [],
   settled: ["spent", "credit"],
   "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
@@ -33,6 +44,7 @@ const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   "void given_back": ["covered"],
   "void unused": [],
   "void refused": [],
+  "void by_operator": [],
   "void paid_by_credit": [],
 };
 
@@ -57,6 +69,7 @@ const LATE = 3_000;
  * - M11 the same payment for the same thing gives the same job; for another thing it is refused
  * - M12 every move of a payment is legal
  * - M13 per payer and asset: what was settled is what was spent, and what is in balances; a balance never pays for more than a job's price
+ * - M14 the operator decides about a payment that is unresolved, and about no other
  */
 export class Money {
   readonly #world: World;
@@ -65,6 +78,9 @@ export class Money {
   readonly random: Random;
   /** Chance of what comes late or is cancelled, for the same reason. */
   readonly late: Random;
+  /** Chance of what the operator does, so that histories without a payment in doubt are as they were. */
+  readonly #operator: Random;
+  readonly #told = new Set<string>();
   readonly #signed = new Map<string, Authorization>();
   readonly #requests = new Map<string, PaidRequest>();
   readonly #refused = new Set<string>();
@@ -96,6 +112,7 @@ export class Money {
     this.plan = plan;
     this.random = new Random(seed + 0xca54);
     this.late = new Random(seed + 0x1a7f);
+    this.#operator = new Random(seed + 0x09e7);
   }
 
   // --- what the world tells ---
@@ -163,6 +180,27 @@ export class Money {
     const key = this.#requests.get(id)?.facts.key ?? "";
     const row = stored(hub.storedPayments.get(key));
     if (row?.jobId === id) broken("M8", `${id} was refused and ${key} is ${row.phase.kind} for it`);
+  }
+
+  /** A payment is in doubt. Now and then its operator looks at the chain some time later, and decides what is certain; it may be too late [PY8]. */
+  #tellOperator(key: string, isAssumed: boolean): void {
+    const { agenda, chain, hub } = this.#world;
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    if (!isAssumed && this.#operator.chance(0.7)) return;
+    agenda.after(this.#operator.between(1_000, this.#operator.pick([20_000, 400_000])), () => {
+      if (chain.moved.has(key)) hub.order(key, "credit");
+      else if (chain.cancelled.has(key) || agenda.now > this.authorization(key).expiresAt) hub.order(key, "void");
+    });
+  }
+
+  /** M14: what the operator's order has changed, and what it was told. */
+  ordered(verb: OrderVerb, { key, said, was, is }: { key: string; said: OrderOutcome; was: string | undefined; is: string | undefined }): void {
+    this.#world.stats.orders++;
+    const due = was === "unresolved" ? "done" : was === "settling" ? "under_way" : was === undefined ? "no_such_payment" : "not_unresolved";
+    if (said === "done" && verb === "credit") this.#assumed.delete(key);
+    if (said !== due) broken("M14", `${key} was ${was}, and the order of ${verb} is ${said}`);
+    if (is !== (said === "done" ? verb : was)) broken("M14", `${key} was ${was}, and after an order of ${verb} it is ${is}`);
   }
 
   // --- before and after every event ---
@@ -438,6 +476,7 @@ export class Money {
     touched.add(key);
     if (phase.kind === "settling") this.#begun.add(key);
     if (!["reserved", "held", "settling", "unknown", "unresolved"].includes(phase.kind)) this.#final.set(key, phase.kind);
+    if (phase.kind === "unresolved" && this.#since.get(key)?.kind !== phase.kind) this.#tellOperator(key, phase.reason === "assumed");
     if (phase.kind === "settling" || this.#since.get(key)?.kind !== phase.kind) this.#since.set(key, { kind: phase.kind, at: now });
     if (phase.kind === "covered") this.#world.stats.creditsSpent++;
     const terms = this.#terms.get(key);

@@ -341,6 +341,14 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "if (payment.doubts < 0) {",
   ),
   one("PY8", "a restart leaves no doubt", "reservation.ts", "      payment.doubts++;\n", ""),
+  one(
+    "PY8",
+    "an order decides about a payment that is not in doubt",
+    "settlement.ts",
+    'if (payment.phase.kind !== "unresolved" || ',
+    'if (payment.phase.kind === "unresolved" && ',
+  ),
+  one("PY8", "an order of void makes a credit", "settlement.ts", 'if (verb === "credit") openCredit', "if (payment.doubts > 0) openCredit"),
   one("PY7", "the worker is not looked at again", "settlement.ts", " && isEligible(state, job, worker) && !isSilent(worker, ctx)", ""),
   one(
     "ST1",

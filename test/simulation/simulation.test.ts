@@ -33,6 +33,7 @@ describe("every history of the simulation keeps the invariants", { timeout: 60_0
       expect(total.noSuchModel).toBeGreaterThan(50);
       expect(total.full).toBeGreaterThan(50);
       expect(total.creditsSpent).toBeGreaterThan(10);
+      expect(total.orders).toBeGreaterThan(2);
       expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(25);
     });
   }

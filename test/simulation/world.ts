@@ -45,6 +45,7 @@ export class Stats {
   queuedSettlements = 0;
   creditsSpent = 0;
   unresolved = 0;
+  orders = 0;
   entrusted = 0;
   unknownOutcomes = 0;
   longUnknown = 0;
@@ -110,6 +111,7 @@ const COUNTS = [
   "queuedSettlements",
   "creditsSpent",
   "unresolved",
+  "orders",
   "entrusted",
   "unknownOutcomes",
   "longUnknown",

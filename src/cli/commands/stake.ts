@@ -1,60 +1,16 @@
 // `compute-router stake set|list|show`: the operator's table of stakes, which decides the tiers with STAKE_SOURCE=table. It runs wrangler.
-import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { defineCommand } from "citty";
 import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
+import { PLACE_ARGS, runSql } from "../d1.ts";
 import { print, printJson } from "../print.ts";
-
-/** The options that select the database. */
-export const PLACE_ARGS = {
-  config: { type: "string", description: "Wrangler file of the instance, such as wrangler.evm.toml", required: true },
-  state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev`" },
-  remote: { type: "boolean", description: "Use the deployed database" },
-} as const;
 
 const Row = z.object({ provider_pubkey: z.string(), amount: z.number(), updated_at: z.number() });
 /** A row of the table of stakes. `amount` in token units, `updated_at` in ms since the epoch. */
-export type StakeRow = z.infer<typeof Row>;
-
-const Answer = z.tuple([z.object({ results: z.array(Row).default([]) })]).rest(z.unknown());
-
-/** Runs one statement with wrangler and returns its rows. @throws {CliError} with the message of wrangler */
-export function runSql({ config, state, remote }: { config: string; state?: string | undefined; remote?: boolean | undefined }, sql: string): StakeRow[] {
-  if ((remote === true) === (state !== undefined))
-    throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
-  const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
-  const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
-  let run = execute();
-  // A coordinator creates its tables at the first statement that needs one. Before that, wrangler creates the same tables.
-  if (
-    run.status !== 0 &&
-    `${run.stdout}${run.stderr}`.includes("no such table") &&
-    wrangler(["migrations", "apply", "DB", "-c", config, ...where]).status === 0
-  ) {
-    run = execute();
-  }
-  const answer = Answer.safeParse(read(run.stdout));
-  if (run.status === 0 && answer.success) return answer.data[0].results;
-  const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
-  throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
-}
-
-function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
-  return spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
-    encoding: "utf8",
-    env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-}
-
-/** The JSON after wrangler's own lines; undefined if there is none. */
-function read(output: string | null): unknown {
-  return parseJson((output ?? "").slice((output ?? "").indexOf("[")));
-}
+type StakeRow = z.infer<typeof Row>;
 
 const KEY_ARG = { type: "positional", description: "Public key of the worker, 64 hex digits", required: true } as const;
 const JSON_ARG = { type: "boolean", description: "One JSON object per line" } as const;
@@ -71,10 +27,11 @@ const set = command({
     const key = keyOf(args.key);
     const amount = amountOf(args.amount);
     // Both are checked to be plain digits, so the command line cannot inject SQL.
-    if (amount === 0) runSql(args, `DELETE FROM stakes WHERE provider_pubkey = '${key}'`);
+    if (amount === 0) runSql(args, Row, `DELETE FROM stakes WHERE provider_pubkey = '${key}'`);
     else {
       runSql(
         args,
+        Row,
         `INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES ('${key}', ${amount}, ${Date.now()})
          ON CONFLICT (provider_pubkey) DO UPDATE SET amount = excluded.amount, updated_at = excluded.updated_at`,
       );
@@ -89,7 +46,7 @@ const list = command({
   description: "List the stakes, largest first",
   args: { ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
-    const rows = runSql(args, "SELECT provider_pubkey, amount, updated_at FROM stakes ORDER BY amount DESC, provider_pubkey");
+    const rows = runSql(args, Row, "SELECT provider_pubkey, amount, updated_at FROM stakes ORDER BY amount DESC, provider_pubkey");
     const width = Math.max(...rows.map(({ amount }) => String(amount).length));
     for (const row of rows) {
       if (args.json === true) printJson(jsonOf(row));
@@ -105,7 +62,7 @@ const show = command({
   args: { key: KEY_ARG, ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
     const key = keyOf(args.key);
-    const [row] = runSql(args, `SELECT provider_pubkey, amount, updated_at FROM stakes WHERE provider_pubkey = '${key}'`);
+    const [row] = runSql(args, Row, `SELECT provider_pubkey, amount, updated_at FROM stakes WHERE provider_pubkey = '${key}'`);
     const amount = row?.amount ?? 0;
     if (args.json === true) return printJson(jsonOf(row ?? { provider_pubkey: key, amount, updated_at: null }));
     const tier = tierOf(amount);

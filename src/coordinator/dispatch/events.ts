@@ -27,6 +27,8 @@ export type DispatchEvent =
    * none.
    */
   | { type: "settled"; key: string; settlement: Settlement; by: "hub" | "request"; stored: Payment | null }
+  /** The operator's word about an unresolved payment: the money has moved, or it has not. `stored` as in `settled` [PY8]. */
+  | { type: "order"; key: string; verb: OrderVerb; stored: Payment | null }
   | {
       type: "register";
       conn: string;
@@ -141,8 +143,13 @@ export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" 
  */
 export type CompletionAnswer = "judged" | "not_live";
 
+/** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
+export type OrderVerb = "credit" | "void";
+/** What came of an order. `under_way`: the facilitator is being asked at this moment, so the order must wait. */
+export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "no_such_payment";
+
 /** The answer to the caller of an event; null for events without an answer, and for an event of a replaced socket. */
-export type Answer = Submission | Reservation | CompletionAnswer | null;
+export type Answer = Submission | Reservation | CompletionAnswer | OrderOutcome | null;
 
 /** The result of `reduce`. */
 export type Reduced<A extends Answer = Answer> = Changes & { answer: A };

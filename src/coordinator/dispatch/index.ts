@@ -1,4 +1,19 @@
-export type { Answer, Changes, CompletionAnswer, DispatchEvent, EventOf, JobEnd, Outcome, Reduced, RowChange, Send, Submission, Verdict } from "./events.ts";
+export type {
+  Answer,
+  Changes,
+  CompletionAnswer,
+  DispatchEvent,
+  EventOf,
+  JobEnd,
+  OrderOutcome,
+  OrderVerb,
+  Outcome,
+  Reduced,
+  RowChange,
+  Send,
+  Submission,
+  Verdict,
+} from "./events.ts";
 export { reduce } from "./reduce.ts";
 export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
 export { createState, statusOf, type DispatchState, type JobFacts, type LiveJob, type Rules, type Worker } from "./state.ts";

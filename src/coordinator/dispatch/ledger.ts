@@ -42,6 +42,8 @@ export type PaymentPhase =
   | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
   /** `given_back`: its job was paid from the balance and failed. `transaction`: that of the oldest credit that paid. */
   | { kind: "void"; reason: "unused" | "refused" }
+  /** It was unresolved, and the operator has found that no money moved. An assumption that was wrong still counts for its day. */
+  | { kind: "void"; reason: "by_operator"; assumedAt?: number }
   | { kind: "void"; reason: "paid_by_credit" | "given_back"; transaction?: string };
 
 /** What a job takes of one credit: the key of its payment, and an amount in atomic units. */
@@ -62,7 +64,8 @@ export type Unresolved = "expired" | "already_used" | "assumed" | "illegal_move"
 /**
  * Every legal move of a payment, from each step to the steps that may follow it. `none`: the ledger has no row. A step is a phase, with the part of it that
  * decides what may follow: why it is `void` or `unresolved`, whether it is settling `again` after a doubt, and whether the settlement is only `assumed`. A move
- * that is not here is a bug and never made. What may have moved money never becomes void or held [PY8].
+ * that is not here is a bug and never made. What may have moved money never becomes void or held, unless the operator has found that
+ * none moved [PY8].
  */
 export const MOVES = {
   none: ["reserved"],
@@ -76,9 +79,9 @@ export const MOVES = {
   "spent assumed": ["spent"],
   credit: ["covered", "spent by others"],
   covered: ["credit", "spent by balance", "spent by others", "void paid_by_credit", "void given_back"],
-  "unresolved expired": ["settling again", "credit"],
-  "unresolved already_used": ["credit"],
-  "unresolved assumed": ["credit"],
+  "unresolved expired": ["settling again", "credit", "void by_operator"],
+  "unresolved already_used": ["credit", "void by_operator"],
+  "unresolved assumed": ["credit", "void by_operator"],
   "unresolved illegal_move": [],
   spent: [],
   "spent by balance": [],
@@ -86,6 +89,7 @@ export const MOVES = {
   "void given_back": ["covered"],
   "void unused": [],
   "void refused": [],
+  "void by_operator": [],
   "void paid_by_credit": [],
 } as const satisfies Record<string, readonly string[]>;
 

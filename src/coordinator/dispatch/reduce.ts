@@ -3,7 +3,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
-import type { Answer, CompletionAnswer, DispatchEvent, EventOf, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
+import type { Answer, CompletionAnswer, DispatchEvent, EventOf, OrderOutcome, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
 import { awaitsTurn, closeOrphaned, isPaid } from "./holds.ts";
 import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import type { Reservation } from "./ledger.ts";
@@ -25,7 +25,7 @@ import {
 } from "./lifecycle.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
-import { lateCause, passPaymentTime, settled } from "./settlement.ts";
+import { lateCause, order, passPaymentTime, settled } from "./settlement.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
@@ -37,6 +37,7 @@ import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, 
 export function reduce(state: DispatchState, event: EventOf<"submit">, input: ReduceInput): Reduced<Submission>;
 export function reduce(state: DispatchState, event: EventOf<"reserve">, input: ReduceInput): Reduced<Reservation>;
 export function reduce(state: DispatchState, event: EventOf<"complete">, input: ReduceInput): Reduced<CompletionAnswer | null>;
+export function reduce(state: DispatchState, event: EventOf<"order">, input: ReduceInput): Reduced<OrderOutcome>;
 export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced;
 export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced {
   const rows: Reduced["rows"] = [];
@@ -64,6 +65,8 @@ function take(state: DispatchState, event: DispatchEvent, ctx: ReduceContext): A
       const worker = workerOn(state, event.conn);
       return worker === undefined ? null : complete(state, worker, event, ctx);
     }
+    case "order":
+      return order(state, event, ctx);
     default:
       apply(state, event, ctx);
       return null;
@@ -75,7 +78,7 @@ function workerOn(state: DispatchState, conn: string): Worker | undefined {
   return state.workers.get(state.keyByConn.get(conn) ?? "");
 }
 
-function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" }>, ctx: ReduceContext): void {
+function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" | "order" }>, ctx: ReduceContext): void {
   switch (event.type) {
     case "release":
       return release(state, event.key, event.jobId, ctx);

@@ -15,7 +15,8 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   if (known !== null) {
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
-    if (known.phase.kind === "void" && known.phase.reason === "refused") return { state: "refused", reason: "payment_already_used" };
+    if (known.phase.kind === "void" && (known.phase.reason === "refused" || known.phase.reason === "by_operator"))
+      return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "unresolved" && known.phase.reason === "already_used") return { state: "refused", reason: "payment_already_used" };
     // A payment of this very job: the answer to its submit was lost.
     if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };

@@ -1,7 +1,7 @@
 // Handles the outcome of a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import type { EventOf, ReduceContext } from "./events.ts";
+import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
 import { mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
@@ -77,6 +77,20 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
   if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
   unhold(state, job, ctx);
   keepUntilKnown(state, job, payment);
+}
+
+/** Carries out an order of the operator, who has looked at the chain. It decides only what nothing else has decided [PY8]. */
+export function order(state: DispatchState, { key, verb, stored }: EventOf<"order">, ctx: ReduceContext): OrderOutcome {
+  const payment = state.ledger.payments.get(key) ?? stored;
+  if (payment === null) return "no_such_payment";
+  if (payment.phase.kind === "settling") return "under_way";
+  // What a bug has left is not decided like this: nobody knows what its row was about to become.
+  if (payment.phase.kind !== "unresolved" || payment.phase.reason === "illegal_move") return "not_unresolved";
+  const { assumedAt } = payment.phase;
+  if (verb === "credit") openCredit(state, payment, "", ctx);
+  // An assumption that was wrong still counts for its day.
+  else movePayment(state, payment, { kind: "void", reason: "by_operator", ...(assumedAt !== undefined && { assumedAt }) }, ctx);
+  return "done";
 }
 
 function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void {

@@ -1,6 +1,6 @@
 // Collects the changes of one turn until they are written and sent together. On a job's way: between each decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import type { Changes, JobEnd, JobFacts, KeyRecord, Payment, RowChange, Send } from "../dispatch/index.ts";
+import type { Changes, JobEnd, JobFacts, KeyRecord, OrderOutcome, Payment, RowChange, Send } from "../dispatch/index.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import { explained, type ExplainedRefusal } from "./job-answers.ts";
 import type { PaymentTexts } from "./ledger-store.ts";
@@ -30,6 +30,8 @@ export class Batch {
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
   /** The payments whose money has come into their payers' balances. */
   readonly credits: Payment[] = [];
+  /** Orders of the operator that were carried out, by id, with what came of them [PY8]. */
+  readonly orders = new Map<string, OrderOutcome>();
   /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
   readonly outgoing: OutgoingMessage[] = [];

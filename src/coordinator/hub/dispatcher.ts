@@ -13,6 +13,7 @@ import {
   type KeyRecord,
   NEW_KEY,
   nextDue,
+  type OrderOutcome,
   type Payment,
   quarantined,
   reduce,
@@ -159,6 +160,7 @@ export class Dispatcher {
   apply(event: EventOf<"submit">, side: SideData): Submission;
   apply(event: EventOf<"reserve">, side: SideData): Reservation;
   apply(event: EventOf<"complete">, side: SideData): CompletionAnswer | null;
+  apply(event: EventOf<"order">): OrderOutcome;
   apply(event: DispatchEvent, side?: SideData): Answer;
   apply(event: DispatchEvent, side: SideData = {}): Answer {
     const changes = this.#reduce(event);
@@ -226,6 +228,11 @@ export class Dispatcher {
   /** Stores an idempotency key with the job that it stands for. */
   keepIdempotent(entry: Idempotent): void {
     this.#openBatch().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
+  }
+
+  /** Notes what came of an order, in the transaction that changes its payment [PY8]. */
+  keepOrder(id: string, outcome: OrderOutcome): void {
+    this.#openBatch().orders.set(id, outcome);
   }
 
   /** An idempotency key that is about to be written. */
@@ -337,6 +344,7 @@ export class Dispatcher {
       if (row === null) this.#ledger.drop(key);
       else this.#ledger.save(row.payment, row.texts, now);
     }
+    for (const [id, outcome] of batch.orders) this.#ledger.keepOrder(id, outcome, now);
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
     return stored;
   }

@@ -78,6 +78,11 @@ CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
 ALTER TABLE payments ADD COLUMN credit TEXT;
 ALTER TABLE payments ADD COLUMN streamed_at INTEGER;
 `,
+  `
+CREATE TABLE IF NOT EXISTS payment_orders (id TEXT PRIMARY KEY, outcome TEXT NOT NULL, done_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS payment_orders_done ON payment_orders (done_at);
+CREATE INDEX IF NOT EXISTS payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
+`,
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
-import type { Payment } from "../dispatch/index.ts";
+import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -37,6 +37,7 @@ const Phase = z.union([
   }),
   z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused"]) }),
   z.object({ kind: z.literal("void"), reason: z.enum(["paid_by_credit", "given_back"]), transaction: z.string().exactOptional() }),
+  z.object({ kind: z.literal("void"), reason: z.literal("by_operator"), assumedAt: z.number().exactOptional() }),
 ]);
 
 const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });
@@ -192,10 +193,26 @@ export class LedgerStore {
     for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
   }
 
-  /** Deletes payments that were done before this time, a bounded number at a time [LM3]. */
+  /** True if there is a payment that the operator may decide about [PY8]. */
+  hasUnresolved(): boolean {
+    return this.#sql.exec("SELECT 1 FROM payments WHERE kind = 'unresolved' LIMIT 1").toArray().length > 0;
+  }
+
+  /** What came of an order; null if it was not carried out. */
+  orderOutcome(id: string): string | null {
+    return this.#sql.exec<{ outcome: string }>("SELECT outcome FROM payment_orders WHERE id = ?", id).toArray()[0]?.outcome ?? null;
+  }
+
+  keepOrder(id: string, outcome: OrderOutcome, now: number): void {
+    this.#sql.exec("INSERT OR IGNORE INTO payment_orders (id, outcome, done_at) VALUES (?, ?, ?)", id, outcome, now);
+  }
+
+  /** Deletes orders and payments that were done before this time, a bounded number at a time [LM3]. */
   purge(before: number): void {
     const done =
       "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND credit IS NULL AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
+    const orders = "SELECT id FROM payment_orders WHERE done_at <= ? ORDER BY done_at LIMIT ?";
+    this.#sql.exec(`DELETE FROM payment_orders WHERE id IN (${orders})`, before, TUNING.purgedRows);
     this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
   }
 }

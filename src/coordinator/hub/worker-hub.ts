@@ -18,6 +18,7 @@ import { LedgerStore } from "./ledger-store.ts";
 import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
+import { PaymentOrders } from "./payment-orders.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
@@ -43,6 +44,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #ledger: LedgerStore;
   readonly #freeCommits: FreeCommits;
   readonly #paidCommits: PaidCommits;
+  readonly #orders: PaymentOrders;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
   readonly #frames: WorkerFrames;
@@ -122,6 +124,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       settlementOf: (jobId) => this.#settlementOf(jobId),
       settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
+    this.#orders = new PaymentOrders({ dispatcher: this.#dispatcher, ledger: this.#ledger, db: () => this.db, clock });
     this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
     const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
     const registration = new Registration({ ...worker, keys: this.#keys, tiers: this.#tiers });
@@ -129,6 +132,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#outbox.drainSoon();
+    if (this.#ledger.hasUnresolved()) void this.#orders.carryOut();
     // The alarm that woke this object must not be replaced before it has run. One that is long overdue may never run.
     void ctx.blockConcurrencyWhile(async () => {
       const alarm = await ctx.storage.getAlarm();
@@ -228,6 +232,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       this.#keys.purge(now, (key) => this.#dispatcher.state.workers.has(key));
     } finally {
       void this.#outbox.measure();
+      void this.#orders.carryOut();
       await this.alarm();
     }
   }

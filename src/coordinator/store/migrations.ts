@@ -47,4 +47,12 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "0004_payment_balance.sql",
     statements: ["ALTER TABLE `payments` ADD `balance` text"],
   },
+  {
+    name: "0005_payment_orders.sql",
+    statements: [
+      "CREATE TABLE `payment_orders` (\n\t`id` text PRIMARY KEY NOT NULL,\n\t`payment_key` text NOT NULL,\n\t`verb` text NOT NULL,\n\t`reason` text NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`done_at` integer,\n\t`outcome` text\n)",
+      "CREATE INDEX `payment_orders_open` ON `payment_orders` (`created_at`) WHERE done_at IS NULL",
+      "CREATE INDEX `payment_orders_payment` ON `payment_orders` (`payment_key`)",
+    ],
+  },
 ];

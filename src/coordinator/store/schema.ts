@@ -93,7 +93,7 @@ export const payments = sqliteTable(
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
     state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused`, `paid_by_credit` or `given_back`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
+    /** If the state is `void`: `unused`, `refused`, `paid_by_credit`, `given_back` or `by_operator`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
     reason: text("reason"),
     /** The job that the request with this payment started last. */
     jobId: text("job_id").notNull(),
@@ -109,6 +109,29 @@ export const payments = sqliteTable(
     balance: text("balance"),
   },
   (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
+);
+
+/** The operator's orders about unresolved payments. The command line writes them, and the hub carries each out once and notes what came of it [PY8]. */
+export const paymentOrders = sqliteTable(
+  "payment_orders",
+  {
+    id: text("id").primaryKey(),
+    /** The `key` of the payment. */
+    paymentKey: text("payment_key").notNull(),
+    verb: text("verb", { enum: ["credit", "void"] }).notNull(),
+    /** Why, in the operator's words. */
+    reason: text("reason").notNull(),
+    createdAt: integer("created_at").notNull(),
+    doneAt: integer("done_at"),
+    /** `done`, `not_unresolved`, `no_such_payment` or `invalid`; null until the hub has seen the order. */
+    outcome: text("outcome"),
+  },
+  (table) => [
+    index("payment_orders_open")
+      .on(table.createdAt)
+      .where(sql`done_at IS NULL`),
+    index("payment_orders_payment").on(table.paymentKey),
+  ],
 );
 
 /** Every user that ever created a pairing code, with the hash of the token that came with the first code, which never changes [TR2]. */

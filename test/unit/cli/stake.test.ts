@@ -5,27 +5,18 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/index.ts";
+import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
 const [one, other] = [1, 2].map((seed) => keyPair(new Uint8Array(32).fill(seed)).publicKey) as [string, string];
-
-/** What `npx --no-install wrangler d1 execute … --command SQL --json` does, on the database in the folder that `--persist-to` names. */
-const WRANGLER = `#!${process.execPath}
-const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
-const [,, ...args] = process.argv;
-const after = (name) => args[args.indexOf(name) + 1];
-if (args.slice(0, 5).join(" ") !== "--no-install wrangler d1 execute DB" || after("-c") !== "wrangler.evm.toml" || !args.includes("--local")) process.exit(2);
-const results = new DatabaseSync(after("--persist-to") + "/d1.sqlite").prepare(after("--command")).all();
-console.log("a line of its own\\n" + JSON.stringify([{ results, success: true, meta: {} }]));
-`;
 
 test("[ST1] the operator sets, changes, shows, lists and removes stakes", async () => {
   const state = temporaryFolder();
   const database = new DatabaseSync(join(state, "d1.sqlite"));
   for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
   database.close();
-  writeFileSync(join(state, "npx"), WRANGLER, { mode: 0o755 });
+  writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
   const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
   const run = async (...args: string[]) => {
     const { code, stdout } = await runHere(["stake", ...args, "--config", "wrangler.evm.toml", "--state", state], { env });

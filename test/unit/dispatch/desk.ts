@@ -11,6 +11,7 @@ import {
   type KeyRecord,
   NEW_KEY,
   nextDue,
+  type OrderVerb,
   type Payment,
   type PaymentFacts,
   QUEUE_SIZE,
@@ -148,6 +149,11 @@ export class Desk {
     return this.tell({ type: "settled", key, settlement, by, stored: this.rows.get(key) ?? null });
   }
 
+  /** The operator's order about a payment. */
+  order(key: string, verb: OrderVerb): Reduced {
+    return this.tell({ type: "order", key, verb, stored: this.rows.get(key) ?? null });
+  }
+
   /** The phase of a payment as it is stored: `held`, `void refused`, `gone`. */
   money(key: string): string {
     const phase = this.rows.get(key)?.phase;
@@ -248,6 +254,7 @@ function wordOfRow(row: RowChange): string[] {
 function wordOfAnswer(answer: Answer): string[] {
   if (answer === null || answer === "judged") return [];
   if (answer === "not_live") return ["not live"];
+  if (typeof answer === "string") return [answer];
   if ("ok" in answer) {
     if (!answer.ok) return [answer.reason];
     return answer.value.kind === "known" ? [`same as ${answer.value.jobId}`] : [];

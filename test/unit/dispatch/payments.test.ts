@@ -37,6 +37,16 @@ function withCredit({ amount = "1000" } = {}): Desk {
   return desk;
 }
 
+/** The same, but its outcome is unknown, its authorization has expired, and its job has failed. */
+function unresolved(): Desk {
+  const desk = new Desk();
+  desk.register("w");
+  desk.pay("k", "j", { expiresAt: desk.now + 5_000 });
+  desk.pass(20_000);
+  desk.settled("k", LOST);
+  return desk;
+}
+
 describe("before anyone is asked", () => {
   test("[PY5] a reservation is dropped after 60 s, and the same payment may come again", () => {
     const desk = new Desk();
@@ -624,6 +634,55 @@ describe("nobody knows", () => {
     expect([desk.state.ledger.payments.size, desk.state.ledger.timers.size]).toEqual([0, 0]);
     desk.settled("k");
     expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY8] the operator makes a payment in doubt a credit, and it pays for a job", () => {
+    const desk = unresolved();
+    expect(words(desk.order("k", "credit"))).toBe("done");
+    expect(desk.money("k")).toBe("credit");
+    desk.forget(["w"]);
+    expect(words(desk.pay("fresh", "next"))).toContain("assign next 1 to w#2");
+    expect([desk.money("k"), desk.money("fresh")]).toEqual(["credit", "covered"]);
+    expect(words(desk.order("k", "credit"))).toBe("not_unresolved");
+  });
+
+  test("[PY8] the operator makes a payment in doubt void: the same payment buys nothing, and nobody asks for it again", () => {
+    const desk = unresolved();
+    expect(words(desk.order("k", "void"))).toBe("done");
+    expect(desk.money("k")).toBe("void by_operator");
+    expect(words(desk.pass(2 * TIMING.unknownSettlement))).toBe("");
+    expect(words(desk.reserve("k", "again"))).toBe("payment_already_used");
+    expect(words(desk.order("k", "credit"))).toBe("not_unresolved");
+    // If the money moves after all, the operator was wrong, and is told.
+    expect(() => desk.settled("k")).toThrow("from void by_operator to credit");
+  });
+
+  test.each([
+    ["credit", "credit", 0],
+    ["void", "void by_operator", 1],
+  ] as const)("[PY8] an order of %s about a settlement that was assumed; an assumption that was wrong still counts", (verb, money, counted) => {
+    const desk = unknown();
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", USED);
+    expect(words(desk.order("k", verb))).toBe("not_unresolved");
+    fails(desk, "w#1", "j");
+    expect(desk.state.ledger.assumed.size).toBe(1);
+    expect(words(desk.order("k", verb))).toBe("done");
+    desk.forget();
+    expect([desk.money("k"), desk.state.ledger.assumed.size]).toEqual([money, counted]);
+  });
+
+  test("[PY8] an order waits while the facilitator is asked, and changes nothing that is decided or still open", () => {
+    const desk = settling();
+    expect(words(desk.order("k", "void"))).toBe("under_way");
+    desk.settled("k", LOST);
+    expect(words(desk.order("k", "void"))).toBe("not_unresolved");
+    expect(desk.money("k")).toBe("unknown");
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k");
+    expect(words(desk.order("k", "credit"))).toBe("not_unresolved");
+    expect(words(desk.order("never", "credit"))).toBe("no_such_payment");
+    expect([desk.money("k"), desk.where("j")]).toEqual(["settled", "assigned w 1"]);
   });
 
   test("[PY8] an answer to a question from before a loss of memory counts only if it says settled", () => {

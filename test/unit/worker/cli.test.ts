@@ -76,6 +76,11 @@ describe("compute-router", () => {
       "stake set",
       "stake list",
       "stake show",
+      "payments",
+      "payments list",
+      "payments show",
+      "payments credit",
+      "payments void",
       "user",
     ];
     const helps = await Promise.all(names.map(async (name) => ({ name, ...(await runHere([...name.split(" "), "--help"])) })));
@@ -107,6 +112,11 @@ describe("compute-router", () => {
     [["stake", "set", KEY.publicKey, "1", "--state", "x"], "--config"],
     [["stake", "list", "--config", "x.toml"], "select the database"],
     [["stake", "show", KEY.publicKey, "--config", "x.toml", "--remote", "--state", "x"], "select the database"],
+    [["payments", "credit", "k", "--reason", "x", "--config", "x.toml", "--state", "x"], "the payment must be its key or the id of its job"],
+    [["payments", "void", JOB_ID, "--config", "x.toml", "--state", "x"], "--reason"],
+    [["payments", "void", JOB_ID, "--reason", " ", "--config", "x.toml", "--state", "x"], "--reason must be 1 to 200 printable characters"],
+    [["payments", "list", "--phase", "lost", "--config", "x.toml", "--state", "x"], "--phase"],
+    [["payments", "show", JOB_ID, "--config", "x.toml"], "select the database"],
     [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
     [["worker", "--state", "/proc/nope"], "unknown option --state; see: npx compute-router worker --help"],
     [["worker", "--bogus", "v"], "unknown option --bogus"],

@@ -1,0 +1,56 @@
+// The database of an instance, for the commands of its operator. They run wrangler, which knows where the database is.
+import { spawnSync, type SpawnSyncReturns } from "node:child_process";
+import * as z from "zod";
+import { parseJson } from "../protocol/text.ts";
+import { CliError, EXIT } from "./command.ts";
+
+/** The options that select the database. */
+export const PLACE_ARGS = {
+  config: { type: "string", description: "Wrangler file of the instance, such as wrangler.evm.toml", required: true },
+  state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev`" },
+  remote: { type: "boolean", description: "Use the deployed database" },
+} as const;
+
+type Place = { config: string; state?: string | undefined; remote?: boolean | undefined };
+
+/** Runs one statement with wrangler and returns its rows. @throws {CliError} with the message of wrangler */
+export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, sql: string): T[] {
+  if ((remote === true) === (state !== undefined))
+    throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
+  const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
+  const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
+  let run = execute();
+  // A coordinator creates its tables at the first statement that needs one. Before that, wrangler creates the same tables.
+  if (
+    run.status !== 0 &&
+    `${run.stdout}${run.stderr}`.includes("no such table") &&
+    wrangler(["migrations", "apply", "DB", "-c", config, ...where]).status === 0
+  ) {
+    run = execute();
+  }
+  const answer = z
+    .tuple([z.object({ results: z.array(row).default([]) })])
+    .rest(z.unknown())
+    .safeParse(read(run.stdout));
+  if (run.status === 0 && answer.success) return answer.data[0].results;
+  const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
+  throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
+}
+
+function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
+  return spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
+    encoding: "utf8",
+    env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** The JSON after wrangler's own lines; undefined if there is none. */
+function read(output: string | null): unknown {
+  return parseJson((output ?? "").slice((output ?? "").indexOf("[")));
+}
+
+/** A text inside an SQL statement. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

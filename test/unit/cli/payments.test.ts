@@ -1,0 +1,73 @@
+// `compute-router payments` on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
+import { writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
+import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
+import { runHere } from "../worker/support/cli-here.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const KEY = `eip155:10143:0x${"aa".repeat(20)}:0x${"bb".repeat(20)}:0x${"01".repeat(32)}`;
+const SPENT = KEY.replace(/01$/, "02");
+const SVM = "cd".repeat(32);
+const JOB = "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11";
+const AT = 1_790_000_000_000;
+
+function database(state: string): DatabaseSync {
+  const db = new DatabaseSync(join(state, "d1.sqlite"));
+  for (const { statements } of MIGRATIONS) for (const statement of statements) db.exec(statement);
+  const insert = db.prepare(
+    "INSERT INTO payments (key, rev, state, reason, job_id, payer, asset, amount, settlement, updated_at) VALUES (?, 1, ?, ?, ?, ?, 'eip155:10143/0xbb', '1000', ?, ?)",
+  );
+  insert.run(KEY, "unresolved", "expired", JOB, "0xaa", null, AT);
+  insert.run(SVM, "unresolved", "already_used", "8".repeat(8) + JOB.slice(8), null, null, AT - 1);
+  insert.run(SPENT, "spent", null, JOB, "0xaa", "0xdd", AT);
+  return db;
+}
+
+test("[PY8] the operator lists and shows payments, and orders what becomes of those in doubt", async () => {
+  const state = temporaryFolder();
+  const db = database(state);
+  writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const command = (args: string[]) => runHere(["payments", ...args, "--config", "wrangler.evm.toml", "--state", state], { env });
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await command(args);
+    expect([code, code === 0 ? "" : stderr]).toEqual([0, ""]);
+    return stdout;
+  };
+  const refused = async (...args: string[]) => (await command(args)).stderr;
+
+  const listed = (await run("list")).trimEnd().split("\n");
+  expect(listed).toEqual([
+    expect.stringContaining(SVM),
+    `${new Date(AT).toISOString()}  unresolved (expired)  1000 eip155:10143/0xbb  payer 0xaa  job ${JOB}  ${KEY}`,
+  ]);
+  expect(await run("list", "--phase", "spent")).toContain(SPENT);
+  expect(await run("list", "--phase", "credit")).toBe("");
+  expect(JSON.parse(await run("list", "--phase", "spent", "--json"))).toMatchObject({ key: SPENT, state: "spent", settlement: "0xdd", amount: "1000" });
+
+  const reason = "no transfer on the chain; it's expired', 0); DROP TABLE payments; --";
+  const ordered = await run("void", JOB, "--reason", reason);
+  expect(ordered).toMatch(new RegExp(`^[0-9a-f-]{36}  void  ${KEY}\n$`));
+  await run("credit", SVM.toUpperCase(), "--reason", "seen in a block");
+  const orders = db.prepare("SELECT * FROM payment_orders ORDER BY verb DESC").all();
+  expect(orders).toMatchObject([
+    { payment_key: KEY, verb: "void", reason, done_at: null, outcome: null, id: ordered.slice(0, 36) },
+    { payment_key: SVM, verb: "credit", reason: "seen in a block" },
+  ]);
+  expect(await run("show", KEY)).toContain(`void, waits for the coordinator: ${reason}`);
+  db.exec(`UPDATE payment_orders SET done_at = ${AT}, outcome = 'done'`);
+  expect(await run("show", KEY)).toContain(`phase        unresolved (expired)\n`);
+  expect(JSON.parse(await run("show", KEY, "--json"))).toMatchObject({
+    key: KEY,
+    orders: [{ verb: "void", reason, outcome: "done", done_at: new Date(AT).toISOString() }],
+  });
+  // The job has two payments; the spent one is not in doubt.
+  expect((await run("show", JOB)).match(/^payment/gm)).toHaveLength(2);
+
+  expect(await refused("void", SPENT, "--reason", "x")).toContain("the payment is spent: an order is for one that is unresolved");
+  expect(await refused("credit", SVM.replace("cd", "00"), "--reason", "x")).toContain("there is no such payment");
+  db.close();
+});
