@@ -1,9 +1,9 @@
-// Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. `--planted` searches, for
-// each planted bug, the first seed that finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs (docs/scaling.md).
+// Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. `--planted` searches
+// a seed for each planted bug whose noted one no longer finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs (docs/scaling.md).
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { runHistory } from "../test/simulation/history.ts";
-import { firstFound, mutantOf, removeMutants, SEARCHES } from "../test/simulation/mutant.ts";
+import { firstFound, mutantOf, NOTED_SEEDS, removeMutants, SEARCHES, seedsFor } from "../test/simulation/mutant.ts";
 import { tryHubs } from "../test/simulation/cluster/trial.ts";
 import { Stats } from "../test/simulation/world.ts";
 
@@ -19,7 +19,7 @@ const { values } = parseArgs({
   },
 });
 if (values.hubs !== undefined) process.exit(tryHubs(values.hubs.split(",").map(Number), Number(values.from)) ? 0 : 1);
-if (values.planted) await notePlanted(Number(values.seeds));
+if (values.planted) await notePlanted();
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 const total = new Stats();
@@ -49,21 +49,17 @@ console.log(JSON.stringify({ seeds: count, ...total, causes: Object.fromEntries(
 for (const [invariant, seeds] of failures) console.log(`${invariant}: ${seeds.length} seeds, first ${seeds.slice(0, 8).join(", ")}`);
 if (failures.size > 0) process.exitCode = 1;
 
-async function notePlanted(seeds: number): Promise<never> {
+async function notePlanted(): Promise<never> {
   const found: Record<string, number> = {};
   let missed = 0;
   for (const { bug, planOf } of SEARCHES) {
     const title = `${bug.rule} ${bug.name}`;
-    const seed = firstFound(await mutantOf(bug), planOf, upTo(seeds));
+    const seed = firstFound(await mutantOf(bug), planOf, seedsFor(bug));
     if (seed !== null) found[title] = seed;
     else missed++;
     console.log(`${seed ?? "not found"}  ${title}`);
   }
-  writeFileSync(new URL("../test/simulation/found-seeds.json", import.meta.url), `${JSON.stringify(found, null, 2)}\n`);
+  writeFileSync(NOTED_SEEDS, `${JSON.stringify(found, null, 2)}\n`);
   removeMutants();
   process.exit(missed > 0 ? 1 : 0);
-}
-
-function* upTo(last: number): Generator<number> {
-  for (let seed = 1; seed <= last; seed++) yield seed;
 }
