@@ -53,10 +53,10 @@ for (const [path, text] of Object.entries(files)) {
 
 /**
  * A schema of the document for a response header: with the schemas that it refers to in place of the references, and short, because proxies limit headers.
- * So it says nothing for readers, nothing of null as a value, and not what is inside a receipt.
+ * So it says nothing for readers, nothing of null as a value, nothing of rare options, and not what is inside a receipt.
  */
 function compact(name: string): Record<string, unknown> {
-  const dropped = new Set(["description", "format", "default"]);
+  const dropped = new Set(["description", "format", "default", "presence_penalty", "frequency_penalty", "seed", "stop", "top_p"]);
   const text = JSON.stringify(document.components.schemas[name], (key, value: JsonSchema | false | undefined) => {
     if (dropped.has(key) || (key === "additionalProperties" && value !== false)) return undefined;
     if (typeof value !== "object") return value;

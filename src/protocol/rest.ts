@@ -134,3 +134,13 @@ export const PaymentRequired = z
   .meta({ id: "PaymentRequired" });
 /** Body of every 402 [PY4]. */
 export type PaymentRequired = z.infer<typeof PaymentRequired>;
+
+/** What a payer has on the router's books, because a paid job failed. Amounts in atomic units of the token, of which USDC has a million to the dollar [PY9]. */
+export type Credit = {
+  /** The amount of this job: what came into the balance, or what was taken from it. */
+  amount: string;
+  /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
+  asset: string;
+  /** What the payer's next jobs can be paid from. */
+  balance: string;
+};

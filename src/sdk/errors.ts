@@ -1,7 +1,6 @@
 // Every error that the SDK throws, each with a stable code. Each step of a job's way on the client's side ends with a result or one of these.
 import type { Job, Receipt } from "../protocol/job.ts";
-import type { PaymentRequirement } from "../protocol/rest.ts";
-import type { Credit } from "./payment.ts";
+import type { Credit, PaymentRequirement } from "../protocol/rest.ts";
 
 /** What an error can have besides its message. */
 export type ErrorDetails = {

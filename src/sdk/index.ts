@@ -35,7 +35,8 @@ export type { Verification } from "./result.ts";
 // Pairing, payment and fallback
 export { fingerprintOf } from "../receipt/ed25519.ts";
 export type { PairedWorker, PairingClaimInput, PairingOffer, Trust } from "./trust.ts";
-export type { Credit, PaymentAttempt, PaymentChallenge, PaymentHook } from "./payment.ts";
+export type { Credit } from "../protocol/rest.ts";
+export type { PaymentAttempt, PaymentChallenge, PaymentHook } from "./payment.ts";
 export { openaiCompatible, type OpenAiCompatibleOptions } from "./fallback.ts";
 
 // Errors

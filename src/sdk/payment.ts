@@ -1,5 +1,5 @@
 // Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices.
-import type { PaymentRequired } from "../protocol/rest.ts";
+import type { Credit, PaymentRequired } from "../protocol/rest.ts";
 import { isJsonObject, readJson } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
 import { wrong } from "./check.ts";
@@ -72,16 +72,6 @@ function headerAmounts(header: string): unknown[] {
   const accepts = isJsonObject(value) && Array.isArray(value.accepts) ? value.accepts : [undefined];
   return accepts.map((offer: unknown) => (isJsonObject(offer) ? offer.amount : undefined));
 }
-
-/** What a payer has on the router's books, because a paid job failed. Amounts in atomic units of the token, of which USDC has a million to the dollar [PY9]. */
-export type Credit = {
-  /** The amount of this job: what came into the balance, or what was taken from it. */
-  amount: string;
-  /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
-  asset: string;
-  /** What the payer's next jobs can be paid from. */
-  balance: string;
-};
 
 /** What `PAYMENT-RESPONSE` says of a job: whether money has moved for it, and whether it concerns a balance. Null if there is no such header. */
 export type Settlement = { charged: boolean; credit: Credit | null } | null;

@@ -1,7 +1,8 @@
 // Results, the end of a job's way: from a job that has ended, with its receipt checked, or from a fallback provider.
 import type { Job, Receipt } from "../protocol/job.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
-import type { Credit, Settlement } from "./payment.ts";
+import type { Credit } from "../protocol/rest.ts";
+import type { Settlement } from "./payment.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 

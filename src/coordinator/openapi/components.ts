@@ -18,6 +18,7 @@ import {
 import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { ModelList } from "../../protocol/models.ts";
+import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
 
 /** The parts of JSON Schema that our schemas use. */
 export type JsonSchema = {
@@ -93,6 +94,7 @@ export const HEADERS: Record<string, Header> = {
   },
   "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },
   Vary: { description: "`Accept`, because the response depends on it.", schema: text },
+  "X-Job-Id": { description: "The id of the job behind the answer.", schema: { type: "string", format: "uuid" } },
   "X-Cancel-Token": { description: "Allows to cancel the job: send it with `DELETE /v1/jobs/{id}`. Whoever has it can cancel the job.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
@@ -184,6 +186,9 @@ export const NAMED = {
   PaymentRequirement,
   NoSuchModel,
   NoTrustedWorker,
+  ChatCompletionRequest,
+  CompletionRequest,
+  OpenAiError,
   Error: ErrorBody,
 } as const;
 

@@ -2,6 +2,7 @@
 import type { Health, NoSuchModel, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
+import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
 import { signReceipt } from "../../receipt/receipt.ts";
 import { type PaymentSettings, readSettings } from "../config.ts";
@@ -40,6 +41,13 @@ const accepted: CommitResponse = { job_id: ID };
 const waited: CommitResponse = { job_id: ID, job: completed };
 const refused: NoTrustedWorker = { error: "no_trusted_worker", job_id: ID };
 const noSuchModel: NoSuchModel = { error: "no_such_model", models: ["llama3.2:latest", "Qwen3-8B"] };
+const chat: ChatCompletionRequest = {
+  model: "llama3.2:latest",
+  messages: [{ role: "user", content: "Explain in one sentence what a hash is." }],
+  stream: true,
+};
+const completion: CompletionRequest = { model: "auto", prompt: "Explain in one sentence what a hash is.", max_tokens: 64 };
+const openAiError: OpenAiError = { error: { message: "n must be 1, got 2", type: "invalid_request_error", param: null, code: "invalid_request" } };
 const health: Health = { status: "ok", workers_online: 3, network, timestamp: CREATED };
 const quote: Quote = { price: quotePrice("FAST", "LLM_INFER"), endpoint: endpointOf("FAST"), policy_resolved: "FAST", network, expires_at: null };
 const models: ModelList = {
@@ -86,6 +94,9 @@ export const EXAMPLES = {
   refused,
   noSuchModel,
   cancelled,
+  chat,
+  completion,
+  openAiError,
   health,
   quote,
   models,

@@ -38,6 +38,38 @@ export const quote: Operation = {
   },
 };
 
+/** The headers of a request that makes a job. */
+const commitParameters: Parameter[] = [
+  {
+    name: "X-PAYMENT",
+    in: "header",
+    description: `The signed payment, needed only while payment gating is on: an x402 payload of version 2 or 1 as JSON in base64, at most ${LIMITS.paymentHeaderBytes} bytes.`,
+    schema: { type: "string" },
+  },
+  {
+    name: "PAYMENT-SIGNATURE",
+    in: "header",
+    description: "The name of `X-PAYMENT` in x402 version 2. One of the two is enough. If a request has both, they must contain the same payment.",
+    schema: { type: "string" },
+  },
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "1 to 255 printable ASCII characters. A second request within 24 h with the same key, user, endpoint and fields returns the `job_id` of the first one and starts no second job.",
+    schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyChars },
+    example: "order-4711-summary",
+  },
+  {
+    name: "Prefer",
+    in: "header",
+    schema: { type: "string" },
+    example: "wait=10",
+    description: `With \`wait=N\` the response waits up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, and contains the job (RFC 7240). Other preferences are ignored.`,
+  },
+  userToken("Needed for a PRIVATE job if the first pairing code of the user was made with a token."),
+];
+
 /** `POST /v1/jobs/commit/fast` and `/cheap` */
 export const commit = (policy: ResolvedPolicy): Operation => ({
   operationId: policy === "FAST" ? "commitFast" : "commitCheap",
@@ -49,36 +81,7 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
     "After a 201 the job is stored durably: it ends as `completed` or `failed`, even if the coordinator restarts.",
     "The body is read as JSON with any content type. Unknown members of `payload` are passed to the worker.",
   ].join(" "),
-  parameters: [
-    {
-      name: "X-PAYMENT",
-      in: "header",
-      description: `The signed payment, needed only while payment gating is on: an x402 payload of version 2 or 1 as JSON in base64, at most ${LIMITS.paymentHeaderBytes} bytes.`,
-      schema: { type: "string" },
-    },
-    {
-      name: "PAYMENT-SIGNATURE",
-      in: "header",
-      description: "The name of `X-PAYMENT` in x402 version 2. One of the two is enough. If a request has both, they must contain the same payment.",
-      schema: { type: "string" },
-    },
-    {
-      name: "Idempotency-Key",
-      in: "header",
-      description:
-        "1 to 255 printable ASCII characters. A second request within 24 h with the same key, user, endpoint and fields returns the `job_id` of the first one and starts no second job.",
-      schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyChars },
-      example: "order-4711-summary",
-    },
-    {
-      name: "Prefer",
-      in: "header",
-      schema: { type: "string" },
-      example: "wait=10",
-      description: `With \`wait=N\` the response waits up to N seconds (at most ${MAX_WAIT_SECONDS}) for the end of the job, and contains the job (RFC 7240). Other preferences are ignored.`,
-    },
-    userToken("Needed for a PRIVATE job if the first pairing code of the user was made with a token."),
-  ],
+  parameters: commitParameters,
   requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
   responses: {
     "201": json(
@@ -167,6 +170,43 @@ export const job: Operation = {
     ...FAULTS,
   },
 };
+
+const OPENAI_ERROR = { "wrong request": EXAMPLES.openAiError };
+
+/** `POST /v1/chat/completions` and `POST /v1/completions` [API9] */
+export const openAi = (api: "chat" | "completions"): Operation => ({
+  operationId: api === "chat" ? "createChatCompletion" : "createCompletion",
+  tags: ["OpenAI"],
+  summary: api === "chat" ? "A chat completion, as in OpenAI's API" : "A completion, as in OpenAI's API",
+  description: [
+    "The same as a job on the FAST tier, at its price, in the form of OpenAI's API: its clients need only another base URL. The response waits for the job's end.",
+    "`model` is a model of `GET /v1/models`, or `auto`. Tools, images, sound, `n` above 1 and `logprobs` are refused. `Authorization` is ignored.",
+    "Errors have OpenAI's form, except a 402, which is that of `/v1/jobs/commit/fast`. Once a job exists, the response has `x-job-id` and `x-should-retry: false`.",
+    "A client that leaves cancels its job, if no worker has started it.",
+  ].join(" "),
+  parameters: commitParameters.filter(({ name }) => name !== "Prefer" && name !== "X-User-Token"),
+  requestBody:
+    api === "chat"
+      ? body("ChatCompletionRequest", "The request, as in OpenAI's API.", { chat: EXAMPLES.chat })
+      : body("CompletionRequest", "The request, as in OpenAI's API.", { completion: EXAMPLES.completion }),
+  responses: {
+    "200": {
+      description: "The completion; with `stream` its chunks as server-sent events. `compute_router` has the job's id, its receipt and the attempt.",
+      headers: headers("X-Job-Id", "X-Cancel-Token", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE"),
+      content: { "application/json": { schema: { type: "object" } }, "text/event-stream": { schema: { type: "string" } } },
+    },
+    "400": json("The request asks for something that is not supported, or a member of it is wrong.", "OpenAiError", OPENAI_ERROR),
+    "402": json("Payment gating is on, and the request has no valid payment.", "PaymentRequired", { unpaid: EXAMPLES.unpaid("FAST") }, "PAYMENT-REQUIRED"),
+    "404": json("No worker offers the model.", "OpenAiError", OPENAI_ERROR),
+    "409": json("The `Idempotency-Key` was used for another request.", "OpenAiError", OPENAI_ERROR),
+    "413": json("The texts are too large.", "OpenAiError", OPENAI_ERROR),
+    "415": json("The body is compressed.", "OpenAiError", OPENAI_ERROR),
+    "429": json("Too many requests.", "OpenAiError", OPENAI_ERROR, "Retry-After"),
+    "500": json("An internal error.", "OpenAiError", OPENAI_ERROR),
+    "503": json("No worker was there for the job, or the job failed.", "OpenAiError", OPENAI_ERROR, "Retry-After"),
+    "504": json("The job took too long.", "OpenAiError", OPENAI_ERROR),
+  },
+});
 
 /** `DELETE /v1/jobs/{id}` */
 export const cancel: Operation = {

@@ -89,7 +89,10 @@ export function resourceInfo({ resource, policy }: Offer): PaymentRequired["reso
 
 /** The content of header `PAYMENT-REQUIRED` [PY4]. */
 export function requiredHeader(offer: Offer, error: string): RequiredHeader {
-  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)], extensions: EXTENSIONS };
+  // What discovery services read describes a commit.
+  const { bazaar, ...others } = EXTENSIONS;
+  const extensions = isOpenAi(new URL(offer.resource).pathname) ? others : { bazaar, ...others };
+  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)], extensions };
 }
 
 /** The body of a 402: first the documented fields of this API, then those of x402 for clients that read the body [PY4]. */
@@ -121,11 +124,18 @@ export function resourceUrl(endpoint: string, requestUrl: string, publicHost: st
   return new URL(endpoint, `${isLocal ? "http" : "https"}://${publicHost}`).href;
 }
 
+/** True for the paths of OpenAI's API, which cost what FAST costs [API9]. */
+function isOpenAi(pathname: string): boolean {
+  return pathname === "/v1/chat/completions" || pathname === "/v1/completions";
+}
+
 /** What a commit endpoint costs, for a request to `requestUrl`. On SVM this may ask the facilitator for its fee payers [PY12]. */
 export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
   const { instance, network, payment, publicHost } = settings;
   const token = await tokenOf(settings, policy);
-  return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpointOf(policy), requestUrl, publicHost) };
+  const { pathname } = new URL(requestUrl);
+  const endpoint = isOpenAi(pathname) ? pathname : endpointOf(policy);
+  return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpoint, requestUrl, publicHost) };
 }
 
 async function tokenOf(settings: Settings, policy: ResolvedPolicy): Promise<Token> {

@@ -29,38 +29,51 @@ export const commit =
     if (!body.ok) return refuseBody(c, body.reason, REQUIRED_FIELDS);
     const parsed = parseCommit(body.value.json);
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
-    const header = c.req.header("Idempotency-Key");
-    if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
-      return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
-    }
-    const settings = c.get("settings");
-    const { testnetMode } = settings;
-    const key = header ?? (testnetMode ? null : keyInPayment(c));
-
-    const request = parsed.commit;
-    const wait = preferredWait(c.req.header("Prefer"));
-    // An idempotency key and a payment are both bound to this fingerprint [API5, PY6].
-    const print = key === null && testnetMode ? "" : await fingerprint(policy, request, comparable(request, parsed.payload));
-    const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
-    if (!trusted.ok) return trusted.reason;
-    const input = {
-      id: crypto.randomUUID(),
-      jobType: request.job_type,
-      ...kindOf(request),
-      policy,
-      privacyClass: request.privacy_class,
-      userId: request.user_id,
-      trustedKeys: trusted.value,
-      client: clientIp(c.req.raw, settings),
-      payload: payloadForWorker(request, parsed.payload, body.value.text),
-      idempotency: key === null ? null : { key, fingerprint: print },
-    };
-    const left = waitLeft(wait);
-    const commit: Commit = { wait, input: () => ({ ...input, wait: left() }) };
-    if (!testnetMode) return await paidCommit(c, commit, policy, print);
-    const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
-    return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
+    const { commit: request, payload } = parsed;
+    const text = payloadForWorker(request, payload, body.value.text);
+    const bound = { request, payload: comparable(request, payload) };
+    return await place(c, { policy, request, payload: text, bound, wait: preferredWait(c.req.header("Prefer")) });
   };
+
+/** A valid commit. `payload` is the text for the worker; `bound` is what an idempotency key and a payment are bound to [API5, PY6]; `wait` is in seconds. */
+export type Order = {
+  policy: ResolvedPolicy;
+  request: CommitRequest;
+  payload: string;
+  bound: { request: CommitRequest; payload: Record<string, unknown> };
+  wait: number;
+};
+
+/** Hands a valid commit to the hub, free or paid, and answers it. */
+export async function place(c: AppContext, { policy, request, payload, bound, wait }: Order): Promise<Response> {
+  const header = c.req.header("Idempotency-Key");
+  if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
+    return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
+  }
+  const settings = c.get("settings");
+  const { testnetMode } = settings;
+  const key = header ?? (testnetMode ? null : keyInPayment(c));
+  const print = key === null && testnetMode ? "" : await fingerprint(policy, bound.request, bound.payload);
+  const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
+  if (!trusted.ok) return trusted.reason;
+  const input = {
+    id: crypto.randomUUID(),
+    jobType: request.job_type,
+    ...kindOf(request),
+    policy,
+    privacyClass: request.privacy_class,
+    userId: request.user_id,
+    trustedKeys: trusted.value,
+    client: clientIp(c.req.raw, settings),
+    payload,
+    idempotency: key === null ? null : { key, fingerprint: print },
+  };
+  const left = waitLeft(wait);
+  const commit: Commit = { wait, input: () => ({ ...input, wait: left() }) };
+  if (!testnetMode) return await paidCommit(c, commit, policy, print);
+  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
+  return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
+}
 
 /** Returns what dispatch must know of a payload: the type of a TASK, or the model and the form of an LLM_INFER [RC6, JB10, JB12]. */
 function kindOf({ job_type, payload }: CommitRequest): Pick<CommitInput, "taskType" | "model" | "isChat"> {
@@ -87,7 +100,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
 }
 
 /** Returns the payload for the worker: the text that the client wrote. `prompt` and `job_type` are added as first members where they are absent [WS8, JB12]. */
-function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
+export function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
   let text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
   if (request.job_type === "LLM_INFER" && isAbsent(request.payload.prompt)) text = withFirstMember(text, "prompt", transcript(request.payload.messages ?? []));
   return isAbsent(payload.job_type) ? withFirstMember(text, "job_type", request.job_type) : text;

@@ -21,6 +21,18 @@ export async function job(c: AppContext): Promise<Response> {
   const wait = waitParameter(c.req.query("wait"));
   if (wait === null) return refuseWith(c, 400, `wait must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 
+  const { text, settlement, isReached } = await findText(c, id, wait);
+  if (text === null) return isReached ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
+  setSettlement(c, settlement);
+  c.header("Content-Type", "application/json");
+  return c.body(text);
+}
+
+/**
+ * Finds a job as JSON text, after up to `wait` seconds for its end; null if it was not found. `settlement` is that of its payment. `isReached` is false if
+ * the hub did not answer, so that the job may be there even so.
+ */
+export async function findText(c: AppContext, id: string, wait: number): Promise<{ text: string | null; settlement: string | null; isReached: boolean }> {
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const asked = await askJob(c, id, left).catch((error: unknown) => {
@@ -28,11 +40,8 @@ export async function job(c: AppContext): Promise<Response> {
     return null;
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
-  const json = asked?.job ?? (row === null ? null : jobJson(row));
-  if (json === null) return asked === null ? refuse(c, "overloaded", RETRY_AFTER.overloaded) : refuse(c, "Job not found");
-  setSettlement(c, asked?.settlement ?? null);
-  c.header("Content-Type", "application/json");
-  return c.body(json);
+  const text = asked?.job ?? (row === null ? null : jobJson(row));
+  return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
 }
 
 /** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
@@ -68,8 +77,11 @@ export async function cancel(c: AppContext): Promise<Response> {
  */
 export async function events(c: AppContext): Promise<Response> {
   const id = jobId(c);
-  if (id === null) return refuse(c, "Job not found");
-  const lastEventId = c.req.header("Last-Event-ID");
+  return id === null ? refuse(c, "Job not found") : await eventsOf(c, id, c.req.header("Last-Event-ID"));
+}
+
+/** The event stream of a job, from the event after `lastEventId`. */
+export async function eventsOf(c: AppContext, id: string, lastEventId: string | undefined): Promise<Response> {
   const headers = new Headers({ [CLIENT_HEADER]: clientIp(c.req.raw, c.var.settings), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
   const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
   const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {

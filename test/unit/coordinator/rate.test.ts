@@ -37,6 +37,6 @@ describe("the platform's counter", () => {
 
   test.each(["evm", "svm"])("[LM1] of %s accepts no compressed sockets", (instance) => {
     const toml = readFileSync(new URL(`../../../wrangler.${instance}.toml`, import.meta.url), "utf8");
-    expect(toml).toMatch(/^compatibility_flags = \[.*"no_web_socket_compression"\]$/m);
+    expect(toml).toMatch(/^compatibility_flags = \[.*"no_web_socket_compression"/m);
   });
 });

@@ -19,9 +19,10 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
       ResolvedPolicy RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,
   },
   "./protocol": {
-    values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge CommitRequest CommitResponse Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK
+    values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge ChatCompletionRequest CommitRequest CommitResponse CompletionRequest Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK
       Health Heartbeat HeartbeatAck Job JobAck JobAssign JobCancel JobComplete JobCompleteAck JobFailed JobProgress JobReject JobStatus JobType LIMITS
-      LlmPayload MAX_WAIT_SECONDS Model ModelList NoSuchModel NoTrustedWorker Paired PairingClaim PairingCode PairingCreate PaymentRequired PaymentRequirement
+      LlmPayload MAX_WAIT_SECONDS Model ModelList NoSuchModel NoTrustedWorker OpenAiError Paired PairingClaim PairingCode PairingCreate PaymentRequired
+      PaymentRequirement
       Policy
       PrivacyClass Quote QuoteQuery RATES REFUSALS RETENTION RETRY_AFTER Receipt ReceiptFields Register RegisterAck ResolvedPolicy TIMING TaskPayload
       TaskType Tier TierChange TrustList UserId WORKER_FRAMES WorkerFailure pairText registerText`,

@@ -1,0 +1,217 @@
+// The endpoints of OpenAI's API, in front of the same jobs [API9]. On a job's way: a request becomes a commit, and the job's end becomes the answer.
+import { createHash } from "node:crypto";
+import { createParser } from "eventsource-parser";
+import type { MiddlewareHandler } from "hono";
+import { parseCommit } from "../../protocol/job.ts";
+import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { isJsonObject, isTerminal, readJson } from "../../protocol/text.ts";
+import type { AppContext, AppEnv } from "../http/context.ts";
+import { refuse, refuseWith } from "../http/errors.ts";
+import { askHub } from "../http/hub-client.ts";
+import { clientIp } from "../http/rate-limit.ts";
+import { readJsonBody, refuseBody } from "../http/request.ts";
+import { errorFacts, logError } from "../log.ts";
+import { payloadForWorker, place } from "./commit.ts";
+import { eventsOf, findText } from "./job.ts";
+import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf } from "./openai-answer.ts";
+import { type OpenAiApi, readOpenAi } from "./openai-request.ts";
+import { paymentKey } from "./paid-commit.ts";
+
+/** The job is there, but the hub does not answer. */
+const UNREAD = "the end of the job could not be read; it is at /v1/jobs/<x-job-id>";
+
+/** What an OpenAI client must have in the body. */
+const REQUIRED = { chat: "Required: messages", completions: "Required: prompt" } as const satisfies Record<OpenAiApi, string>;
+
+/** Gives every refusal the form of OpenAI's errors. A 402 keeps the form of x402, which its payers read. */
+export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next();
+  const { status, headers } = c.res;
+  if (status < 400 || status === 402 || headers.get("x-job-id") !== null) return;
+  const json = readJson(await c.res.text());
+  const { error, models } = json.ok && isJsonObject(json.value) ? json.value : {};
+  const said = typeof error === "string" ? error : "internal_error";
+  // Our own names are single words; what is wrong with a request is a sentence.
+  const code = /^\w+$/.test(said) ? said : "invalid_request";
+  const online = Array.isArray(models) ? `; online are: ${models.join(", ") || "none"}` : "";
+  c.res = new Response(JSON.stringify({ error: openAiError(status, code, `${said}${online}`).error }), { status, headers: withoutLength(headers) });
+};
+
+function withoutLength(headers: Headers): Headers {
+  const copy = new Headers(headers);
+  copy.delete("Content-Length");
+  copy.set("Content-Type", "application/json");
+  return copy;
+}
+
+/** `POST /v1/chat/completions` and `POST /v1/completions`: FAST jobs with FAST's price, waited for. */
+export const complete =
+  (api: OpenAiApi) =>
+  async (c: AppContext): Promise<Response> => {
+    const body = await readJsonBody(c.req.raw);
+    if (!body.ok) return refuseBody(c, body.reason, REQUIRED[api]);
+    const read = readOpenAi(api, body.value.json);
+    if (!read.ok) return refuseWith(c, 400, read.reason);
+    const { payload, user, model, stream, includeUsage } = read.value;
+    const parsed = parseCommit({ job_type: "LLM_INFER", user_id: user ?? (await userOf(c)), payload });
+    if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
+    const { commit: request } = parsed;
+    // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
+    const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
+    const placed = await place(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
+    if (placed.status !== 201) return placed;
+    const json = readJson(await placed.text());
+    const jobId = json.ok && isJsonObject(json.value) ? String(json.value.job_id) : "";
+    const headers = new Headers(placed.headers);
+    headers.delete("Content-Length");
+    headers.set("x-job-id", jobId);
+    // OpenAI's clients would buy the same again by themselves.
+    headers.set("x-should-retry", "false");
+    const head: Head = { api, jobId, model, created: Math.floor(Date.now() / 1_000) };
+    const token = headers.get("X-Cancel-Token");
+    const leave = () => {
+      if (token === null) return;
+      const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, token, true));
+      c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
+    };
+    return stream ? streamed(c, head, headers, includeUsage, leave) : await waited(c, head, headers, leave);
+  };
+
+/** The user of a request that names none: the same for requests with the same payment or idempotency key, otherwise a new one. */
+async function userOf(c: AppContext): Promise<string> {
+  const key = c.req.header("Idempotency-Key");
+  const settings = c.get("settings");
+  const source =
+    (settings.testnetMode ? null : await paymentKey(c, "FAST")) ?? (key === undefined ? crypto.randomUUID() : `${clientIp(c.req.raw, settings)}\n${key}`);
+  return `openai-${createHash("sha256").update(source).digest("hex")}`;
+}
+
+async function waited(c: AppContext, head: Head, headers: Headers, leave: () => void): Promise<Response> {
+  headers.set("Content-Type", "application/json");
+  const { signal } = c.req.raw;
+  signal.addEventListener("abort", leave, { once: true });
+  const ended = await endOf(c, head.jobId, signal);
+  signal.removeEventListener("abort", leave);
+  const failure = ended === null ? openAiError(503, "overloaded", UNREAD) : failureOf(ended);
+  if (ended !== null && failure === null) return new Response(JSON.stringify(answerOf(head, ended)), { status: 200, headers });
+  return new Response(JSON.stringify({ error: failure?.error }), { status: failure?.status ?? 503, headers });
+}
+
+async function endOf(c: AppContext, jobId: string, signal: AbortSignal): Promise<Ended | null> {
+  for await (const event of followed(c, jobId, signal)) if (event.kind === "end") return event.ended;
+  return null;
+}
+
+function streamed(c: AppContext, head: Head, headers: Headers, includeUsage: boolean, leave: () => void): Response {
+  headers.set("Content-Type", "text/event-stream");
+  const left = new AbortController();
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  // The client has left. Nothing need be written for that to be noticed.
+  writer.closed.catch(() => {
+    left.abort();
+    leave();
+  });
+  c.executionCtx.waitUntil(send(lines(c, head, includeUsage, left.signal), writer).catch(() => {}));
+  return new Response(readable, { status: 200, headers });
+}
+
+async function send(texts: AsyncIterable<string>, writer: WritableStreamDefaultWriter<Uint8Array>): Promise<void> {
+  const encoder = new TextEncoder();
+  for await (const text of texts) await writer.write(encoder.encode(text));
+  await writer.close();
+}
+
+/** The lines of a streamed answer: its text as it comes, then how it ended. */
+async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+  const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+  let sent = "";
+  let isFirst = true;
+  let isLost = false;
+  const chunk = (text: string) => {
+    const line = data(chunkOf(head, text, isFirst));
+    isFirst = false;
+    sent += text;
+    return line;
+  };
+  for await (const event of followed(c, head.jobId, signal)) {
+    switch (event.kind) {
+      case "comment":
+        yield ":\n\n";
+        break;
+      case "reset":
+        // The text begins again with another worker. What was sent cannot be taken back.
+        isLost ||= sent !== "";
+        break;
+      case "delta":
+        if (!isLost) yield chunk(event.text);
+        break;
+      case "end": {
+        const failure = failureOf(event.ended);
+        const text = failure === null ? textOf(event.ended) : "";
+        if (failure !== null) yield data({ error: failure.error });
+        else if (!text.startsWith(sent)) {
+          const message = `another worker finished the answer, and its text is another one; all of it is at /v1/jobs/${head.jobId}`;
+          yield data({ error: openAiError(503, "stream_reset", message).error });
+        } else {
+          if (text.length > sent.length || isFirst) yield chunk(text.slice(sent.length));
+          for (const last of lastChunks(head, event.ended, includeUsage)) yield data(last);
+        }
+        yield "data: [DONE]\n\n";
+        return;
+      }
+      default:
+        event satisfies never;
+    }
+  }
+  yield data({ error: openAiError(503, "overloaded", UNREAD).error });
+}
+
+/** What happens to a job, until it has ended. */
+type Followed = { kind: "delta"; text: string } | { kind: "reset" } | { kind: "comment" } | { kind: "end"; ended: Ended };
+
+/** Follows a job to its end by its event stream; without a place for one more stream, by waiting. */
+async function* followed(c: AppContext, jobId: string, signal: AbortSignal): AsyncGenerator<Followed, void, undefined> {
+  let attempt = 0;
+  const response = await eventsOf(c, jobId, undefined);
+  if (response.ok && response.body !== null) {
+    const events: Followed[] = [];
+    const parser = createParser({
+      onComment: () => events.push({ kind: "comment" }),
+      onEvent: ({ event, data }) => {
+        const value = readJson(data);
+        if (!value.ok || !isJsonObject(value.value)) return;
+        if (event === "status") attempt = Number(value.value.attempt);
+        else if (event === "delta") events.push({ kind: "delta", text: String(value.value.delta) });
+        else if (event === "reset") events.push({ kind: "reset" });
+        else if (event === "done") events.push({ kind: "end", ended: { job: value.value, attempt } });
+      },
+    });
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    const stop = () => void reader.cancel();
+    signal.addEventListener("abort", stop, { once: true });
+    for (let part = await next(reader); part !== null; part = await next(reader)) {
+      parser.feed(decoder.decode(part, { stream: true }));
+      for (const event of events.splice(0)) {
+        yield event;
+        if (event.kind === "end") return;
+      }
+    }
+  }
+  while (!signal.aborted) {
+    const { text } = await findText(c, jobId, MAX_WAIT_SECONDS);
+    const job = text === null ? null : readJson(text);
+    if (job === null || !job.ok || !isJsonObject(job.value)) return;
+    if (isTerminal(String(job.value.status))) return yield { kind: "end", ended: { job: job.value, attempt } };
+    yield { kind: "comment" };
+  }
+}
+
+/** The next part of a stream; null at its end, and if it is cut: the job is then waited for. */
+async function next(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | null> {
+  return await reader.read().then(
+    ({ value = null }) => value,
+    () => null,
+  );
+}

@@ -1,0 +1,230 @@
+// The endpoints of OpenAI's API, asked as its clients ask [API9].
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { start, type Subject } from "../support/coordinator.ts";
+import { RawHttp } from "../support/raw-http.ts";
+import { within } from "../support/wait.ts";
+import { type Frame, fullWorker, type WorkerSocket } from "../support/worker.ts";
+
+let evm: Subject;
+const RESULT = { finish_reason: "stop", model: "ant", output: "Hello there.", usage: { completion_tokens: 3, prompt_tokens: 5 } };
+const CHAT = { model: "ant", messages: [{ role: "user", content: "Say hello." }] };
+
+beforeAll(async () => {
+  evm = await start("evm");
+});
+
+beforeEach(async () => {
+  await within(
+    10_000,
+    async () => ((await evm.api.get("/v1/health")).body.workers_online === 0 ? true : undefined),
+    () => "the last test's workers to leave",
+  );
+});
+
+const worker = (changes: object = {}) => fullWorker(evm.socketUrl, { features: ["ack", "chat"], models: ["ant"], ...changes });
+const ask = (body: unknown, path = "/v1/chat/completions", headers?: Record<string, string>) => evm.api.post(path, body, headers);
+const next = (one: WorkerSocket, from = 0): Promise<Frame> => one.frame("job_assign", { from });
+
+/** The data of a stream of server-sent events, parsed; comments are left out. */
+const dataOf = (text: string): unknown[] =>
+  text
+    .split("\n\n")
+    .filter((part) => part.startsWith("data: "))
+    .map((part) => (part === "data: [DONE]" ? "[DONE]" : JSON.parse(part.slice(6))));
+
+test("[API9] a chat is answered as a chat completion, with the job's id and receipt", async () => {
+  const one = await worker();
+  const asked = ask({ ...CHAT, user: "ann", temperature: 0.5, max_completion_tokens: 20, metadata: { a: "b" }, stream: null });
+  const assign = await next(one);
+  expect(assign).toMatchObject({ job_type: "LLM_INFER", policy: "FAST", privacy_class: "PUBLIC" });
+  expect(assign.payload).toEqual({
+    job_type: "LLM_INFER",
+    model: "ant",
+    messages: CHAT.messages,
+    prompt: "Say hello.",
+    temperature: 0.5,
+    max_tokens: 20,
+    metadata: { a: "b" },
+  });
+  await one.complete(String(assign.job_id), RESULT);
+  const { status, body, headers } = await asked;
+  expect(status).toBe(200);
+  expect(headers.get("x-job-id")).toBe(assign.job_id);
+  const { receipt } = await evm.api.job(String(assign.job_id));
+  expect(body).toEqual({
+    id: `chatcmpl-${assign.job_id}`,
+    object: "chat.completion",
+    created: expect.any(Number),
+    model: "ant",
+    choices: [{ index: 0, message: { role: "assistant", content: "Hello there.", refusal: null }, logprobs: null, finish_reason: "stop" }],
+    usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+    compute_router: { job_id: assign.job_id, receipt, attempt: 1 },
+  });
+});
+
+test("[API9] a completion is answered as a text completion; a text in parts and a developer are read", async () => {
+  const one = await worker();
+  const plain = ask({ model: "auto", prompt: ["Say hello."], max_tokens: 5 }, "/v1/completions");
+  const first = await next(one);
+  expect(first.payload).toEqual({ job_type: "LLM_INFER", model: "auto", prompt: "Say hello.", max_tokens: 5 });
+  await one.complete(String(first.job_id), { ...RESULT, finish_reason: "length" });
+  expect((await plain).body).toMatchObject({ object: "text_completion", choices: [{ text: "Hello there.", finish_reason: "length" }] });
+  const chat = ask({
+    messages: [
+      {
+        role: "developer",
+        content: [
+          { type: "text", text: "Be " },
+          { type: "text", text: "brief." },
+        ],
+      },
+      { role: "user", content: "Hi" },
+    ],
+  });
+  const second = await next(one, one.frames.length);
+  expect(second.payload).toMatchObject({
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi" },
+    ],
+  });
+  await one.complete(String(second.job_id), RESULT);
+  expect((await chat).status).toBe(200);
+});
+
+test("[API9] a stream sends the text as it comes, then the usage and the receipt, then [DONE]", async () => {
+  const one = await worker();
+  const asked = ask({ ...CHAT, stream: true, stream_options: { include_usage: true } });
+  const assign = await next(one);
+  one.ack(assign);
+  one.progress(assign, 0, "Hello ");
+  one.progress(assign, 1, "there");
+  await one.complete(String(assign.job_id), RESULT);
+  const { status, text, headers } = await asked;
+  expect([status, headers.get("content-type"), headers.get("x-job-id")]).toEqual([200, "text/event-stream", assign.job_id]);
+  const chunks = dataOf(text) as { choices: { delta: { role?: string; content?: string }; finish_reason: string | null }[] }[];
+  expect(chunks.pop()).toBe("[DONE]");
+  expect(chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("")).toBe("Hello there.");
+  expect(chunks[0]).toMatchObject({
+    object: "chat.completion.chunk",
+    id: `chatcmpl-${assign.job_id}`,
+    choices: [{ delta: { role: "assistant" }, finish_reason: null }],
+  });
+  expect(chunks.at(-2)).toMatchObject({ choices: [{ delta: {}, finish_reason: "stop" }] });
+  expect(chunks.at(-1)).toMatchObject({
+    choices: [],
+    usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+    compute_router: { job_id: assign.job_id, attempt: 1, receipt: { job_id: assign.job_id } },
+  });
+});
+
+test("[API9] without usage the last chunk has the receipt; a worker that streams nothing sends its text in one chunk", async () => {
+  const one = await worker();
+  const asked = ask({ ...CHAT, stream: true });
+  const assign = await next(one);
+  await one.complete(String(assign.job_id), RESULT);
+  const chunks = dataOf((await asked).text);
+  expect(chunks).toMatchObject([
+    { choices: [{ delta: { role: "assistant", content: "Hello there." } }] },
+    { choices: [{ delta: {}, finish_reason: "stop" }], compute_router: { job_id: assign.job_id } },
+    "[DONE]",
+  ]);
+});
+
+test("[API9] when another worker finishes with another text, the stream says so and does not end as if it were whole", async () => {
+  const [one, two] = [await worker(), await worker()];
+  const asked = ask({ ...CHAT, stream: true });
+  const assign = await Promise.race([next(one), next(two)]);
+  const [first, second] = one.had(String(assign.job_id)) ? [one, two] : [two, one];
+  first.ack(assign);
+  first.progress(assign, 0, "Good morn");
+  await within(
+    5_000,
+    async () => ((await evm.api.job(String(assign.job_id))).status === "running" ? true : undefined),
+    () => "running",
+  );
+  first.fail(assign, true);
+  await next(second);
+  await second.complete(String(assign.job_id), RESULT);
+  const chunks = dataOf((await asked).text);
+  expect(chunks.slice(-2)).toMatchObject([{ error: { code: "stream_reset", type: "server_error" } }, "[DONE]"]);
+});
+
+describe("[API9] errors have OpenAI's form", () => {
+  test.each<[string, object, RegExp]>([
+    ["no messages", { model: "ant" }, /^messages is missing/],
+    ["no text", { messages: [] }, /^messages must not be empty/],
+    [
+      "an image",
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:," } }] }] },
+      /^messages\[0\]\.content must be a text, or a list of texts/,
+    ],
+    ["a tool's message", { messages: [{ role: "tool", content: "1" }] }, /tools are not supported/],
+    ["tools", { ...CHAT, tools: [{ type: "function", function: { name: "f" } }] }, /tools are not supported/],
+    ["two choices", { ...CHAT, n: 2 }, /^n must be 1/],
+    ["logprobs", { ...CHAT, logprobs: true }, /^logprobs must be absent/],
+    ["a wrong temperature", { ...CHAT, temperature: 9 }, /temperature must be a number from 0 to 2/],
+    ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /max_tokens must be a whole number/],
+    ["a wrong model", { ...CHAT, model: "<b>" }, /model must be 1 to 200/],
+    ["a wrong user", { ...CHAT, user: "" }, /user_id must have 1 to 128/],
+  ])("%s: 400", async (_title, body, message) => {
+    const { status, body: answer } = await ask(body);
+    expect([status, answer]).toEqual([
+      400,
+      { error: { message: expect.stringMatching(message), type: "invalid_request_error", param: null, code: expect.any(String) } },
+    ]);
+  });
+
+  test("a body that is no JSON, a GET, and an idempotency key of another body", async () => {
+    expect(await ask("{")).toMatchObject({ status: 400, body: { error: { type: "invalid_request_error" } } });
+    expect(await evm.api.get("/v1/chat/completions")).toMatchObject({ status: 405 });
+    const one = await worker();
+    const headers = { "idempotency-key": "k" };
+    const asked = ask({ ...CHAT, user: "ann" }, undefined, headers);
+    const assign = await next(one);
+    await one.complete(String(assign.job_id), RESULT);
+    const { text } = await asked;
+    expect(JSON.parse((await ask({ ...CHAT, user: "ann" }, undefined, headers)).text).compute_router).toEqual(JSON.parse(text).compute_router);
+    expect(await ask({ ...CHAT, user: "ann", seed: 1 }, undefined, headers)).toMatchObject({
+      status: 409,
+      body: { error: { code: "idempotency_key_reused" } },
+    });
+  });
+
+  test("a job that fails: its status fits its cause, and no client may buy it again by itself", async () => {
+    const one = await worker();
+    const asked = ask(CHAT);
+    const assign = await next(one);
+    one.send({ type: "job_failed", job_id: assign.job_id, attempt: 1, error: "content_refused", message: "no", retryable: false });
+    const { status, body, headers } = await asked;
+    expect([status, headers.get("x-should-retry"), headers.get("x-job-id")]).toEqual([400, "false", assign.job_id]);
+    expect(body).toMatchObject({ error: { code: "content_refused", type: "invalid_request_error" } });
+  });
+});
+
+test.each([false, true])("[API9, JB13] a client that leaves (streaming: %s) cancels its job if nobody has started it, and not after that", async (stream) => {
+  const one = await worker();
+  const leave = async (acks: boolean) => {
+    const from = one.frames.length;
+    const raw = new RawHttp(evm.port);
+    const body = JSON.stringify({ ...CHAT, stream });
+    raw.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: ${evm.host}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    const assign = await next(one, from);
+    if (acks) {
+      one.ack(assign);
+      await within(
+        5_000,
+        async () => ((await evm.api.job(String(assign.job_id))).status === "running" ? true : undefined),
+        () => "running",
+      );
+    }
+    // A closed connection is noticed at the next write; one that is reset, at once.
+    raw.socket.resetAndDestroy();
+    return assign;
+  };
+  const dropped = await leave(false);
+  expect(await evm.api.until(String(dropped.job_id), "failed")).toMatchObject({ result: { error: "cancelled" } });
+  const kept = await leave(true);
+  await one.complete(String(kept.job_id), RESULT);
+  expect((await evm.api.job(String(kept.job_id))).status).toBe("completed");
+});
