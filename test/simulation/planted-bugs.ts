@@ -355,7 +355,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "a tier that is lost while a payment is settled does not count",
     "settlement.ts",
     "isEligible(state, job, worker) && !isSilent",
-    'isEligible(state, job, { ...worker, tier: "Sentinel" }) && !isSilent',
+    "isEligible({ ...state, rules: { ...state.rules, stake: false } }, job, worker) && !isSilent",
   ),
   one(
     "ST2",

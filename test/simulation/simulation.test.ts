@@ -28,9 +28,11 @@ describe("every history of the simulation keeps the invariants", { timeout: 60_0
       for (let seed = first; seed < first + SEEDS_PER_BLOCK; seed++) total.add(expectHolds(seed));
       // The faults really happened, and so did the work.
       expect(total.completed).toBeGreaterThan(SEEDS_PER_BLOCK);
-      expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes, total.unresolved)).toBeGreaterThan(25);
+      expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(25);
+      // The operator decides about some of them soon.
+      expect(total.unresolved).toBeGreaterThan(10);
       expect(total.tooLong).toBeGreaterThan(50);
-      expect(total.noSuchModel).toBeGreaterThan(50);
+      expect(total.noSuchModel).toBeGreaterThan(20);
       expect(total.full).toBeGreaterThan(50);
       expect(total.creditsSpent).toBeGreaterThan(10);
       expect(total.orders).toBeGreaterThan(2);
