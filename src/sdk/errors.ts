@@ -277,8 +277,7 @@ export class JobFailedError extends ComputeRouterError {
   workerMessage: string | null = null;
 
   /**
-   * @param jobId the failed job, or null
-   * @param cause its `result.error`
+   * @param jobId the failed job, or null; `cause` is its `result.error`
    * @param details status and request id, if the answer itself was the failure
    * @param meaning an explanation of `cause` for the message
    */
@@ -391,6 +390,9 @@ export class UnexpectedOutputError extends ProtocolError {
 
 /**
  * A fallback provider failed. If all of them fail, `run` rejects with one that names each: `cause` is the router's error, `fallbackErrors` has theirs.
+ *
+ * @example
+ * if (error instanceof FallbackError) console.error(error.cause, error.fallbackErrors);
  */
 export class FallbackError extends ComputeRouterError {
   override readonly name = "FallbackError";
