@@ -1,5 +1,5 @@
 // Counts for rate limits: a sliding sum or window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
-import { TIMING } from "../protocol/limits.ts";
+import { LIMITS, TIMING } from "../protocol/limits.ts";
 import type { Result } from "../protocol/text.ts";
 
 /** The answer of a rate: allowed, or too many, and in how many ms there is room again. */
@@ -59,8 +59,8 @@ function place(slice: number): number {
 }
 
 /**
- * Counts per key what happened in the last `period` ms, and allows never more than the limit in any span of that length.
- * Holds at most `mostKeys` sums; the key that was not used for the longest time is forgotten first.
+ * Counts per client what happened in the last `period` ms, and allows never more than the limit in any span of that length [LM2].
+ * Holds at most `mostKeys` sums; the one that was not used for the longest time is forgotten first.
  */
 export class SlidingWindow {
   readonly #period: number;
@@ -77,11 +77,19 @@ export class SlidingWindow {
     return this.#sums.size;
   }
 
-  /** Counts one more for `key` at `now` (ms), unless that would be more than `limit`. A refused one is not counted. */
-  take(key: string, limit: number, now: number): RateResult {
-    const sum = this.#sumOf(key);
-    const result = sum.below(limit, now);
-    if (result.ok) sum.add(1, now);
+  /**
+   * Counts one more for a client of {@link networkOf} at `now` (ms), unless that would be more than `limit`, or more than its IPv6 /48 may have. A refused one
+   * is not counted.
+   */
+  take(client: string, limit: number, now: number): RateResult {
+    const wide = wideNetworkOf(client);
+    const sum = this.#sumOf(client);
+    const wideSum = wide === client ? null : this.#sumOf(wide);
+    const own = sum.below(limit, now);
+    const result = own.ok && wideSum !== null ? wideSum.below(limit * LIMITS.clientsPerNetwork, now) : own;
+    if (!result.ok) return result;
+    sum.add(1, now);
+    wideSum?.add(1, now);
     return result;
   }
 

@@ -62,12 +62,18 @@ export const LIMITS = {
   queueGuarantee: 1 / 8,
   /** Worker sockets of one hub. */
   sockets: 5_000,
+  /** IPv6 /64 networks of one /48 whose rates count in full: a /48 may have as many times the rate of one client [LM2]. */
+  clientsPerNetwork: 8,
   /** Worker sockets of one hub that have not registered yet. */
   unregisteredSockets: 256,
   /** Worker sockets of one client that have not registered yet. */
   unregisteredSocketsPerClient: 16,
   /** Bytes that were sent to a worker and that it has not shown to have read. Above that its socket is closed, because they are kept in memory [LM1]. */
   unreadBytes: 4 * MiB,
+  /** Such bytes of all sockets of one client: enough for the largest job on each of them. */
+  unreadBytesPerClient: 64 * MiB,
+  /** Bytes that each of these frames counts beside its text: what the platform keeps with it. */
+  unreadFrameBytes: 512,
   /** Invalid frames in a row after which the socket is closed. */
   badFramesInARow: 10,
   /** Results in a row, of jobs that the key has never held, after which the socket is closed [LM2]. */
@@ -90,6 +96,10 @@ export const LIMITS = {
   streamBytes: 16 * MiB,
   /** Attempts of one job. */
   attempts: 3,
+  /** Keys that one job remembers because they rejected it, the last ones, and because they got a strike for it, the first ones [JB4, RC4]. */
+  keysPerJob: 32,
+  /** Workers that may reject one job after they acknowledged it. From then on this counts as a retryable failure, and uses an attempt [WS9]. */
+  startedRejections: 8,
   /** Failed or rejected jobs in a row after which a worker gets no job until the next tick. */
   failuresInARow: 5,
   /** Invalid results after which a worker is parked [RC4]. */
@@ -295,7 +305,8 @@ export const RETRY_AFTER = {
   rate_limited: 60,
 } as const;
 
-/** Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64 prefix. */
+/** Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64, and its /48 has eight times the rate. What
+ * a client holds, as sockets, counts for its /48. */
 export const RATES = {
   /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
   commitsPerMinute: 60,

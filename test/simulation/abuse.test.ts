@@ -1,6 +1,7 @@
 // One abuser with any number of keys beside honest workers: the guarantees of docs/threats.md, in simulated time [JB11].
 import { describe, expect, test } from "vitest";
 import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, HONEST, type Personality, type Plan, type WorkerPlan } from "./plan.ts";
 import { Random } from "./random.ts";
@@ -69,6 +70,7 @@ const ABUSERS: readonly [string, Crowd][] = [
   ["60 that never acknowledge", { count: 60, personality: { ...ABUSER, hangs: 1, ackDelay: [90_000, 99_000] } }],
   ["20 that reject everything", { count: 20, personality: { ...ABUSER, rejects: 1 } }],
   ["20 ever-fresh keys that reject everything", { count: 20, personality: { ...ABUSER, rejects: 1, renews: true } }],
+  ["20 ever-fresh keys that acknowledge and then reject everything", { count: 20, personality: { ...ABUSER, rejectsLate: 1, renews: true } }],
   ["20 that do two jobs well and fail from then on", { count: 20, personality: { ...ABUSER, behaves: 2, failsForGood: 1 } }],
   ["20 that do two jobs well, fail one, and come back as others", { count: 20, personality: { ...ABUSER, behaves: 2, failsForGood: 1, renews: true } }],
   ["20 that send invalid receipts", { count: 20, personality: { ...ABUSER, badReceipt: 1 } }],
@@ -103,6 +105,19 @@ describe("an abuser who is alone", { timeout: 60_000 }, () => {
       expect(stats.completed).toBe(0);
     });
   }
+
+  test("[WS9, LM1] ever-fresh keys that reject everything: a job remembers the last ones only, and a worker that comes late still gets the jobs", () => {
+    const plan = planOf(
+      5,
+      { count: 1, personality: BUSY },
+      { count: 3, personality: { ...ABUSER, ackDelay: [1, 5], rejects: 1, renews: true } },
+      LONELY_PAUSE_MS,
+    );
+    const [worker, ...abusers] = plan.workers as [WorkerPlan, ...WorkerPlan[]];
+    const stats = play(5, { ...plan, workers: [...abusers, { ...worker, arrives: 20_000 }] });
+    expect(stats.claims.get("a")).toBeGreaterThan(50 * LIMITS.keysPerJob);
+    expect(stats.completed / stats.jobs).toBeGreaterThan(0.9);
+  });
 });
 
 describe("an honest newcomer beside 20 proven workers and 10 jobs a second", () => {

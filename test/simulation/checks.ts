@@ -46,8 +46,9 @@ export class Checks {
   readonly #struck = new Set<string>();
   /** Strikes of the worker of this event before it; parks count for as many as make one. */
   #strikesBefore = 0;
-  /** Attempts of the job of this event before it. */
+  /** Attempts of the job of this event before it, and whether its worker had started it. */
   #attemptsBefore = 0;
+  #wasStarted = false;
   #tickWasDue = false;
   #sweepWasDue = false;
   #wasKnown = true;
@@ -84,7 +85,9 @@ export class Checks {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
     }
-    this.#attemptsBefore = "jobId" in event ? (state.jobs.get(event.jobId)?.attempts ?? 0) : 0;
+    const job = "jobId" in event ? state.jobs.get(event.jobId) : undefined;
+    this.#attemptsBefore = job?.attempts ?? 0;
+    this.#wasStarted = job?.phase.kind === "leased" && job.phase.lease.acked;
     if (event.type === "complete") this.#strikesBefore = strikesOf(state, event.conn);
     this.#other = null;
     if (event.type === "complete" && this.#wasKnown) {
@@ -140,6 +143,9 @@ export class Checks {
       // Each of them used an attempt, so they are few, however many workers reject the job.
       const unstarted = job.holders.filter(({ acked }) => !acked).length;
       if (unstarted > job.attempts) broken("WS9", `${job.id} was held by ${unstarted} workers that never started, in ${job.attempts} attempts`);
+      if (job.holders.length > job.attempts + LIMITS.startedRejections) broken("WS9", `${job.id} was held by ${job.holders.length} workers`);
+      const remembered = Math.max(job.tried.size, job.struck.size) - LIMITS.attempts;
+      if (remembered > LIMITS.keysPerJob || job.denials.length > 4) broken("LM1", `${job.id} remembers ${job.tried.size} keys, ${job.denials.length} denials`);
       const hold = job.phase.kind === "settling" ? job.phase.hold : null;
       const worker = hold === null ? undefined : state.workers.get(hold.key);
       if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.conn) continue;
@@ -379,7 +385,8 @@ export class Checks {
   #checkEnded(event: DispatchEvent, { jobId, outcome, attempts, holders }: JobEnd, now: number): void {
     const world = this.#world;
     this.#touched.delete(jobId);
-    if (event.type === "reject" && event.jobId === jobId && attempts >= this.#attemptsBefore) broken("WS9", `${jobId} is rejected and its attempt counts`);
+    if (event.type === "reject" && event.jobId === jobId && attempts >= this.#attemptsBefore + (this.#wasStarted ? 1 : 0))
+      broken("WS9", `${jobId} is rejected and its attempt counts`);
     if (outcome.status === "completed") {
       if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);
       if (!holders.includes(outcome.key)) broken("I5", `${jobId} completed by ${outcome.key}, which never held it`);

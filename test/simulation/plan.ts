@@ -21,6 +21,8 @@ export type Personality = {
   ackDelay: readonly [number, number];
   hangs: number;
   rejects: number;
+  /** Rejects the job after it has acknowledged it. */
+  rejectsLate: number;
   failsRetryable: number;
   failsForGood: number;
   badReceipt: number;
@@ -60,6 +62,7 @@ export const HONEST: Personality = {
   ackDelay: [1, 60],
   hangs: 0,
   rejects: 0,
+  rejectsLate: 0,
   failsRetryable: 0,
   failsForGood: 0,
   badReceipt: 0,

@@ -83,7 +83,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ),
   one("JB3", "CHEAP stands beside FAST", "workers.ts", "job.createdAt + TIMING.cheapDelay", "job.createdAt"),
   one("WS6", "a silent worker is claimed", "claim.ts", "  if (!isSilent(worker, ctx)) return false;\n", "  return false;\n"),
-  one("JB4", "who lost a job may get it at once", "lifecycle.ts", "  if (tried) job.tried.add(lease.key);\n", ""),
+  one("JB4", "who lost a job may get it at once", "lifecycle.ts", "  if (tried) noteTried(job, lease.key);\n", ""),
   one("JB2", "a freed worker is offered nothing", "lifecycle.ts", "  else offerWorker(state, worker, ctx);\n", ""),
   one(
     "JB2",
@@ -495,5 +495,11 @@ export const PLANTED_CONTEXT_BUGS: readonly PlantedBug[] = [
   ),
   one("WS3", "a context that grows is not noted", "reduce.ts", "      worker.context = event.context ?? 0;\n", ""),
   one("JB2", "a worker is not offered what outgrew a smaller context", "claim.ts", "    ...largerPools(state, worker, name),\n", ""),
-  one("WS9", "a reject for the context uses an attempt", "lifecycle.ts", "  if (!started) job.attempts--;\n", ""),
+  one(
+    "WS9",
+    "a reject for the context uses an attempt",
+    "lifecycle.ts",
+    '    if (!started && job.phase.kind === "leased") undoLease(job, job.phase.lease);\n',
+    "",
+  ),
 ];

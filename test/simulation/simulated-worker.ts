@@ -133,9 +133,11 @@ export class SimulatedWorker {
     if (chance(habits.drains)) later(random.between(0, time), () => this.#drain());
     if (chance(habits.intrudes)) agenda.after(random.between(0, time), () => this.#intrude());
     const ackDelay = random.between(...habits.ackDelay);
-    if (chance(habits.rejects)) {
+    const rejectsLate = habits.rejectsLate > 0 && chance(habits.rejectsLate);
+    if (rejectsLate || chance(habits.rejects)) {
       return later(ackDelay, () => {
         this.#running.delete(jobId);
+        if (rejectsLate) this.#send({ type: "ack", jobId, attempt });
         this.#send({ type: "reject", jobId });
         if (habits.renews) agenda.after(1, () => this.#renew());
       });

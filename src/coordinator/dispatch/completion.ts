@@ -73,6 +73,8 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
  */
 function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
   if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
+  // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
+  if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((held) => held.key === worker.key)) return;
   job.struck.add(worker.key);
   save(job, ctx);
   const record = { ...worker.record };

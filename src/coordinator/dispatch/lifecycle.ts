@@ -9,7 +9,7 @@ import { save, setTimer } from "./lease.ts";
 import { endWork, standBack } from "./probation.ts";
 import { blame } from "./reputation.ts";
 import { mayDiffer } from "./standing.ts";
-import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import type { DispatchState, JobFacts, Lease, LiveJob, Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end after which a worker is one failure nearer to its rest. */
@@ -90,6 +90,12 @@ export function requeue(
   if (worker !== undefined) afterFailure(state, worker, ctx);
 }
 
+/** Undoes a lease of a worker that gave the job back. Without an acknowledgement it did not hold the job: no result of it may end a later attempt [WS9, WS12]. */
+function undoLease(job: LiveJob, lease: Lease): void {
+  if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);
+  job.attempts--;
+}
+
 /** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. `blames`: its network stands back for it. */
 export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext, blames = true): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
@@ -97,9 +103,7 @@ export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext,
   const { lease } = job.phase;
   if (lease.network !== undefined && blames) standBack(state, lease.network, ctx.now);
   const worker = endLease(state, job, null, ctx);
-  // Who never started did not hold the job: no result of this worker may end a later attempt, and any number of workers may reject [WS9, WS12].
-  if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);
-  job.attempts--;
+  undoLease(job, lease);
   // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
   wait(state, job, Math.max(job.windowDue, ctx.now), ctx);
   if (worker !== undefined) afterFailure(state, worker, ctx);
@@ -131,7 +135,7 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   const hasLarger = hasEligibleWorker(state, job, (other) => isPrivate || mayDiffer(other.network, worker.network));
   const counts = isPrivate || worker.proven || !hasUntriedProven(state, { ...job, outgrown: null });
   if (!hasLarger && isDenied(state, job)) {
-    if (!started) job.attempts--;
+    if (!started && job.phase.kind === "leased") undoLease(job, job.phase.lease);
     return finish(state, job, failure(cause, message), null, ctx);
   }
   if (!hasLarger || !(counts || isConfirmed(job))) job.outgrown = hasLarger ? before : null;
@@ -141,9 +145,22 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   takeBack(state, job, ctx, false);
 }
 
+/** Notes that a worker denied a job. Of proven workers, and of the others, two of different networks say all that {@link isConfirmed} asks. */
 function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
+  noteTried(job, key);
+  const alike = job.denials.filter((denial) => denial.proven === proven);
+  if (alike.length < 2 && alike[0]?.network !== network) job.denials.push({ key, network, proven });
+}
+
+/**
+ * Notes a worker that lost, failed or rejected a job. Any number of fresh keys may reject it, so of those that never started it the oldest is forgotten: it may
+ * get the job again before the next tick. Those that used an attempt are few.
+ */
+function noteTried(job: LiveJob, key: string): void {
+  job.tried.delete(key);
   job.tried.add(key);
-  job.denials.push({ key, network, proven });
+  if (job.tried.size <= LIMITS.keysPerJob) return;
+  for (const other of job.tried) if (!job.holders.some((held) => held.key === other)) return void job.tried.delete(other);
 }
 
 /** True if the words of the workers that denied this job are enough to end it. */
@@ -209,7 +226,7 @@ function endLease(state: DispatchState, job: LiveJob, cancelReason: string | nul
   state.leases.delete(lease.key);
   state.departed.delete(lease.key);
   endWork(state, lease.network, lease.key);
-  if (tried) job.tried.add(lease.key);
+  if (tried) noteTried(job, lease.key);
   const worker = state.workers.get(lease.key);
   if (worker === undefined || job.phase.kind !== "leased") return undefined;
   if (cancelReason !== null) {

@@ -1,5 +1,5 @@
 // The state machine of dispatch: takes every event and passes it to the file that handles it. On a job's way: from the commit to the end.
-import { TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
@@ -26,7 +26,7 @@ import {
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { lateCause, order, passPaymentTime, settled } from "./settlement.ts";
-import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import { type DispatchState, type JobFacts, type LiveJob, statusOf, type Worker } from "./state.ts";
 import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
@@ -135,7 +135,10 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "reject": {
       const job = held(state, worker, event.jobId, undefined);
       if (job === undefined) return;
-      return event.tooLong === true ? outgrow(state, job, worker, null, false, ctx) : takeBack(state, job, ctx);
+      // Workers that acknowledged a job and then reject it stay its holders. Any number of fresh keys could do so, so only the first ones use no attempt.
+      const isAttempt = statusOf(job) === "running" && job.holders.length - job.attempts >= LIMITS.startedRejections;
+      if (event.tooLong === true) return outgrow(state, job, worker, null, isAttempt, ctx);
+      return isAttempt ? requeue(state, job, "worker_error", null, ctx) : takeBack(state, job, ctx);
     }
     case "oversized": {
       const job = held(state, worker, event.jobId, undefined);

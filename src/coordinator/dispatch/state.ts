@@ -73,13 +73,13 @@ export type LiveJob = JobFacts & {
   started: boolean;
   /** True once a worker sent text of its answer, in any attempt [PY9]. */
   streamed: boolean;
-  /** All leases so far. Only the result of a worker that held one counts [WS12]. */
+  /** The lease of each attempt, and those of workers that rejected the job after they had acknowledged it. Only the result of a worker that held one counts [WS12]. */
   holders: Lease[];
-  /** Workers that lost, failed or rejected the job [JB4]. */
+  /** Workers that lost, failed or rejected the job [JB4]; of those that rejected it the last ones. */
   tried: Set<string>;
   /** Keys that have a strike for this job already [RC4]. */
   struck: Set<string>;
-  /** The workers that said that this job cannot be done [JB11]. */
+  /** Workers that said that this job cannot be done: as many as it takes to end it [JB11]. */
   denials: Denial[];
   /** Key of the payment that pays for the job; null for a free one. */
   payment: string | null;

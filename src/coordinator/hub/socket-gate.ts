@@ -96,14 +96,15 @@ export class SocketGate {
   /** The bucket that all sockets of a client share; null if its address is not known. A client whose sockets are all gone is forgotten. */
   #bytesOfClient(client: string, now: number): TokenBucket | null {
     const { clientBytesPerSecond, clientByteBurst } = this.#settings.rates;
-    if (shareOwner(client, true) === null) return null;
-    const known = this.#clientBytes.get(client);
+    const owner = shareOwner(client, true);
+    if (owner === null) return null;
+    const known = this.#clientBytes.get(owner);
     if (known !== undefined) return known;
     if (this.#clientBytes.size >= LIMITS.sockets) {
       for (const other of this.#clientBytes.keys()) if (this.#sockets.countOf(other) === 0) this.#clientBytes.delete(other);
     }
     const bucket = new TokenBucket(clientBytesPerSecond, clientByteBurst, now);
-    this.#clientBytes.set(client, bucket);
+    this.#clientBytes.set(owner, bucket);
     return bucket;
   }
 

@@ -5,7 +5,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
-import type { TokenBucket } from "../rates.ts";
+import { type TokenBucket, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
 /** The identity of a socket. It survives the loss of the hub's memory, so it holds all that the socket needs to go on. Times in ms. */
@@ -74,6 +74,9 @@ export type Conn = {
 /** How many unregistered sockets there may be, in all and of one client. */
 const UNREGISTERED = { most: LIMITS.unregisteredSockets, each: LIMITS.unregisteredSocketsPerClient };
 
+/** How many bytes may be unread of one client. */
+const UNREAD = { most: Infinity, each: LIMITS.unreadBytesPerClient };
+
 /** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
@@ -100,9 +103,11 @@ export class Sockets {
   readonly #conns = new Map<string, Conn>();
   /** Unregistered sockets, oldest first. */
   readonly #unregistered = new Map<string, Conn>();
-  /** The sockets of each client, and the unregistered ones by the owner of the client's shares [LM1, LM2]. */
+  /** The sockets of each network, and the unregistered ones by the owner of the client's shares [LM1, LM2]. */
   #open = new FairShare({ most: LIMITS.sockets });
   #unregisteredShare = new FairShare(UNREGISTERED);
+  /** The bytes that each client's sockets have not shown to have read. */
+  #unread = new FairShare(UNREAD);
   readonly #ownerOf: (client: string) => string | null;
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
@@ -117,9 +122,9 @@ export class Sockets {
     return this.#conns.size;
   }
 
-  /** The number of sockets of this client. */
+  /** The number of sockets of this client's network. */
   countOf(client: string): number {
-    return this.#open.of(client);
+    return this.#open.of(wideNetworkOf(client));
   }
 
   /** True if there is room for one more socket. */
@@ -146,6 +151,7 @@ export class Sockets {
     this.#unregistered.clear();
     this.#open = new FairShare({ most: LIMITS.sockets });
     this.#unregisteredShare = new FairShare(UNREGISTERED);
+    this.#unread = new FairShare(UNREAD);
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
@@ -242,17 +248,25 @@ export class Sockets {
     const conn = this.#conns.get(id);
     if (conn === undefined) return false;
     const text = typeof frame === "string" ? frame : JSON.stringify(frame);
-    conn.unreadBytes += Buffer.byteLength(text);
-    if (conn.unreadBytes > LIMITS.unreadBytes) {
+    const bytes = Buffer.byteLength(text) + LIMITS.unreadFrameBytes;
+    const owner = this.#ownerOf(conn.attachment.client);
+    if (conn.unreadBytes + bytes > LIMITS.unreadBytes || !this.#unread.take(owner, bytes)) {
       this.close(id, CLOSE.silent, "reads nothing");
       return false;
     }
+    conn.unreadBytes += bytes;
     try {
       conn.ws.send(text);
       return true;
     } catch {
       return false;
     }
+  }
+
+  /** Notes that the worker of a socket has read what it was sent. */
+  read(conn: Conn): void {
+    this.#unread.give(this.#ownerOf(conn.attachment.client), conn.unreadBytes);
+    conn.unreadBytes = 0;
   }
 
   /** Closes a socket and forgets it, so that frames that still arrive change nothing. */
@@ -264,7 +278,10 @@ export class Sockets {
   }
 
   forget(conn: Conn): void {
-    if (this.#conns.delete(conn.attachment.conn)) this.#open.give(conn.attachment.client);
+    if (this.#conns.delete(conn.attachment.conn)) {
+      this.#open.give(wideNetworkOf(conn.attachment.client));
+      this.read(conn);
+    }
     this.#registered(conn);
   }
 
@@ -287,7 +304,7 @@ export class Sockets {
       leaving: false,
     };
     this.#conns.set(attachment.conn, conn);
-    this.#open.add(attachment.client);
+    this.#open.add(wideNetworkOf(attachment.client));
     this.#bySocket.set(ws, conn);
     if (attachment.worker !== null) return conn;
     this.#unregistered.set(attachment.conn, conn);

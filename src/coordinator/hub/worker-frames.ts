@@ -195,7 +195,7 @@ export class WorkerFrames {
 
   /** Notes that a worker reads: it works on the job that it holds. One that rejects or fails its job may not have read it [LM1]. */
   #noteReading(conn: Conn, jobId: string): void {
-    if (this.#jobOf(conn) === jobId) conn.unreadBytes = 0;
+    if (this.#jobOf(conn) === jobId) this.#parts.sockets.read(conn);
   }
 
   /** The job that the worker of a socket holds. */

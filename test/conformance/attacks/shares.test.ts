@@ -13,7 +13,7 @@ import { fullWorker, WorkerSocket } from "../support/worker.ts";
 let evm: Subject;
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 /** The input of a large job. */
-const LARGE = "x".repeat(256 * KiB - 1_000);
+const LARGE = "x".repeat(256 * KiB - 2_000);
 /** The job that is one too many for a worker that reads nothing. */
 const MOST_UNREAD = LIMITS.unreadBytes / (256 * KiB) + 1;
 
@@ -57,6 +57,33 @@ test("[API6, LM1] one client opens 500 streams: it has fifty, and another client
   expect(counted(statuses, 503)).toBe(100);
   expect(await open(from())).toBe(200);
   for (const reader of readers) await reader.cancel();
+});
+
+test("[API6, LM1] one client holds waits: it has two hundred, the next is answered at once, and another client's is held", { timeout: 120_000 }, async () => {
+  const worker = await fullWorker(evm.socketUrl, { capabilities: ["LLM_INFER"] });
+  const id = await evm.api.commit(llm(newUser()), "fast", from());
+  worker.ack(await worker.assigned(id));
+  await worker.settled();
+  const answers = { one: 0, other: 0 };
+  const wait = async (who: "one" | "other", headers: Record<string, string>) => {
+    const answer = await evm.api.get(`/v1/jobs/${id}?wait=25`, headers);
+    answers[who]++;
+    return answer;
+  };
+  // Two addresses of one IPv6 /48: by their rates they are two clients, by their shares one.
+  const share = [{ "x-test-ip": "2001:db8:77:1::1" }, { "x-test-ip": "2001:db8:77:2::1" }];
+  const waits = Array.from({ length: LIMITS.waitsPerClient + 20 }, (_, n) => wait("one", share[n % 2] ?? {}));
+  await within(
+    20_000,
+    () => (answers.one >= 20 ? true : undefined),
+    () => `20 answers; got ${answers.one}`,
+  );
+  const other = wait("other", from());
+  expect((await wait("one", share[0] ?? {})).body).toMatchObject({ id, status: "running" });
+  expect(answers).toEqual({ one: 21, other: 0 });
+  expect((await worker.complete(id, "done")).status).toBe("accepted");
+  expect((await other).body).toMatchObject({ id, status: "completed" });
+  expect((await Promise.all(waits)).filter(({ body }) => body.status === "completed")).toHaveLength(LIMITS.waitsPerClient);
 });
 
 test(

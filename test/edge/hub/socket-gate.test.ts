@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, RATES, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS, MiB, RATES, TIMING } from "../../../src/protocol/limits.ts";
 import { readSettings } from "../../../src/coordinator/config.ts";
 import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
 import { SocketGate } from "../../../src/coordinator/hub/socket-gate.ts";
@@ -227,6 +227,49 @@ describe("bytes that a worker has not read", () => {
     const other = await hub.worker();
     await hub.pass(TIMING.grace);
     expect((await other.assigned()).job_id).toBe(last.id);
+  });
+
+  /** The sockets of a hub, and how to open one and to register it. */
+  function table(): { sockets: Sockets; open: (client: string) => Conn } {
+    const sockets = new Sockets(PLATFORM, (client) => shareOwner(client, true));
+    const now = 1_000_000;
+    const gate = new SocketGate({ settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits: true }, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
+    const open = (client: string) => {
+      expect(gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } })).status).toBe(101);
+      const conn = [...sockets.unregistered()].at(-1)!;
+      sockets.identify(conn, REGISTERED);
+      return conn;
+    };
+    return { sockets, open };
+  }
+
+  test("[LM1] many small frames count with what the platform keeps beside each", () => {
+    const { sockets, open } = table();
+    const conn = open("192.0.2.1");
+    let sent = 0;
+    while (sockets.isHere(conn)) sockets.send(conn.attachment.conn, `{"n":${++sent}}`);
+    expect(sent).toBeGreaterThan(LIMITS.unreadBytes / LIMITS.unreadFrameBytes / 2);
+    expect(sent).toBeLessThanOrEqual(LIMITS.unreadBytes / LIMITS.unreadFrameBytes);
+  });
+
+  test("[LM1] the sockets of one client, or of one IPv6 /48, have 64 MiB together; who reads makes room, and another client has its own", () => {
+    const { sockets, open } = table();
+    const text = "x".repeat(MiB);
+    const each = Math.floor(LIMITS.unreadBytes / MiB) - 1;
+    const count = Math.floor(LIMITS.unreadBytesPerClient / (each * MiB + 4 * LIMITS.unreadFrameBytes));
+    const send = (conn: Conn, times: number) => {
+      for (let n = 0; n < times; n++) sockets.send(conn.attachment.conn, text);
+      return sockets.isHere(conn);
+    };
+    const conns = Array.from({ length: count }, (_, n) => open(`2001:db8:1:${n + 1}::/64`));
+    for (const conn of conns) expect(send(conn, each)).toBe(true);
+    expect(send(open("2001:db8:1:ffff::/64"), each)).toBe(false);
+    expect(send(open("2001:db8:2:1::/64"), each)).toBe(true);
+    sockets.read(conns[0]!);
+    expect(send(open("2001:db8:1:ffff::/64"), each)).toBe(true);
+    // A socket that is gone gives back what it had.
+    sockets.close(conns[1]!.attachment.conn, 1_000, "");
+    expect(send(conns[0]!, each)).toBe(true);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { type LiveJob, snapshotOf } from "../../../src/coordinator/dispatch/index.ts";
+import { KiB, LIMITS } from "../../../src/protocol/limits.ts";
 import { Desk, words } from "./desk.ts";
 
 const fail = (desk: Desk, conn: string, jobId: string, attempt = 1) => desk.tell({ type: "failed", conn, jobId, attempt, retryable: true });
@@ -111,6 +112,89 @@ describe("who gets what", () => {
     const tried = [...desk.ends.keys(), ...desk.state.retrying];
     expect(tried).toHaveLength(LIMITS.failuresInARow);
     expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#1");
+  });
+});
+
+describe("any number of fresh keys", () => {
+  const FRESH = Array.from({ length: 200 }, (_, n) => String(n).padStart(64, "f"));
+  const jobOf = (desk: Desk): LiveJob => {
+    const job = desk.state.jobs.get("j");
+    if (job === undefined) throw new Error("no job j");
+    return job;
+  };
+  /** What a job remembers of them, and what it costs to write that down. */
+  const isBounded = (desk: Desk): void => {
+    const job = jobOf(desk);
+    expect(job.holders.length).toBeLessThanOrEqual(job.attempts + LIMITS.startedRejections);
+    expect(job.denials.length).toBeLessThanOrEqual(4);
+    expect(Math.max(job.tried.size, job.struck.size)).toBeLessThanOrEqual(LIMITS.keysPerJob + LIMITS.attempts);
+    expect(JSON.stringify(snapshotOf(job)).length).toBeLessThan(4 * KiB);
+  };
+
+  test("[WS9, JB4, LM1] reject a job: it remembers the last of them, none held it, and an honest worker gets it at once and completes it", () => {
+    const desk = new Desk();
+    desk.submit("j");
+    for (const key of FRESH) {
+      expect(words(desk.register(key, { network: "one" }))).toBe(`assign j 1 to ${key}#1`);
+      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j" });
+      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      isBounded(desk);
+    }
+    expect(words(desk.register("honest"))).toBe("assign j 1 to honest#1");
+    for (const key of [FRESH[0], FRESH.at(-1)]) {
+      desk.register(String(key));
+      expect(words(done(desk, `${key}#2`, "j"))).toBe("rejected: not_assigned");
+    }
+    expect(words(done(desk, "honest#1", "j"))).toBe("accepted");
+  });
+
+  test("[WS9, LM1] acknowledge a job and then reject it: the first eight use no attempt, each later one uses one, so few keys held it", () => {
+    const desk = new Desk();
+    desk.submit("j");
+    const rejects = (key: string) => {
+      const assigned = words(desk.register(key));
+      const attempt = jobOf(desk).attempts;
+      desk.tell({ type: "ack", conn: `${key}#1`, jobId: "j", attempt });
+      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j" });
+      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      isBounded(desk);
+      return assigned;
+    };
+    const attempts = [...Array.from({ length: LIMITS.startedRejections + 1 }, () => 1), 2];
+    for (const [n, attempt] of attempts.entries()) expect(rejects(FRESH[n] ?? "")).toBe(`assign j ${attempt} to ${FRESH[n]}#1`);
+    expect(words(desk.register("honest"))).toBe("assign j 3 to honest#1");
+    expect(words(done(desk, "honest#1", "j"))).toBe("accepted");
+  });
+
+  test("[JB11, LM1] of any number of networks deny a job: it remembers as many as it takes to end it, and a proven worker is still asked", () => {
+    const desk = new Desk();
+    desk.register("busy");
+    desk.submit("other");
+    desk.submit("j");
+    for (const key of FRESH) {
+      // Each hangs up before the next one comes.
+      desk.register(key, { record: {}, context: 4096 });
+      expect(desk.where("j")).toBe(`assigned ${key} 1`);
+      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j", tooLong: true });
+      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      isBounded(desk);
+    }
+    expect(words(done(desk, "busy#1", "other"))).toBe("accepted, assign j 1 to busy#1");
+    expect(words(done(desk, "busy#1", "j"))).toBe("accepted");
+  });
+
+  test("[RC4, LM1] send results of a job that they never held: it remembers some of them, and a holder's strike too", () => {
+    const desk = new Desk();
+    desk.register("holder");
+    desk.submit("j");
+    for (const key of FRESH) {
+      desk.register(key, { record: {} });
+      expect(words(desk.tell({ type: "complete", conn: `${key}#1`, jobId: "j", attempt: undefined, verdict: "valid" }))).toBe("rejected: not_assigned");
+      isBounded(desk);
+    }
+    desk.tell({ type: "complete", conn: "holder#1", jobId: "j", attempt: 1, verdict: "invalid_receipt" });
+    expect(jobOf(desk).struck.has("holder")).toBe(true);
+    isBounded(desk);
   });
 });
 

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import { SlidingWindow } from "../../../src/coordinator/rates.ts";
 
 const PERIOD = 10_000;
@@ -70,6 +71,20 @@ test("[LM2] up to the limit a client is allowed, above it is refused; another cl
   for (let n = 0; n < 7; n++) expect(count.take("a", 7, START + n)).toEqual({ ok: true, value: null });
   expect(count.take("a", 7, START + 8).ok).toBe(false);
   expect(count.take("b", 7, START + 8).ok).toBe(true);
+});
+
+test("[LM2] an IPv6 /48 is counted too: it may do as much as eight of its /64 networks, and another /48 is not affected", () => {
+  const count = new SlidingWindow(PERIOD, 1_000);
+  const [limit, all] = [3, 3 * LIMITS.clientsPerNetwork];
+  let allowed = 0;
+  for (let n = 0; n < 100; n++) if (count.take(`2001:db8:1:${n.toString(16)}::/64`, limit, START).ok) allowed++;
+  expect(allowed).toBe(all);
+  const late = count.take("2001:db8:1:ffff::/64", limit, START);
+  expect(late.ok ? 0 : late.reason.retryAfter).toBeGreaterThan(0);
+  for (let n = 0; n < limit; n++) expect(count.take("2001:db8:2:1::/64", limit, START).ok).toBe(true);
+  expect(count.take("2001:db8:2:1::/64", limit, START).ok).toBe(false);
+  expect(count.take("2001:db8:2:2::/64", limit, START).ok).toBe(true);
+  expect(count.take("2001:db8:1:ffff::/64", limit, START + 2 * PERIOD).ok).toBe(true);
 });
 
 test("[LM2] with a limit of 0 everything is refused", () => {
