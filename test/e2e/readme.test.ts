@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
@@ -21,8 +23,11 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/models", { object: "list", workers_online: 1 }],
   ["/v1/jobs/commit/fast", { job: expect.objectContaining({ status: "completed" }) }],
   ["/v1/jobs/commit/cheap", { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }],
+  ["/v1/chat/completions", { object: "chat.completion", choices: [expect.objectContaining({ finish_reason: "stop" })] }],
+  ["/v1/completions", { object: "text_completion" }],
   ["/v1/jobs/$JOB_ID", { status: "completed", receipt: expect.objectContaining({ payment_ref: null }) }],
   ["/v1/jobs/$JOB_ID/events", 'event: done\ndata: {"id":"'],
+  ["/v1/jobs/$JOB_ID", { status: "completed" }],
   ["/v1/trust/create", { pairing_code: expect.stringMatching(/^[0-9A-F]{6}$/) }],
   ["/v1/trust/claim", { user_id: "me-5f0c6e" }],
   ["/v1/trust/list", { providers: [expect.objectContaining({ paired_at: expect.any(String) })] }],
@@ -32,6 +37,8 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
 describe("the README's curl commands", () => {
   let coordinator: Coordinator;
   const environment: Record<string, string> = {};
+  const folder = mkdtempSync(join(tmpdir(), "readme-"));
+  const headers = join(folder, "headers");
 
   beforeAll(async () => {
     coordinator = await launchCoordinator("evm");
@@ -39,12 +46,21 @@ describe("the README's curl commands", () => {
     await worker.connect();
     worker.serve();
     environment.PROVIDER_PUBKEY = worker.publicKey;
-    return () => worker.close();
+    return () => {
+      worker.close();
+      rmSync(folder, { recursive: true });
+    };
   });
 
   async function shell(command: string): Promise<string> {
-    const here = command.replaceAll("http://127.0.0.1:4010", coordinator.url);
-    return (await run("bash", ["-c", here], { env: { ...process.env, ...environment } })).stdout;
+    // The token of a commit is in a header.
+    const here = command
+      .replaceAll("http://127.0.0.1:4010", coordinator.url)
+      .replace(/^curl -s -X POST .*commit/, (start) => start.replace("-s", `-s -D ${headers}`));
+    const { stdout } = await run("bash", ["-c", here], { env: { ...process.env, ...environment } });
+    const [, token] = /^x-cancel-token: (\w+)/im.exec(existsSync(headers) ? readFileSync(headers, "utf8") : "") ?? [];
+    if (token !== undefined) environment.CANCEL_TOKEN = token;
+    return stdout;
   }
 
   it("there is one for every endpoint", () => {
