@@ -17,7 +17,7 @@ function expectHolds(seed: number, plan: Plan = planOf(seed)): Stats {
 const BLOCKS = 4;
 const SEEDS_PER_BLOCK = 250;
 /** Seeds that walk every move between them. */
-const WALKED_BY = [1, 2, 7, 8, 13, 37, 103, 116, 472];
+const WALKED_BY = [37, 147, 268, 778];
 
 // CI goes on with seeds 1001 to 3000; more of them: `npm run simulate -- --seeds 100000`. The time is for a busy machine.
 describe("every history of the simulation keeps the invariants", { timeout: 60_000 }, () => {

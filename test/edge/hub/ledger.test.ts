@@ -170,7 +170,7 @@ describe("many requests with one payment or one idempotency key", () => {
     expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
     expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
     const known = (await Promise.all(many)).filter(({ state }) => state === "known");
-    expect(known).toEqual(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, job: null, settlement: null })));
+    expect(known).toMatchObject(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, job: null, settlement: null })));
   });
 });
 

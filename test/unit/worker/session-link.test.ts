@@ -26,7 +26,7 @@ describe("challenge and registration", () => {
       provider_type: "DESKTOP",
       capabilities: PROFILE.capabilities,
       models: ["tiny"],
-      features: ["ack"],
+      features: ["ack", "chat"],
       signature: "sig",
       resume: [],
     });
