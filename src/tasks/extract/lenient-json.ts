@@ -48,7 +48,8 @@ const VALUE_AHEAD = /\s*(?:["'“‘{[(]|-?\d|true\b|false\b|null\b|None\b|True\
 // Three patterns for a name with one fault: its opening quote, its closing quote or its colon is missing. The text around the
 // name must confirm the fault, within a bounded distance.
 const UNOPENED_KEY = /([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})"\s{0,40}(?=[:：])/uy;
-const UNCLOSED_KEY = /"([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})(?=:(?!\s{0,40}[^"\n]{0,120}"\s{0,40}[:=])\s{0,40}(?:["{[]|-?\d|(?:true|false|null)\b))/uy;
+const UNCLOSED_KEY =
+  /"([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})(?=:(?!\s{0,40}(?:[^"\\\n]|\\.){0,120}"\s{0,40}[:=])\s{0,40}(?:["{[]|-?\d|(?:true|false|null)\b))/uy;
 const KEY_WITHOUT_COLON = /"([^"\n\\:]{1,120})"[ \t]{0,40}(?=[{[]|-?\d|(?:true|false|null)\b|"[^"\n]{0,1000}"\s{0,40}[,}\n])/uy;
 // Stray characters before a name: `{"id": 1, 3"ms": 950}`.
 const STRAY_BEFORE_KEY = /(?<=[{,\n][ \t]{0,40})[^\s"'{}]{1,3}\s{0,40}(?="[^"\n]{1,120}"\s{0,40}:)/uy;

@@ -44,7 +44,7 @@ describe("parseLeniently", () => {
         fc.pre(typeof value === "object" && value !== null && !/\d{16}|e\+/.test(JSON.stringify(value)) && !JSON.stringify(value).includes('""'));
         expect(parseLeniently(JSON.stringify(value, null, 1))).toStrictEqual(JSON.parse(JSON.stringify(value)));
       }),
-      { numRuns: 300 },
+      { numRuns: 300, examples: [[{ '@:0" ': " " }]] },
     );
   });
 });
