@@ -326,10 +326,10 @@ export class Money {
     if (paid !== order.amount) broken("M3", `${jobId} costs ${order.amount} and is paid with ${paid}`);
   }
 
-  #checkAnswer(state: DispatchState, { key, settlement, by }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
+  #checkAnswer(state: DispatchState, { key, settlement, by, stored: row }: EventOf<"settled">, rows: readonly RowChange[], now: number): void {
     const payment = state.ledger.payments.get(key);
     const saved = rows.findLast((row) => row.type === "save_payment" && row.payment.key === key);
-    const kind = saved?.type === "save_payment" ? saved.payment.phase.kind : payment?.phase.kind;
+    const kind = saved?.type === "save_payment" ? saved.payment.phase.kind : (payment ?? row)?.phase.kind;
     // The hub does not wait for this call any more. Only that money moved is news then.
     if (saved === undefined && settlement.kind !== "settled" && (by === "request" || payment?.phase.kind !== "settling")) return;
     const doubted = this.#doubted.has(key);
