@@ -150,7 +150,8 @@ function idsOf(user: string): [number, number] {
 export function install(say: (line: string) => void): void {
   if (!readdirSync(PEERS).includes("node_modules")) {
     say("installing the packages of the peers");
-    spawnSync("npm", ["ci", "--prefix", PEERS], { stdio: ["ignore", "ignore", "inherit"] });
+    // Not "npm ci": it refuses a lockfile without the optional packages of every other platform, which a registry need not have.
+    spawnSync("npm", ["install", "--no-save", "--prefix", PEERS], { stdio: ["ignore", "ignore", "inherit"] });
   }
   const packages = ["redis-server", "nats-server"].filter((name) => !has(name));
   if (postgresFolder() === null) packages.push("postgresql");
