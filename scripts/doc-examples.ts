@@ -12,7 +12,7 @@ const ENTRIES = ["sdk/index", "receipt/index", "protocol/index", "sdk/pay/x402",
 
 /** The types that the examples use, by the file that exports them. A schema's type comes with the schema. */
 const TYPES = {
-  "sdk/index.ts": "ClientOptions, FallbackProvider, JobInput, PairingOffer, PaymentHook, PaymentOption, RunResult",
+  "sdk/index.ts": "ChatMessage, ClientOptions, FallbackProvider, JobInput, JobList, LocalJob, PairingOffer, PaymentHook, PaymentOption, RunResult",
   "receipt/index.ts": "KeyPair",
   "sdk/pay/x402.ts": "Payment",
   "sdk/pay/evm.ts": "EvmAccount",

@@ -6,6 +6,9 @@ import { CliError, EXIT, EXIT_HELP } from "./command.ts";
 import { print, printError } from "./print.ts";
 import { packageVersion } from "./version.ts";
 
+/** `job cancel` in one word. */
+const JOB_CANCEL = "job-cancel";
+
 const main = defineCommand({
   meta: { name: "compute-router", version: packageVersion(), description: "Work for a compute router, give it jobs, check its receipts" },
   subCommands: {
@@ -15,6 +18,9 @@ const main = defineCommand({
     task: async () => (await import("./commands/run.ts")).task,
     quote: async () => (await import("./commands/job.ts")).quote,
     job: async () => (await import("./commands/job.ts")).job,
+    // `job` takes an id, so `job cancel` cannot be a command below it.
+    [JOB_CANCEL]: async () => (await import("./commands/cancel.ts")).cancel,
+    models: async () => (await import("./commands/models.ts")).models,
     pair: async () => (await import("./commands/pair.ts")).pair,
     user: async () => (await import("./commands/pair.ts")).user,
     stake: async () => (await import("./commands/stake.ts")).stake,
@@ -24,7 +30,8 @@ const main = defineCommand({
 
 /** Runs one command line and sets the exit code of the process. */
 export async function runCli(given: string[]): Promise<void> {
-  const rawArgs = given[0] === "help" ? [...given.slice(1), "--help"] : given;
+  const words = given[0] === "help" ? [...given.slice(1), "--help"] : given;
+  const rawArgs = words[0] === "job" && words[1] === "cancel" ? [JOB_CANCEL, ...words.slice(2)] : words;
   const options = rawArgs.includes("--") ? rawArgs.slice(0, rawArgs.indexOf("--")) : rawArgs;
   const asksVersion = rawArgs.length === 1 && (rawArgs[0] === "--version" || rawArgs[0] === "-v");
   const asksHelp = rawArgs.length === 0 || options.some((arg) => arg === "--help" || arg === "-h");
@@ -129,7 +136,7 @@ function report(error: unknown, command: readonly string[]): number {
   }
   // An error of citty: an unknown command or a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    printError(`${inOwnWords(error.message)}; see: ${ownCommand([...command, "--help"].join(" "))}`);
+    printError(`${inOwnWords(error.message)}; see: ${ownCommand([...command, "--help"].join(" ").replace(JOB_CANCEL, "job cancel"))}`);
     return EXIT.usage;
   }
   printError(error instanceof Error ? (error.stack ?? error.message) : String(error));

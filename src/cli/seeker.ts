@@ -11,6 +11,7 @@ import {
   JobFailedError,
   JobTimeoutError,
   NoEligibleWorkerError,
+  NoSuchModelError,
   NotFoundError,
   NoTrustedWorkerError,
   PaymentRequiredError,
@@ -27,6 +28,7 @@ import { placeOnce } from "../worker/node/key-file.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";
+import { keptJobs } from "./kept-jobs.ts";
 import { needsNewerNode } from "./version.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
@@ -141,10 +143,14 @@ export type SeekerOptions = {
 async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
   const { base } = coordinatorUrls(args.url);
   const configDir = args["config-dir"];
+  const folder = configFolder(configDir === undefined ? {} : { configDir });
   const userToken = args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
   return new ComputeRouter({
     baseUrl: base,
-    userId: args.user ?? keptUserId(configFolder(configDir === undefined ? {} : { configDir })),
+    userId: args.user ?? keptUserId(folder),
+    jobList: keptJobs(folder),
+    // Ctrl-C asks first.
+    cancelOnAbort: false,
     ...(userToken !== undefined && { userToken }),
     ...(await payerOptions(args)),
   });
@@ -178,6 +184,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     const money = error instanceof JobFailedError ? moneyText(error, args) : "";
     return new CliError(exit, `${message}${money}`, { cause: error });
   };
+  if (error instanceof InvalidOptionError && error.option === "cancelToken")
+    return because(EXIT.usage, "this machine has not committed that job, or not with this --url and --config-dir; give its --cancel-token");
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
   if (error instanceof RouterConnectionError && error.reason === "timeout") return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
@@ -196,6 +204,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
+  if (error instanceof NoSuchModelError) return because(EXIT.refused, `no_such_model: ${error.message}; see: ${ownCommand(`models${urlHint(args.url)}`)}`);
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
   if (error.reason === "user_token_required") {
@@ -210,7 +219,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
 }
 
 /** What became of the money of a failed job, for a person who pays; it is said by the job's `PAYMENT-RESPONSE` and by nothing else [PY9]. */
-function moneyText({ charged, credit }: JobFailedError, { payer }: SeekerOptions): string {
+export function moneyText({ charged, credit }: Pick<JobFailedError, "charged" | "credit">, { payer }: SeekerOptions): string {
   if (credit !== null) return `; its ${inDollars(credit.amount)} are your credit: ${inDollars(credit.balance)} in all, for your next jobs with this wallet`;
   if (payer === undefined) return "";
   if (charged === null) return "; it is not known yet whether it was charged";
@@ -231,6 +240,9 @@ export const POLICY_ARG = {
   valueHint: "FAST|CHEAP|AUTO",
   description: "Tier; default AUTO (FAST for text generation, CHEAP for tasks)",
 } as const;
+
+/** `--model` of the commands about an LLM_INFER. */
+export const MODEL_ARG = { type: "string", valueHint: "name", description: "The model that must answer, as `models` lists it; default auto: any" } as const;
 
 /** The options of every command that runs a job. */
 export const RUN_ARGS = {

@@ -1,9 +1,20 @@
-// The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue. The job itself always continues.
-import { ownCommand } from "../worker/node/command-name.ts";
+// The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue, or to cancel the job.
 import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
-import { asking, type SeekerOptions, urlHint } from "./seeker.ts";
+import { isInteractive, withPrompt } from "./input.ts";
+import { asking, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 import { inDollars } from "../sdk/payment.ts";
-import { type Credit, type JobEvent, type JobInput, ProtocolError, type RouterResult, type RunOptions, type RunResult } from "../sdk/index.ts";
+import {
+  type Cancellation,
+  type ComputeRouter,
+  ComputeRouterError,
+  type Credit,
+  type JobEvent,
+  type JobInput,
+  ProtocolError,
+  type RouterResult,
+  type RunOptions,
+  type RunResult,
+} from "../sdk/index.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 
 const SECOND_MS = 1_000;
@@ -26,11 +37,37 @@ export type Wait = {
   begins: () => void;
 };
 
+/** What became of a job that a person cancelled, in one line. */
+export function cancellationText({ job, cancelled, charged, credit }: Cancellation): string {
+  if (!cancelled) return `job ${job.id} had ended before: ${job.status}`;
+  return `job ${job.id} is cancelled${charged === null ? "" : moneyText({ charged, credit }, { payer: "anyone" })}`;
+}
+
+/** After Ctrl-C: asks a person whether the job should be cancelled, and does it. Resolves to what to say; null if the job continues. */
+async function offerCancel(client: Pick<ComputeRouter, "cancel">, jobId: string): Promise<string | null> {
+  if (!isInteractive()) return null;
+  const wanted = await withPrompt(({ confirm }) => confirm(`cancel job ${jobId}? If a worker has started it, it is charged all the same`, false)).catch(
+    () => false,
+  );
+  if (!wanted) return null;
+  try {
+    return cancellationText(await client.cancel(jobId));
+  } catch (error) {
+    if (!(error instanceof ComputeRouterError)) throw error;
+    return `the job could not be cancelled: ${error.message}`;
+  }
+}
+
 /**
- * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it prints the id of the job and the
- * command that shows the result, sets the exit code 130, and resolves to undefined.
+ * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it offers to cancel the job, or prints
+ * the commands that show its result and cancel it. It sets the exit code 130 and resolves to undefined.
  */
-export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => Promise<T>, out: Out = process.stderr): Promise<T | undefined> {
+export async function waitFor<T>(
+  args: SeekerOptions,
+  client: Pick<ComputeRouter, "cancel">,
+  run: (wait: Wait) => Promise<T>,
+  out: Out = process.stderr,
+): Promise<T | undefined> {
   const ending = new AbortController();
   const started = Date.now();
   // An object, because the run sets it.
@@ -75,12 +112,9 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
     hide();
     if (hasText) out.write("\n");
     const { jobId } = known;
-    printError(
-      jobId === null
-        ? "stopped before the coordinator confirmed the job; it may still have the job"
-        : `job ${jobId} continues. To see its result:\n${ownCommand(`job ${jobId}${urlHint(url)}`)}`,
-    );
     process.exitCode = 130;
+    if (jobId === null) printError("stopped before the coordinator confirmed the job; it may still have the job");
+    else printError((await offerCancel(client, jobId)) ?? continuesText(jobId, args));
     return undefined;
   } finally {
     hide();
@@ -89,10 +123,15 @@ export async function waitFor<T>(url: string | undefined, run: (wait: Wait) => P
   }
 }
 
+function continuesText(jobId: string, args: SeekerOptions): string {
+  const place = { url: args.url, "config-dir": args["config-dir"] };
+  return `job ${jobId} continues. To see its result:\n${sameUser(`job ${jobId}`, { url: args.url })}\nTo cancel it:\n${sameUser(`job cancel ${jobId}`, place)}`;
+}
+
 /** Runs a job to its end and prints the result. After Ctrl-C it prints how to continue instead. */
 export async function runJob(args: SeekerOptions & { json?: boolean | undefined }, job: JobInput, options: RunOptions): Promise<void> {
   const result = await asking(args, (client) =>
-    waitFor(args.url, ({ signal, hasJob, isIn }) => {
+    waitFor(args, client, ({ signal, hasJob, isIn }) => {
       const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
         hasJob(id);
         isIn(status);

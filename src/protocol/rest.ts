@@ -1,6 +1,7 @@
 // The REST bodies other than jobs: errors, health, quote, pairing and payment. The routes check and document themselves with these schemas.
 import * as z from "zod";
 import { JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
+import { ModelName } from "./models.ts";
 import { PAIRING_CODE } from "./text.ts";
 
 export const ErrorBody = z
@@ -48,10 +49,11 @@ export const Health = z
 /** Body of `GET /v1/health` [SPEC]. */
 export type Health = z.infer<typeof Health>;
 
-/** Query of `GET /v1/quote`. An absent or empty `policy` means `AUTO` [API3]. */
+/** Query of `GET /v1/quote`. An absent or empty `policy` means `AUTO` [API3]. An absent or empty `model` asks about no model [JB10]. */
 export const QuoteQuery = z.object({
   job_type: JobType,
   policy: z.preprocess((value) => (value === undefined || value === "" ? "AUTO" : value), Policy),
+  model: z.preprocess((value) => (value === "" ? undefined : value), ModelName.optional()),
 });
 export type QuoteQuery = z.infer<typeof QuoteQuery>;
 
@@ -65,6 +67,8 @@ export const Quote = z
     policy_resolved: ResolvedPolicy,
     network: z.string(),
     expires_at: z.null().meta({ description: "Reserved for dynamic pricing; always null." }),
+    model: z.string().optional().meta({ description: "The `model` that was asked about; present only then." }),
+    workers: z.int().min(0).optional().meta({ description: "Connected workers that offer this `model`; present only with it." }),
   })
   .meta({ id: "Quote" });
 /** What a job will cost and where to commit it [SPEC]. */

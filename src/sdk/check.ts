@@ -44,6 +44,13 @@ export function checkInteger(option: string, value: unknown, min: number, max: n
   throw wrong(option, `must be a whole number from ${min} to ${max}`, value);
 }
 
+/** Returns `value` if it is undefined or a number within bounds. */
+export function checkNumber(option: string, value: unknown, min: number, max: number): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && value >= min && value <= max) return value;
+  throw wrong(option, `must be a number from ${min} to ${max}`, value);
+}
+
 /** Returns a text that an HTTP header can carry: visible ASCII, at most `max` characters. Most are secrets, so the error does not repeat it. */
 export function checkHeaderText(option: string, value: unknown, max: number): string | undefined {
   if (value === undefined) return undefined;

@@ -1,14 +1,19 @@
 // ComputeRouter, the class that users call. It checks arguments and passes each call to the run, the poll or the connection.
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
-import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
+import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
+import type { ModelList } from "../protocol/models.ts";
 import type { Health, Quote } from "../protocol/rest.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
-import { checkFunction, checkInteger, wrong } from "./check.ts";
+import { checkModel, takeAnswerOptions } from "./answer-options.ts";
+import { type Cancellation, cancelled, type JobHandle } from "./cancel.ts";
+import { checkHeaderText, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
+import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
-import { checkJob, checkJobType, checkText, type JobInput } from "./job-input.ts";
+import { type ChatMessage, checkJob, checkJobType, checkMessages, checkText, type JobInput } from "./job-input.ts";
 import type { JobEvent } from "./job-stream.ts";
-import { JobMap } from "./map.ts";
+import { keptToken } from "./local-jobs.ts";
+import { JobMap, readMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
 import { lookAt } from "./poll.ts";
 import {
@@ -25,6 +30,7 @@ import {
 } from "./result.ts";
 import { type Limit, untilAborted } from "./retry.ts";
 import {
+  type CancelOptions,
   checkCall,
   checkPolicy,
   checkSignal,
@@ -33,6 +39,7 @@ import {
   type LlmOptions,
   type MapOptions,
   type MapResult,
+  type QuoteOptions,
   readRunOptions,
   type RequestOptions,
   type RunOptions,
@@ -41,11 +48,8 @@ import {
   type WaitOptions,
 } from "./run-options.ts";
 import { askQuote, RouterRun } from "./run.ts";
-import { isHealth, isUuid } from "./shapes.ts";
+import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
-
-/** Jobs of a `map` that run at the same time: the default and the maximum. */
-const CONCURRENCY = { usual: 4, most: 100 };
 
 /**
  * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;
@@ -102,17 +106,34 @@ export class ComputeRouter {
    * Generates text with an LLM.
    *
    * @param prompt at most 256 KiB of UTF-8
-   * @param options those of `run`, and `maxTokens`
+   * @param options those of `run`; `model`, and others about the answer
    * @returns the result; `output` is the text
    * @throws UnexpectedOutputError if the worker returned no text; the error has the result. Otherwise as `run`
    * @example
    * const { output } = await router.llm("Tell me a story about a fox.", { maxTokens: 200 });
    */
   async llm(prompt: string, options?: LlmOptions): Promise<RunResult<string>> {
-    const { maxTokens, ...rest } = checkCall("llm", options) ?? {};
+    const { members, rest } = takeAnswerOptions(checkCall("llm", options) ?? {});
     checkText("prompt", prompt);
-    checkInteger("maxTokens", maxTokens, 1, LIMITS.maxTokens);
-    return withOutput(await this.run({ job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) }, rest), isText, "a text");
+    return withOutput(await this.run({ job_type: "LLM_INFER", prompt, ...members }, rest), isText, "a text");
+  }
+
+  /**
+   * Lets an LLM continue a chat. Workers that know chats come first; another one gets the messages as one plain text.
+   *
+   * @param messages the chat so far, or one text of the user; at most 256 KiB of UTF-8 together
+   * @param options those of `run`; `model`, and others about the answer
+   * @returns the result; `output` is the text of the next message
+   * @throws NoSuchModelError if no worker offers `model`; it names those that are online. Otherwise as `llm`
+   * @example
+   * const { output } = await router.chat([{ role: "user", content: "Who was Ada Lovelace?" }], { model: "auto", temperature: 0 });
+   */
+  async chat(messages: string | readonly ChatMessage[], options?: LlmOptions): Promise<RunResult<string>> {
+    const { members, rest } = takeAnswerOptions(checkCall("chat", options) ?? {});
+    const chat: readonly ChatMessage[] = typeof messages === "string" ? [{ role: "user", content: messages }] : messages;
+    if (typeof messages === "string") checkText("messages", messages);
+    checkMessages("messages", chat);
+    return withOutput(await this.run({ job_type: "LLM_INFER", messages: chat, ...members }, rest), isText, "a text");
   }
 
   /**
@@ -127,22 +148,10 @@ export class ComputeRouter {
    * const results = await router.map(texts.map((input) => ({ job_type: "TASK", task_type: "classify", input })), { concurrency: 8 });
    */
   async map(jobs: readonly JobInput[], options?: MapOptions): Promise<MapResult[]> {
-    const { concurrency, onResult, ...rest } = checkCall("map", options) ?? {};
-    if (!Array.isArray(jobs)) throw wrong("jobs", "must be an array of jobs", jobs);
-    jobs.forEach((job: JobInput, index) => checkJob(job, `jobs[${index}]`));
-    const settings = { ...this.#settings, retry: { ...this.#settings.retry, leaves429: true } };
-    const usual = { ...readRunOptions(rest, "run", "TASK", settings), held: true };
-    const planOf = (job: JobInput, signal: AbortSignal, idempotencyKey: string): RunPlan => {
-      return { ...usual, signal, idempotencyKey, timeout: rest.timeout ?? settings.timeout[job.job_type] };
-    };
-    const plan = {
-      concurrency: checkInteger("concurrency", concurrency, 1, CONCURRENCY.most) ?? CONCURRENCY.usual,
-      signal: checkSignal(rest),
-      onResult: (checkFunction("onResult", onResult) ? onResult : undefined) ?? (() => {}),
-    };
+    const { plan, runPlan, settings } = readMap(jobs, options, this.#settings);
     return new JobMap(jobs, plan, {
-      run: async (job, key, signal) => this.#run(job, planOf(job, signal, key), settings),
-      resume: async (jobId, job, key, signal) => new RouterRun(this.#connection, settings, planOf(job, signal, key)).resume(jobId),
+      run: async (job, key, signal) => this.#run(job, runPlan(job, key, signal), settings),
+      resume: async (jobId, job, key, signal) => new RouterRun(this.#connection, settings, runPlan(job, key, signal)).resume(jobId, true),
     }).results();
   }
 
@@ -220,18 +229,40 @@ export class ComputeRouter {
    *
    * @param job an LLM_INFER or a TASK
    * @param options policy, privacy, time limit and idempotency key
-   * @returns the id of the job, for `waitFor`, `stream` or `get`
+   * @returns the id of the job, for `waitFor`, `stream` or `get`, and the token with which `cancel` cancels it; both can be stored
    * @throws RouterConnectionError if the router did not accept the job within `timeout`; if the error has an `idempotencyKey`, the router may still have the
    *   job. Otherwise as `run`
    * @example
    * const { jobId } = await router.submit(job);
    * const result = await router.waitFor(jobId);
    */
-  async submit(job: JobInput, options?: CommitOptions): Promise<{ jobId: string }> {
+  async submit(job: JobInput, options?: CommitOptions): Promise<JobHandle> {
     checkJob(job);
     const plan = readRunOptions(options, "submit", job.job_type, this.#settings);
-    const { jobId } = await new RouterRun(this.#connection, this.#settings, plan).submit(job);
-    return { jobId };
+    const { jobId, cancelToken } = await new RouterRun(this.#connection, this.#settings, plan).submit(job);
+    return { jobId, cancelToken };
+  }
+
+  /**
+   * Cancels a job. Its worker is told to stop, and its money goes by its state: nothing is charged if the job was waiting for a worker; a job that was paid
+   * and not started is a credit; a job that a worker has started is charged. A job that has ended stays as it is.
+   *
+   * @param job a handle of `submit`, or the id of a job that this client or its `jobList` knows
+   * @param options `cancelToken` if nothing else has it, and `signal`
+   * @returns the job as it is now, whether it is cancelled, and what became of its money
+   * @throws NotFoundError if the router does not know the job, or the token is not the job's
+   * @throws InvalidOptionError if nothing has the token of the job
+   * @example
+   * const handle = await router.submit(job);
+   * const { cancelled, credit } = await router.cancel(handle);
+   */
+  async cancel(job: string | JobHandle, options?: CancelOptions): Promise<Cancellation> {
+    const given = checkCall("cancel", options);
+    const { jobId, cancelToken: own }: { jobId: string; cancelToken?: string | null } = typeof job === "string" ? { jobId: job } : job;
+    if (!isUuid(jobId)) throw wrong("job", "must be a handle of submit, or the UUID of a job", jobId);
+    const token = checkHeaderText("cancelToken", given?.cancelToken ?? own ?? (await keptToken(this.#settings.jobList, this.baseUrl, jobId)) ?? undefined, 256);
+    if (token === undefined) throw new InvalidOptionError("cancelToken", `must be given: this client does not know the token of job ${jobId}`);
+    return cancelled(this.#connection, this.#settings, { jobId, cancelToken: token }, limitOf(given));
   }
 
   /**
@@ -270,15 +301,31 @@ export class ComputeRouter {
    *
    * @param jobType `LLM_INFER` or `TASK`
    * @param policy default `AUTO`: FAST for LLM_INFER, CHEAP for TASK
-   * @param options `signal`
-   * @returns the quote; `price` is US dollars as `$0.010`
+   * @param options `model` of an LLM_INFER, and `signal`
+   * @returns the quote; `price` is US dollars as `$0.010`; with `model`, `workers` is the number of connected workers that offer it
    * @example
    * const { price } = await router.quote("LLM_INFER");
    */
-  async quote(jobType: JobType, policy?: Policy, options?: RequestOptions): Promise<Quote> {
+  async quote(jobType: JobType, policy?: Policy, options?: QuoteOptions): Promise<Quote> {
     const given = checkCall("quote", options);
     checkJobType("jobType", jobType);
-    return askQuote(this.#connection, this.#settings, jobType, checkPolicy(policy), limitOf(given));
+    const asked = { jobType, policy: checkPolicy(policy), model: checkModel("model", given?.model) };
+    return askQuote(this.#connection, this.#settings, asked, limitOf(given));
+  }
+
+  /**
+   * Asks which models the connected workers offer.
+   *
+   * @param options `signal`
+   * @returns the list in OpenAI's form, the models of most workers first, and `workers_online`, which counts workers without a named model too. The names
+   *   are texts of strangers, in which only A-Z a-z 0-9 . _ : / @ + - can occur; nobody checks what is behind them
+   * @example
+   * const { data } = await router.models();
+   * console.log(data.map(({ id, workers }) => `${id}: ${workers}`));
+   */
+  async models(options?: RequestOptions): Promise<ModelList> {
+    const { requestTimeout, retry } = this.#settings;
+    return this.#connection.get("/v1/models", requestTimeout, retry, limitOf(checkCall("models", options)), isModelList);
   }
 
   /**

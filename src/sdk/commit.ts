@@ -1,9 +1,10 @@
 // The commit of a job, the first step of its way. All tries and payments of one commit share one Idempotency-Key.
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
+import { cancelSoon } from "./cancel.ts";
 import type { Connection, RouterRequest } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
-import { type Limit, retrying } from "./retry.ts";
+import { type Limit, retrying, untilAborted } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
 import { expectShape, refusalOf, type RouterResponse } from "./response.ts";
@@ -19,7 +20,10 @@ const MAX_PAYMENTS = 2;
 const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilitator_unavailable"];
 
 /** An accepted commit. */
-export type Committed = { jobId: string; price: string; settlement: Settlement };
+export type Committed = { jobId: string; cancelToken: string | null; price: string; settlement: Settlement };
+
+/** What a commit sends. `cancelOn` is the caller's signal, if its abort cancels the job. */
+export type CommitRequest = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
 
 /**
  * One commit with its retries and payments. Every try has the same Idempotency-Key, so the router makes one job of all of them [API5], and a repeated payment
@@ -29,17 +33,12 @@ export class Commit {
   readonly #connection: Connection;
   readonly #settings: ClientSettings;
   readonly #quote: Quote;
-  readonly #request: { body: string; idempotencyKey: string; userToken: string | undefined };
+  readonly #request: CommitRequest;
   #price: string;
   #unclear = false;
   #paid = false;
 
-  constructor(
-    connection: Connection,
-    settings: ClientSettings,
-    quote: Quote,
-    request: { body: string; idempotencyKey: string; userToken: string | undefined },
-  ) {
+  constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitRequest) {
     this.#connection = connection;
     this.#settings = settings;
     this.#quote = quote;
@@ -77,7 +76,7 @@ export class Commit {
       const answer = await retrying({ ...this.#settings.retry, waitsOut429: true }, limit, () => this.#try(request, limit));
       if (answer.status !== 402) {
         const { job_id: jobId } = expectShape(answer, request, isCommitResponse);
-        return { jobId, price: this.#price, settlement: settlementIn(answer.headers) };
+        return { jobId, cancelToken: cancelTokenIn(answer), price: this.#price, settlement: settlementIn(answer.headers) };
       }
       const paid = number > MAX_PAYMENTS ? null : await this.#pay(answer, number, limit);
       if (paid === null) throw refusalOf(answer);
@@ -90,7 +89,7 @@ export class Commit {
     const before = this.#unclear;
     this.#unclear = true;
     try {
-      const answer = await this.#connection.exchange(request, limit);
+      const answer = await this.#exchange(request, limit);
       if (isClearRefusal(answer)) this.#unclear = before;
       if (answer.status === 402 || answer.status < 300) return answer;
       throw refusalOf(answer);
@@ -98,6 +97,38 @@ export class Commit {
       if (error instanceof RouterConnectionError && error.reason === "connect") this.#unclear = before;
       throw error;
     }
+  }
+
+  /** One exchange. If the caller's abort cancels the job, the exchange goes on without the caller, because only its answer has the token of the job. */
+  async #exchange(request: RouterRequest, limit: Limit): Promise<RouterResponse> {
+    const { cancelOn } = this.#request;
+    if (cancelOn === undefined) return this.#connection.exchange(request, limit);
+    limit.signal.throwIfAborted();
+    const own = new AbortController();
+    const answer = this.#connection.exchange(request, untilAborted(own.signal));
+    let release = (): void => {};
+    const ended = new Promise<never>((_, reject) => {
+      const onEnd = (): void => {
+        const reason: unknown = limit.signal.reason;
+        // Reject first: the abort makes the exchange reject too, with an error of its own.
+        reject(reason);
+        if (cancelOn.aborted) answer.then((late) => this.#cancelLate(late)).catch(() => {});
+        else own.abort(reason);
+      };
+      limit.signal.addEventListener("abort", onEnd, { once: true });
+      release = () => limit.signal.removeEventListener("abort", onEnd);
+    });
+    try {
+      return await Promise.race([answer, ended]);
+    } finally {
+      release();
+    }
+  }
+
+  /** Cancels the job of an answer that nobody waits for any more. */
+  #cancelLate(answer: RouterResponse): void {
+    const cancelToken = cancelTokenIn(answer);
+    if (cancelToken !== null && isCommitResponse(answer.body)) cancelSoon(this.#connection, this.#settings, { jobId: answer.body.job_id, cancelToken });
   }
 
   /** Asks the hook for payment headers; null if no payment is made: no hook, no offer, the hook declines, or the outcome of an earlier payment is unknown. */
@@ -132,6 +163,11 @@ export class Commit {
 function isClearRefusal({ status, body }: RouterResponse): boolean {
   if (status === 503) return isJsonObject(body) && KEPT_NOTHING.includes(body.error);
   return status >= 400 && status < 500 && status !== 408;
+}
+
+/** The token that cancels the job of an accepted commit [JB13]; null if the router is older. */
+function cancelTokenIn({ status, headers }: RouterResponse): string | null {
+  return status < 300 ? headers.get("x-cancel-token") : null;
 }
 
 function hasOffer(challenge: PaymentChallenge): boolean {

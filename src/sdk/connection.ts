@@ -5,7 +5,7 @@ import { type Limit, retrying, type RetryRule, within } from "./retry.ts";
 import { expectShape, refusalOf, type RouterResponse, wholeAnswer } from "./response.ts";
 
 /** One request; `timeout` in milliseconds covers the whole exchange, including the body. */
-export type RouterRequest = { method: "GET" | "POST"; path: string; headers?: Headers; body?: string; timeout: number };
+export type RouterRequest = { method: "GET" | "POST" | "DELETE"; path: string; headers?: Headers; body?: string; timeout: number };
 
 /** The HTTP side of one router. Answers are bounded and read to their end, and redirects are not followed. */
 export class Connection {

@@ -89,8 +89,8 @@ export class BadRequestError extends ComputeRouterError {
  * if (error instanceof NotFoundError) console.log("The job is unknown, or its retention time is over.");
  */
 export class NotFoundError extends ComputeRouterError {
-  override readonly name = "NotFoundError";
-  override readonly code = "not_found";
+  override readonly name: string = "NotFoundError";
+  override readonly code: string = "not_found";
 }
 
 /** One way to pay. `scheme`, `price`, `network` and `payTo` are always present; the x402 fields only if the router sends them (`asset` on EVM only). */

@@ -1,6 +1,7 @@
 // Fallback providers. They may run a job only if the router did not accept it. This file decides that, asks the providers, and has the provider for servers
 // with OpenAI's API.
 import { inWords, isJsonObject } from "../protocol/text.ts";
+import { answerMembersOf } from "./answer-options.ts";
 import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
@@ -94,7 +95,8 @@ export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvid
   const name = options.name ?? new URL(baseUrl).host;
   return {
     name,
-    supports: (job) => job.job_type === "LLM_INFER",
+    // Whoever asks for a model must not get another one.
+    supports: (job) => job.job_type === "LLM_INFER" && [undefined, null, "auto", options.model.toLowerCase()].includes(job.model?.toLowerCase()),
     run: async (job, signal) => {
       if (job.job_type !== "LLM_INFER") throw new FallbackError(`${name} does LLM_INFER only`);
       const { response, body } = await ask({ ...options, baseUrl }, job, signal).catch((cause: unknown) => {
@@ -115,13 +117,13 @@ export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvid
 
 async function ask(
   { baseUrl, apiKey, model, fetch: send = globalThis.fetch }: OpenAiCompatibleOptions,
-  { prompt, max_tokens }: LlmJob,
+  job: LlmJob,
   signal: AbortSignal,
 ): Promise<{ response: Response; body: BodyResult }> {
   const response = await send(`${baseUrl}/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json", ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: prompt }], ...(max_tokens !== undefined && { max_tokens }), stream: false }),
+    body: JSON.stringify({ ...answerMembersOf(job), model, messages: job.messages ?? [{ role: "user", content: job.prompt }], stream: false }),
     // A redirect would send the key to a host that the user did not choose. Without following it, the answer is simply not ok.
     redirect: "manual",
     signal,

@@ -9,8 +9,10 @@ export { ComputeRouter } from "./client.ts";
 export type { ClientOptions, FallbackProvider, Instance } from "./options.ts";
 
 // Jobs in, results out
-export type { JobInput, LlmJob, TaskJob } from "./job-input.ts";
+export type { ChatMessage, JobInput, LlmJob, TaskJob } from "./job-input.ts";
+export type { AnswerOptions, ResponseFormat } from "./answer-options.ts";
 export type {
+  CancelOptions,
   CommitOptions,
   GetOptions,
   LlmOptions,
@@ -18,11 +20,14 @@ export type {
   MapResult,
   PairingWaitOptions,
   Privacy,
+  QuoteOptions,
   RequestOptions,
   RunOptions,
   StreamOptions,
   WaitOptions,
 } from "./run-options.ts";
+export type { Cancellation, JobHandle } from "./cancel.ts";
+export type { JobList, LocalJob } from "./local-jobs.ts";
 export type { JobEvent } from "./job-stream.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./result.ts";
 export type { Classification, Extraction, JobOutput, Summary } from "./result.ts";
@@ -61,11 +66,13 @@ export {
   UnavailableError,
   UnexpectedOutputError,
 } from "./errors.ts";
+export { NoSuchModelError } from "./model-error.ts";
 export type { ErrorDetails, PaymentOption } from "./errors.ts";
 
 // Types of the wire
 export type { Health } from "../protocol/rest.ts";
 export type { Job, JobStatus, JobType, Policy, ResolvedPolicy, TaskType } from "../protocol/job.ts";
+export type { Model, ModelList } from "../protocol/models.ts";
 export type { Quote } from "../protocol/rest.ts";
 export type { Receipt } from "../protocol/job.ts";
 export type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";

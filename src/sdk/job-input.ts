@@ -2,17 +2,26 @@
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";
-import { checkInteger, wrong } from "./check.ts";
+import { type AnswerMembers, checkAnswerMembers } from "./answer-options.ts";
+import { checkChoice, wrong } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 
+/**
+ * One message of a chat.
+ *
+ * @example
+ * const messages: ChatMessage[] = [
+ *   { role: "system", content: "Answer in one sentence." },
+ *   { role: "user", content: "What is a hash?" },
+ * ];
+ */
+export type ChatMessage = { role: "system" | "user" | "assistant"; content: string };
+
+/** A prompt of at most 256 KiB of UTF-8, or a chat whose texts have as much together, or both: a worker that knows chats then answers the chat. */
+type Prompt = { prompt: string; messages?: readonly ChatMessage[] } | { prompt?: string; messages: readonly ChatMessage[] };
+
 /** A text generation. Its `output` is the text. */
-export type LlmJob = {
-  job_type: "LLM_INFER";
-  /** At most 256 KiB of UTF-8. */
-  prompt: string;
-  /** The most tokens of the answer, 1 to 32,768. */
-  max_tokens?: number;
-};
+export type LlmJob = { job_type: "LLM_INFER" } & Prompt & AnswerMembers;
 
 /** One of the built-in text tasks. Its `output` is the object of the task. */
 export type TaskJob = {
@@ -46,10 +55,29 @@ export function checkJob(job: JobInput, name = "job"): JobInput {
     checkText(`${name}.input`, job.input);
     return job;
   }
-  checkText(`${name}.prompt`, job.prompt);
   // Null counts as absent, as on the router.
-  if (job.max_tokens !== null) checkInteger(`${name}.max_tokens`, job.max_tokens, 1, LIMITS.maxTokens);
+  const { prompt, messages } = job;
+  if (messages !== undefined && messages !== null) checkMessages(`${name}.messages`, messages);
+  else checkText(`${name}.prompt`, prompt);
+  if (prompt !== undefined && prompt !== null) checkText(`${name}.prompt`, prompt);
+  checkAnswerMembers(job, name);
   return job;
+}
+
+const ROLES = ["system", "user", "assistant"] as const;
+
+/** Checks the messages of a chat [JB12]. The error names them `option`. */
+export function checkMessages(option: string, messages: unknown): void {
+  if (!Array.isArray(messages)) throw wrong(option, "must be a list of messages", messages);
+  if (messages.length === 0) throw new InvalidOptionError(option, "must not be empty");
+  let bytes = 0;
+  messages.forEach((message: unknown, at) => {
+    if (!isJsonObject(message)) throw wrong(`${option}[${at}]`, 'must be an object, as { role: "user", content: "hi" }', message);
+    checkChoice(`${option}[${at}].role`, message.role ?? "", ROLES);
+    if (typeof message.content !== "string") throw wrong(`${option}[${at}].content`, "must be a string", message.content);
+    bytes += utf8Length(message.content);
+  });
+  if (bytes > LIMITS.textBytes) throw new InvalidOptionError(option, `must have at most ${LIMITS.textBytes} bytes of UTF-8 together`);
 }
 
 /** Checks a job type. The error names it `option`. */

@@ -1,9 +1,10 @@
 // Runs many jobs at the same time: a pool of runs that waits for rate limits and keeps the order of the list.
+import { checkFunction, checkInteger, wrong } from "./check.ts";
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
-import type { JobInput } from "./job-input.ts";
+import { checkJob, type JobInput } from "./job-input.ts";
 import { type Limit, sleep, untilAborted } from "./retry.ts";
-import { random128 } from "./options.ts";
-import type { MapResult } from "./run-options.ts";
+import { type ClientSettings, random128 } from "./options.ts";
+import { checkCall, checkSignal, type MapOptions, type MapResult, readRunOptions, type RunPlan } from "./run-options.ts";
 import type { RunResult } from "./result.ts";
 
 /** The pause after a 429 without `Retry-After`, in milliseconds. */
@@ -24,6 +25,30 @@ export type MapPlan = {
   onResult: (result: MapResult, index: number) => void;
 };
 
+/** Jobs of a `map` that run at the same time: the default and the maximum. */
+const CONCURRENCY = { usual: 4, most: 100 };
+
+/** What a map needs: its own settings, those of its runs, and the plan of each run. */
+type MapReading = { plan: MapPlan; settings: ClientSettings; runPlan: (job: JobInput, idempotencyKey: string, signal: AbortSignal) => RunPlan };
+
+/** Checks the jobs and the options of a map. Throws InvalidOptionError. */
+export function readMap(jobs: readonly JobInput[], options: MapOptions | undefined, client: ClientSettings): MapReading {
+  const { concurrency, onResult, ...rest } = checkCall("map", options) ?? {};
+  if (!Array.isArray(jobs)) throw wrong("jobs", "must be an array of jobs", jobs);
+  jobs.forEach((job: JobInput, index) => checkJob(job, `jobs[${index}]`));
+  const settings = { ...client, retry: { ...client.retry, leaves429: true } };
+  const usual = { ...readRunOptions(rest, "run", "TASK", settings), held: true };
+  return {
+    settings,
+    runPlan: (job, idempotencyKey, signal) => ({ ...usual, signal, idempotencyKey, timeout: rest.timeout ?? settings.timeout[job.job_type] }),
+    plan: {
+      concurrency: checkInteger("concurrency", concurrency, 1, CONCURRENCY.most) ?? CONCURRENCY.usual,
+      signal: checkSignal(rest),
+      onResult: (checkFunction("onResult", onResult) ? onResult : undefined) ?? (() => {}),
+    },
+  };
+}
+
 /** Runs a list of jobs with limited concurrency. A 429 pauses all of them for as long as the router asks, because the router counts them together. */
 export class JobMap {
   readonly #jobs: readonly JobInput[];
@@ -43,7 +68,7 @@ export class JobMap {
     this.#runs = runs;
   }
 
-  /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; committed jobs continue. */
+  /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; both end the jobs that run, too. */
   async results(): Promise<MapResult[]> {
     const { concurrency, signal } = this.#plan;
     const onAbort = (): void => this.#stop.abort(signal?.reason);

@@ -16,6 +16,7 @@ import {
 } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
+import { type JobList, readJobList } from "./local-jobs.ts";
 import { type PaymentHook, readMaxPrice } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
 
@@ -74,6 +75,10 @@ export type ClientOptions = {
   payment?: PaymentHook;
   /** The most that a job may cost, in US dollars: `0.01` or `"$0.01"`. Higher quotes and offers throw PaymentLimitError. Default: no limit. */
   maxPrice?: number | string;
+  /** Cancel the job when the `signal` of its call aborts; default true. */
+  cancelOnAbort?: boolean;
+  /** Where the client keeps the jobs that it committed, with the tokens that cancel them; default: the last 1,000 in memory. */
+  jobList?: JobList;
   /** Throw ReceiptError for a result without a valid receipt. This also excludes every fallback. Default false. */
   requireVerified?: boolean;
 };
@@ -92,6 +97,8 @@ export type ClientSettings = {
   fallback: readonly FallbackProvider[];
   payment: PaymentHook | undefined;
   maxPrice: number | undefined;
+  cancelOnAbort: boolean;
+  jobList: JobList;
   requireVerified: boolean;
 };
 
@@ -109,6 +116,8 @@ const NAMES = optionNames<ClientOptions>({
   fallback: 0,
   payment: 0,
   maxPrice: 0,
+  cancelOnAbort: 0,
+  jobList: 0,
   requireVerified: 0,
 });
 
@@ -140,6 +149,8 @@ export function readOptions(given?: ClientOptions): ClientSettings {
     fallback: checkProviders(options.fallback ?? []),
     payment: options.payment,
     maxPrice: options.maxPrice === undefined ? undefined : readMaxPrice(options.maxPrice),
+    cancelOnAbort: checkBoolean("cancelOnAbort", options.cancelOnAbort) ?? true,
+    jobList: readJobList(options.jobList),
     requireVerified: checkBoolean("requireVerified", options.requireVerified) ?? false,
   };
 }

@@ -9,7 +9,7 @@ import type { ClientSettings } from "./options.ts";
 import { type Settlement, settlementIn } from "./payment.ts";
 import { expectShape } from "./response.ts";
 import { askedPause, isTransient, type Limit, NO_RETRY, retrying, sleep } from "./retry.ts";
-import { isJob, isUuid } from "./shapes.ts";
+import { isJobWithId, isUuid } from "./shapes.ts";
 
 /** A job as a poll found it, with what its `PAYMENT-RESPONSE` says. */
 export type SeenJob = { job: Job; settlement: Settlement };
@@ -20,11 +20,10 @@ export async function lookAt(connection: Connection, settings: ClientSettings, j
   if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
   const path = `/v1/jobs/${jobId}${wait === undefined ? "" : `?wait=${wait}`}`;
   const timeout = settings.requestTimeout + (wait ?? 0) * 1_000;
-  const isThisJob = (body: unknown): body is Job => isJob(body) && body.id.toLowerCase() === jobId.toLowerCase();
   const request = { method: "GET", path, timeout } as const;
   return retrying(settings.retry, limit, async () => {
     const answer = await connection.exchange(request, limit);
-    return { job: expectShape(answer, request, isThisJob), settlement: settlementIn(answer.headers) };
+    return { job: expectShape(answer, request, isJobWithId(jobId)), settlement: settlementIn(answer.headers) };
   });
 }
 

@@ -14,6 +14,8 @@ import {
   RateLimitedError,
   UnavailableError,
 } from "./errors.ts";
+import { isModelName } from "./answer-options.ts";
+import { NoSuchModelError } from "./model-error.ts";
 import { readRetryAfter } from "./retry.ts";
 import { isPaymentRequired, isUuid } from "./shapes.ts";
 
@@ -63,7 +65,7 @@ export function refusalOf(answer: RouterResponse): ComputeRouterError {
     case 402:
       return isPaymentRequired(body) ? new PaymentRequiredError(message, body.accepts, details) : new ProtocolError(`${message}, without ways to pay`, details);
     case 404:
-      return new NotFoundError(message, details);
+      return text === "no_such_model" && isJsonObject(body) ? new NoSuchModelError(modelsIn(body.models), details) : new NotFoundError(message, details);
     case 409:
       return new ConflictError(message, details);
     case 422:
@@ -74,6 +76,11 @@ export function refusalOf(answer: RouterResponse): ComputeRouterError {
     default:
       return status >= 400 ? new BadRequestError(message, details) : new ProtocolError(message, details);
   }
+}
+
+/** The names of a list of models. They are texts of strangers, so anything else is left out. */
+function modelsIn(models: unknown): string[] {
+  return Array.isArray(models) ? models.filter(isModelName) : [];
 }
 
 /** A commit that was refused is never charged [PY5]. */

@@ -83,10 +83,13 @@ export function fallbackResult(name: string, output: string | Record<string, unk
 function failureOf(job: Job, settlement: Settlement): JobFailedError {
   const error = errorOf(job);
   error.credit = settlement?.credit ?? null;
-  // Without that header no money has moved, except that it may not be known yet what became of a payment that failed.
-  error.charged = settlement?.charged ?? (error.cause === "payment_failed" ? null : false);
+  // Without that header no money has moved, except that it may not be known yet.
+  error.charged = settlement?.charged ?? (UNSETTLED.includes(error.cause) ? null : false);
   return error;
 }
+
+/** The causes with which a job may end before it is known whether its money has moved [PY8, JB13]. */
+const UNSETTLED: readonly string[] = ["payment_failed", "cancelled"];
 
 function errorOf({ id, result }: Job): JobFailedError {
   const cause = typeof result?.error === "string" ? result.error : "unknown";

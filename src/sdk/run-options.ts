@@ -1,6 +1,7 @@
 // The options of each call: types, defaults and checks.
 import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
+import type { AnswerOptions } from "./answer-options.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import { type ClientSettings, random128 } from "./options.ts";
 import type { RunResult } from "./result.ts";
@@ -10,12 +11,21 @@ export type Privacy = PrivacyClass;
 
 /** Options of every call. */
 export type RequestOptions = {
-  /** Aborts the call, which then rejects with the signal's reason. A committed job continues. */
+  /** Aborts the call, which then rejects with the signal's reason at once. If the call committed a job, see `cancelOnAbort`. */
   signal?: AbortSignal;
 };
 
+/** Options of the calls that commit a job and can be aborted. */
+type AbortOptions = RequestOptions & {
+  /**
+   * True if an abort cancels the job, also one whose commit is under way; false if the job continues. Default: that of the client, true. The call does not
+   * wait for that. A job whose worker has started is charged all the same.
+   */
+  cancelOnAbort?: boolean;
+};
+
 /** Options of `submit`. */
-export type CommitOptions = RequestOptions & {
+export type CommitOptions = AbortOptions & {
   /** `FAST`, `CHEAP` or `AUTO` (default: FAST for LLM_INFER, CHEAP for TASK). */
   policy?: Policy;
   /** Default `PUBLIC`. */
@@ -48,10 +58,19 @@ export type GetOptions = RequestOptions & {
 /** Options of `stream`. For a job that was committed before, only `timeout`, `requireVerified` and `signal` apply. */
 export type StreamOptions = Pick<WaitOptions, "timeout" | "requireVerified"> & CommitOptions;
 
-/** Options of `llm`. */
-export type LlmOptions = RunOptions & {
-  /** The most tokens of the answer, 1 to 32,768. */
-  maxTokens?: number;
+/** Options of `llm` and `chat`. */
+export type LlmOptions = RunOptions & AnswerOptions;
+
+/** Options of `quote`. */
+export type QuoteOptions = RequestOptions & {
+  /** The model of an LLM_INFER. The quote then says how many connected workers offer it. */
+  model?: string;
+};
+
+/** Options of `cancel`. */
+export type CancelOptions = RequestOptions & {
+  /** The token of the job. Default: that of the handle, then that of the client's `jobList`. */
+  cancelToken?: string;
 };
 
 /** Options of `map`. Those of `run` apply to each job. */
@@ -80,24 +99,40 @@ export type RunPlan = {
   idempotencyKey: string;
   onUpdate: (job: Job) => void;
   requireVerified: boolean;
+  /** True if the abort of `signal` cancels the job. */
+  cancelOnAbort: boolean;
   /** True if the router may hold its answers to polls, so that one request replaces many. */
   held: boolean;
 };
 
-const COMMIT = { signal: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
+const COMMIT = { signal: 0, cancelOnAbort: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
 const RUN = { ...COMMIT, onUpdate: 0, requireVerified: 0 } as const;
+const ANSWER = {
+  maxTokens: 0,
+  model: 0,
+  temperature: 0,
+  topP: 0,
+  stop: 0,
+  seed: 0,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  responseFormat: 0,
+} as const;
 
 /** The calls that take options, with the names of these options. */
 const CALLS = {
   run: optionNames<RunOptions>(RUN),
-  llm: optionNames<LlmOptions>({ maxTokens: 0, ...RUN }),
-  map: optionNames<MapOptions>({ concurrency: 0, onResult: 0, signal: 0, policy: 0, privacy: 0, timeout: 0, requireVerified: 0 }),
+  llm: optionNames<LlmOptions>({ ...ANSWER, ...RUN }),
+  chat: optionNames<LlmOptions>({ ...ANSWER, ...RUN }),
+  map: optionNames<MapOptions>({ concurrency: 0, onResult: 0, signal: 0, cancelOnAbort: 0, policy: 0, privacy: 0, timeout: 0, requireVerified: 0 }),
   stream: optionNames<StreamOptions>({ ...COMMIT, requireVerified: 0 }),
   submit: optionNames<CommitOptions>(COMMIT),
   waitFor: optionNames<WaitOptions>({ signal: 0, timeout: 0, onUpdate: 0, requireVerified: 0 }),
   get: optionNames<GetOptions>({ signal: 0, wait: 0 }),
+  cancel: optionNames<CancelOptions>({ signal: 0, cancelToken: 0 }),
+  models: optionNames<RequestOptions>({ signal: 0 }),
   "trust.waitForWorker": optionNames<PairingWaitOptions>({ signal: 0, interval: 0 }),
-  quote: optionNames<RequestOptions>({ signal: 0 }),
+  quote: optionNames<QuoteOptions>({ signal: 0, model: 0 }),
   health: optionNames<RequestOptions>({ signal: 0 }),
   "trust.create": optionNames<RequestOptions>({ signal: 0 }),
   "trust.claim": optionNames<RequestOptions>({ signal: 0 }),
@@ -121,6 +156,7 @@ export function readRunOptions(given: RunOptions | undefined, call: keyof typeof
     idempotencyKey: checkHeaderText("idempotencyKey", options?.idempotencyKey, LIMITS.idempotencyKeyChars) ?? random128(),
     onUpdate: onUpdate ?? (() => {}),
     requireVerified: checkBoolean("requireVerified", options?.requireVerified) ?? settings.requireVerified,
+    cancelOnAbort: checkBoolean("cancelOnAbort", options?.cancelOnAbort) ?? settings.cancelOnAbort,
     held: false,
   };
 }

@@ -2,11 +2,13 @@
 import type { Job, JobType, Policy } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
 import type { Quote } from "../protocol/rest.ts";
+import { cancelSoon } from "./cancel.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
 import { followJob, type JobEvent } from "./job-stream.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
+import { keepJob, keptToken } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { isWithin, type Settlement } from "./payment.ts";
 import { Poll } from "./poll.ts";
@@ -21,8 +23,13 @@ const TICK_MARGIN = 500;
 const LAST_POLL = 6_000;
 
 /** Asks for a quote. A quote for another policy counts as malformed, because it would send the job to the more expensive endpoint. */
-export async function askQuote(connection: Connection, settings: ClientSettings, jobType: JobType, policy: Policy, limit: Limit): Promise<Quote> {
-  const path = `/v1/quote?job_type=${jobType}&policy=${policy}`;
+export async function askQuote(
+  connection: Connection,
+  settings: ClientSettings,
+  { jobType, policy, model }: { jobType: JobType; policy: Policy; model?: string | undefined },
+  limit: Limit,
+): Promise<Quote> {
+  const path = `/v1/quote?job_type=${jobType}&policy=${policy}${model === undefined ? "" : `&model=${encodeURIComponent(model)}`}`;
   const isAsked = (body: unknown): body is Quote => isQuote(body) && (policy === "AUTO" || body.policy_resolved === policy);
   return connection.get(path, settings.requestTimeout, { ...settings.retry, waitsOut429: true }, limit, isAsked);
 }
@@ -40,6 +47,8 @@ export class RouterRun {
   #since = 0;
   /** The error with which the timeout ended the run. */
   #expired: Error | undefined;
+  /** Ends what {@link RouterRun.#cancelOnAbort} began. */
+  #release = (): void => {};
 
   constructor(connection: Connection, settings: ClientSettings, plan: RunPlan) {
     this.#connection = connection;
@@ -55,8 +64,9 @@ export class RouterRun {
   /** The whole way of a job, within the plan's timeout. */
   async run(job: JobInput): Promise<RouterResult> {
     return this.#toEnd(async (limit) => {
-      const { jobId } = await this.#send(job, limit);
-      return this.#follow(jobId, limit);
+      const committed = await this.#send(job, limit);
+      this.#cancelOnAbort(committed);
+      return this.#follow(committed.jobId, limit);
     });
   }
 
@@ -65,8 +75,10 @@ export class RouterRun {
     return this.#within((limit) => this.#send(job, limit));
   }
 
-  /** The second half, for a job that was submitted before. */
-  async resume(jobId: string): Promise<RouterResult> {
+  /** The second half, for a job that was submitted before. With `own` it is a job of this call, so an abort cancels it. */
+  async resume(jobId: string, own = false): Promise<RouterResult> {
+    const { jobList, baseUrl } = this.#settings;
+    if (own) this.#cancelOnAbort({ jobId, cancelToken: await keptToken(jobList, baseUrl, jobId).catch(() => null) });
     return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
@@ -74,7 +86,8 @@ export class RouterRun {
   async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
     const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
     try {
-      const { jobId } = typeof job === "string" ? { jobId: job } : await this.#send(job, limit);
+      const { jobId, cancelToken } = typeof job === "string" ? { jobId: job, cancelToken: null } : await this.#send(job, limit);
+      this.#cancelOnAbort({ jobId, cancelToken });
       yield { type: "job", jobId, price: this.#price };
       const poll = this.#pollOf(jobId);
       try {
@@ -89,22 +102,36 @@ export class RouterRun {
         yield { type: "done", result: await this.#orLast(error) };
       }
     } finally {
+      this.#release();
       release();
     }
   }
 
   async #send(job: JobInput, limit: Limit): Promise<Committed> {
-    const { policy, privacy, idempotencyKey } = this.#plan;
-    const { maxPrice, userId, userToken } = this.#settings;
+    const { policy, privacy, idempotencyKey, cancelOnAbort, signal } = this.#plan;
+    const { baseUrl, jobList, maxPrice, userId } = this.#settings;
+    const userToken = privacy === "PRIVATE" ? this.#settings.userToken : undefined;
     const body = commitBody(job, userId, privacy);
-    const quote = await askQuote(this.#connection, this.#settings, job.job_type, policy, limit);
+    const quote = await askQuote(this.#connection, this.#settings, { jobType: job.job_type, policy }, limit);
     if (maxPrice !== undefined && !isWithin(quote.price, maxPrice)) throw new PaymentLimitError(quote.price, maxPrice);
-    const commit = new Commit(this.#connection, this.#settings, quote, { body, idempotencyKey, userToken: privacy === "PRIVATE" ? userToken : undefined });
+    const commit = new Commit(this.#connection, this.#settings, quote, { body, idempotencyKey, userToken, cancelOn: cancelOnAbort ? signal : undefined });
     this.#commit = commit;
     const committed = await commit.send(limit);
     this.#price = committed.price;
     this.#settlement = committed.settlement;
+    const { jobId, cancelToken } = committed;
+    await keepJob(jobList, { jobId, jobType: job.job_type, createdAt: new Date().toISOString(), cancelToken, baseUrl, userId });
     return committed;
+  }
+
+  /** From now on until the end of the run, the caller's abort cancels the job, unless the plan says otherwise. */
+  #cancelOnAbort({ jobId, cancelToken }: { jobId: string; cancelToken: string | null }): void {
+    const { signal, cancelOnAbort } = this.#plan;
+    if (signal === undefined || cancelToken === null || !cancelOnAbort) return;
+    const onAbort = (): void => cancelSoon(this.#connection, this.#settings, { jobId, cancelToken });
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#release = () => signal.removeEventListener("abort", onAbort);
   }
 
   async #follow(jobId: string, limit: Limit): Promise<RouterResult> {
@@ -141,7 +168,9 @@ export class RouterRun {
   }
 
   async #toEnd(work: (limit: Limit) => Promise<RouterResult>): Promise<RouterResult> {
-    return this.#within(work).catch((error: unknown) => this.#orLast(error));
+    return this.#within(work)
+      .catch((error: unknown) => this.#orLast(error))
+      .finally(() => this.#release());
   }
 
   async #within<T>(work: (limit: Limit) => Promise<T>): Promise<T> {

@@ -1,8 +1,10 @@
 // Type guards for the answers of the router, at each step of a job's way. They are written by hand, so that zod is not part of the bundle. Unknown members
 // pass, because the protocol may add some.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
+import type { Model, ModelList } from "../protocol/models.ts";
 import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
 import { isJsonObject, PAIRING_CODE } from "../protocol/text.ts";
+import { isModelName } from "./answer-options.ts";
 import type { PaymentOption } from "./errors.ts";
 import type { PaymentChallenge } from "./payment.ts";
 
@@ -24,6 +26,15 @@ export function isQuote(value: unknown): value is Quote {
     ((value.policy_resolved === "FAST" && value.endpoint === "/v1/jobs/commit/fast") ||
       (value.policy_resolved === "CHEAP" && value.endpoint === "/v1/jobs/commit/cheap"))
   );
+}
+
+/** Shape of `GET /v1/models`. Names come from strangers and become part of commands and pages, so their form is checked. */
+export function isModelList(value: unknown): value is ModelList {
+  return isJsonObject(value) && value.object === "list" && Number.isSafeInteger(value.workers_online) && Array.isArray(value.data) && value.data.every(isModel);
+}
+
+function isModel(value: unknown): value is Model {
+  return isJsonObject(value) && isModelName(value.id) && Number.isSafeInteger(value.created) && Number.isSafeInteger(value.workers);
 }
 
 /** Shape of an accepted commit. */
@@ -49,6 +60,11 @@ export function isJob(value: unknown): value is Job {
     hasTexts(value, "created_at") &&
     isTextOrNull(value.completed_at)
   );
+}
+
+/** Shape of one job: an answer about another one is malformed. */
+export function isJobWithId(jobId: string): (value: unknown) => value is Job {
+  return (value): value is Job => isJob(value) && value.id.toLowerCase() === jobId.toLowerCase();
 }
 
 /** Shape of a receipt as REST returns it. */

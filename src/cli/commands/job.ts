@@ -3,7 +3,7 @@ import { type Job, verifyReceipt } from "../../sdk/index.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { asking, POLICY_ARG, readCount, readPolicy, SEEKER_ARGS } from "../seeker.ts";
+import { asking, MODEL_ARG, POLICY_ARG, readCount, readPolicy, SEEKER_ARGS } from "../seeker.ts";
 import { JobType } from "../../protocol/job.ts";
 import { inWords } from "../../protocol/text.ts";
 import { isUuid } from "../../sdk/shapes.ts";
@@ -12,7 +12,7 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 /** `compute-router job`. */
 export const job = command({
   name: "job",
-  description: "Show a job, its result and whether its receipt is valid",
+  description: "Show a job, its result and whether its receipt is valid; `job cancel ID` cancels it",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },
     wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for the end of the job" },
@@ -53,6 +53,7 @@ export const quote = command({
   args: {
     type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Type of job; default: both" },
     policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },
+    model: { ...MODEL_ARG, description: "Say how many workers offer this model of an LLM_INFER" },
     url: SEEKER_ARGS.url,
     json: SEEKER_ARGS.json,
   },
@@ -60,15 +61,22 @@ export const quote = command({
     const type = JobType.optional().safeParse(args.type?.toUpperCase());
     if (!type.success) throw new CliError(EXIT.usage, `--type: one of ${JobType.options.join(", ")}`);
     const policy = readPolicy(args.policy);
+    const { model } = args;
+    if (model !== undefined && type.data === "TASK") throw new CliError(EXIT.usage, "--model: only an LLM_INFER has a model");
     const policies = policy === undefined ? (["FAST", "CHEAP"] as const) : [policy];
-    const wanted = (type.data === undefined ? JobType.options : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
+    const all = model === undefined ? JobType.options : (["LLM_INFER"] as const);
+    const wanted = (type.data === undefined ? all : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
     // A quote has no user.
     const anybody = { url: args.url, user: "quote" };
     const quotes = await asking(anybody, (client) =>
-      Promise.all(wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier)) }))),
+      Promise.all(
+        wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier, model === undefined ? {} : { model })) })),
+      ),
     );
     if (args.json === true) return printJson(quotes);
-    for (const { job_type, policy_resolved, price, endpoint } of quotes)
-      print(untrusted([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint].join("  ")));
+    for (const { job_type, policy_resolved, price, endpoint, workers } of quotes) {
+      const offer = workers === undefined ? [] : [`workers with ${model}: ${workers}`];
+      print(untrusted([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint, ...offer].join("  ")));
+    }
   },
 });

@@ -1,7 +1,7 @@
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { printFacts, printStream, runJob, waitFor } from "../waiting.ts";
-import { asking, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
+import { asking, MODEL_ARG, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 import { standardInput } from "../input.ts";
 import { TaskType } from "../../protocol/job.ts";
 
@@ -11,6 +11,7 @@ export const run = command({
   description: "Send a prompt to a worker's LLM",
   args: {
     prompt: { type: "positional", required: true, description: "The prompt; `-` reads standard input" },
+    model: MODEL_ARG,
     "max-tokens": { type: "string", valueHint: "n", description: "Maximum number of tokens of the answer" },
     stream: {
       type: "boolean",
@@ -23,11 +24,12 @@ export const run = command({
     const options = readRunOptions(args);
     const maxTokens = readCount("max-tokens", args["max-tokens"], 1, 32_768);
     const prompt = args.prompt === "-" ? await standardInput(`echo "…" | ${ownCommand("run -")}`) : args.prompt;
-    const job = { job_type: "LLM_INFER", prompt, ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
+    const { model } = args;
+    const job = { job_type: "LLM_INFER", prompt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
     const result = await asking(args, (client) =>
-      waitFor(args.url, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
+      waitFor(args, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
     );
     if (result !== undefined) printFacts(result);
   },

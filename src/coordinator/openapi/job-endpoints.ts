@@ -28,13 +28,21 @@ export const quote: Operation = {
       example: "AUTO",
       schema: { type: "string", enum: ["", ...Policy.options], default: "AUTO" },
     },
+    {
+      name: "model",
+      in: "query",
+      description:
+        "A model of an `LLM_INFER`: the quote then has `model` and the number of connected `workers` that offer it. The price is the same for all models.",
+      example: "auto",
+      schema: { type: "string", maxLength: LIMITS.modelNameChars },
+    },
   ],
   responses: {
     "200": json("The price, and the endpoint to commit to.", "Quote", { quote: EXAMPLES.quote }),
-    "400": json("`job_type` is missing or wrong, or `policy` is not one of the three values.", "Error", {
+    "400": json("`job_type` is missing or wrong, `policy` is not one of the three values, or `model` is not the name of a model of an `LLM_INFER`.", "Error", {
       missing: { error: "job_type is missing: it must be one of LLM_INFER, TASK" },
     }),
-    "500": shared("Internal"),
+    ...FAULTS,
   },
 };
 

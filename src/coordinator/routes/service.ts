@@ -1,6 +1,6 @@
 // The endpoints about the service itself: health, models, quotes and the API documents. A seeker reads them before its first commit.
 import { describeIssues } from "../../protocol/issues.ts";
-import type { ModelList } from "../../protocol/models.ts";
+import { type ModelList, wantedModel } from "../../protocol/models.ts";
 import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
@@ -42,29 +42,42 @@ const modelLists = new WeakMap<Env, { list: ModelList; at: number }>();
  * few seconds), and all of them share one hub, so each isolate asks the hub at most once a second.
  */
 export async function models(c: AppContext): Promise<Response> {
-  const now = Date.now();
-  const last = modelLists.get(c.env);
-  // If the clock was set back, the last list seems to come from the future and is not used.
-  if (last !== undefined && now >= last.at && now < last.at + TUNING.modelsFresh) return c.json(last.list);
-  const list = await askHub(c.env, (hub) => hub.models());
-  modelLists.set(c.env, { list, at: now });
-  return c.json(list);
+  return c.json(await currentModels(c.env));
 }
 
-/** `GET /v1/quote` [SPEC, API3]. */
-export function quote(c: AppContext): Response {
-  const given = { job_type: c.req.query("job_type"), policy: c.req.query("policy") };
+async function currentModels(env: Env): Promise<ModelList> {
+  const now = Date.now();
+  const last = modelLists.get(env);
+  // If the clock was set back, the last list seems to come from the future and is not used.
+  if (last !== undefined && now >= last.at && now < last.at + TUNING.modelsFresh) return last.list;
+  const list = await askHub(env, (hub) => hub.models());
+  modelLists.set(env, { list, at: now });
+  return list;
+}
+
+/** `GET /v1/quote` [SPEC, API3]. The price does not depend on the model, so a model only adds how many workers offer it [JB10]. */
+export async function quote(c: AppContext): Promise<Response> {
+  const given = { job_type: c.req.query("job_type"), policy: c.req.query("policy"), model: c.req.query("model") };
   const query = QuoteQuery.safeParse(given);
   if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
-  const policy = resolvePolicy(query.data.policy, query.data.job_type);
+  const { job_type, model } = query.data;
+  if (model !== undefined && job_type !== "LLM_INFER") return refuseWith(c, 400, "model must be absent, because only an LLM_INFER has one");
+  const policy = resolvePolicy(query.data.policy, job_type);
   const body: Quote = {
-    price: quotePrice(policy, query.data.job_type),
+    price: quotePrice(policy, job_type),
     endpoint: endpointOf(policy),
     policy_resolved: policy,
     network: c.var.settings.network,
     expires_at: null,
+    ...(model !== undefined && { model, workers: workersOf(model, await currentModels(c.env)) }),
   };
   return c.json(body);
+}
+
+/** The connected workers that offer a model; for `auto` all that take LLM_INFER. */
+function workersOf(model: string, { data, workers_online }: ModelList): number {
+  const wanted = wantedModel(model);
+  return wanted === undefined ? workers_online : (data.find(({ id }) => id.toLowerCase() === wanted)?.workers ?? 0);
 }
 
 /** `GET /openapi.json`: the generated description of this API [API8]. Browsers keep it for five minutes, because a deploy may change it. */

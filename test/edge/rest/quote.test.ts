@@ -73,4 +73,24 @@ describe("GET /v1/quote", () => {
   test.each(["fast", "BEST", "null", " FAST"])("[API3] policy %o is 400 naming policy", async (policy) => {
     expect(await refusal(await rest(`/v1/quote?${new URLSearchParams({ job_type: "TASK", policy })}`), 400)).toContain("policy");
   });
+
+  test("[JB10] with a model it says how many workers offer it: 0 for that of nobody, all that take LLM jobs for auto, and none without one", async () => {
+    const worker = await FakeWorker.connect();
+    worker.send({ type: "register", provider_pubkey: worker.key.publicKey, provider_type: "DESKTOP", capabilities: ["LLM_INFER"], models: ["Org/Ant:7b"] });
+    const quote = async (model: string) => read(await rest(`/v1/quote?${new URLSearchParams({ job_type: "LLM_INFER", model })}`), z.strictObject(Quote.shape));
+    await expect.poll(() => quote("org/ANT:7b")).toMatchObject({ price: "$0.010", model: "org/ANT:7b", workers: 1 });
+    expect(await quote("bee")).toMatchObject({ model: "bee", workers: 0 });
+    expect(await quote("AUTO")).toMatchObject({ model: "AUTO", workers: 1 });
+    expect(await quote("")).not.toHaveProperty("workers");
+    await worker.close();
+  });
+
+  test.each([
+    ["LLM_INFER", "a b"],
+    ["LLM_INFER", "<b>"],
+    ["LLM_INFER", "a".repeat(201)],
+    ["TASK", "ant"],
+  ])("[JB10] of %s with the model %o is 400 naming model", async (job_type, model) => {
+    expect(await refusal(await rest(`/v1/quote?${new URLSearchParams({ job_type, model })}`), 400)).toContain("model");
+  });
 });

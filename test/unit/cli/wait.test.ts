@@ -22,7 +22,8 @@ describe("the wait for a job", () => {
   it("keeps its line readable: a status that is reported again is not drawn again, and a running job never waits for a worker again", async () => {
     let written = "";
     await waitFor(
-      undefined,
+      {},
+      { cancel: () => Promise.reject(new Error("nobody asked")) },
       async ({ hasJob, isIn }) => {
         for (const status of ["pending", "pending", "assigned", "running", "running"]) {
           hasJob("job-1");
@@ -88,11 +89,39 @@ describe.runIf(hasScript)("on a terminal", () => {
     await run.says("waiting for a worker …");
     await run.says("waiting for a worker … 1 s");
     run.type("\u0003");
+    await run.says(`cancel job ${onlyJob(router)}? If a worker has started it, it is charged all the same [y/N]: `);
+    run.type("\r");
     expect(await run.exited).toBe(130);
+    const id = onlyJob(router);
     expect(run.said()).toMatch(
-      new RegExp(`job ${onlyJob(router)} continues. To see its result:\\r\\nnpx compute-router job ${onlyJob(router)} --url ${router.url}\\r\\n$`),
+      new RegExp(
+        `job ${id} continues. To see its result:\\r\\nnpx compute-router job ${id} --url ${router.url}\\r\\n` +
+          `To cancel it:\\r\\nnpx compute-router job cancel ${id} --url ${router.url} --config-dir \\S+\\r\\n$`,
+      ),
     );
     expect(run.screen().text).not.toContain("waiting");
+    expect(router.jobs.get(id)?.end.status).toBe("completed");
+  });
+
+  it("[JB13] Ctrl-C cancels the job of a person who says yes (130), and a second Ctrl-C leaves it alone", async () => {
+    const router = await RouterServer.start(NEVER);
+    const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    await run.says("waiting for a worker …");
+    run.type("\u0003");
+    await run.says("[y/N]: ");
+    run.type("y\r");
+    expect(await run.exited).toBe(130);
+    expect(run.said()).toContain(`job ${onlyJob(router)} is cancelled`);
+    expect(router.jobs.get(onlyJob(router))?.end.result).toEqual({ error: "cancelled" });
+
+    const other = await RouterServer.start(NEVER);
+    const again = terminal(["run", "hi", "--url", other.url, "--config-dir", temporaryFolder()]);
+    await again.says("waiting for a worker …");
+    again.type("\u0003");
+    await again.says("[y/N]: ");
+    again.type("\u0003");
+    expect(await again.exited).toBe(130);
+    expect(again.said()).toContain("continues. To see its result:");
   });
 
   it("the line is erased when the text begins", async () => {

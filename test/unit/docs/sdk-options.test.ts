@@ -16,6 +16,9 @@ const CALLS: Record<string, () => unknown> = {
   ComputeRouter: () => new ComputeRouter(NOPE),
   run: () => router.run(JOB, NOPE),
   llm: () => router.llm("x", NOPE),
+  chat: () => router.chat("x", NOPE),
+  models: () => router.models(NOPE),
+  cancel: () => router.cancel(ID, NOPE),
   map: () => router.map([JOB], NOPE),
   stream: () => router.stream(JOB, NOPE),
   submit: () => router.submit(JOB, NOPE),
@@ -71,7 +74,7 @@ describe("docs/sdk.md", () => {
   test("names every method of the client and every error of the package", async () => {
     const methods = [ComputeRouter.prototype, Object.getPrototypeOf(router.trust)].flatMap((type) => Object.getOwnPropertyNames(type));
     for (const method of methods) if (method !== "constructor") expect(TEXT).toContain(`${method}(`);
-    const errors = Object.keys(await import("../../../src/sdk/errors.ts"));
+    const errors = Object.keys(await import("../../../src/sdk/index.ts")).filter((name) => name.endsWith("Error"));
     for (const error of errors) expect(TEXT).toContain(`\`${error}\``);
   });
 });

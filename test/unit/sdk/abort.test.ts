@@ -7,7 +7,7 @@ const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as c
 const ID = "00000000-0000-4000-8000-000000000000";
 
 type Call = (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>;
-const calls: [string, `${"GET" | "POST"} ${string}`, Call][] = [
+const calls: [string, `${"GET" | "POST" | "DELETE"} ${string}`, Call][] = [
   ["run, quoting", "GET /v1/quote", (client, signal) => client.run(CLASSIFY, { signal })],
   ["run, committing", "POST /v1/jobs/commit", (client, signal) => client.run(CLASSIFY, { signal })],
   ["run, polling", "GET /v1/jobs", (client, signal) => client.run(CLASSIFY, { signal })],
@@ -16,6 +16,8 @@ const calls: [string, `${"GET" | "POST"} ${string}`, Call][] = [
   ["waitFor", "GET /v1/jobs", (client, signal) => client.waitFor(ID, { signal })],
   ["get", "GET /v1/jobs", (client, signal) => client.get(ID, { signal, wait: 5 })],
   ["quote", "GET /v1/quote", (client, signal) => client.quote("TASK", "AUTO", { signal })],
+  ["models", "GET /v1/models", (client, signal) => client.models({ signal })],
+  ["cancel", "DELETE /v1/jobs", (client, signal) => client.cancel({ jobId: ID, cancelToken: "x" }, { signal })],
   ["health", "GET /v1/health", (client, signal) => client.health({ signal })],
   ["trust.create", "POST /v1/trust/create", (client, signal) => client.trust.create({ signal })],
   ["trust.claim", "POST /v1/trust/claim", (client, signal) => client.trust.claim({ pairing_code: "A", provider_pubkey: "b" }, { signal })],
@@ -33,7 +35,7 @@ describe("abort", () => {
       }),
     );
     const controller = new AbortController();
-    const answer = rejection(call(router.client(), controller.signal));
+    const answer = rejection(call(router.client({ cancelOnAbort: false }), controller.signal));
     await arrived;
     const before = router.received.length;
     const reason = new Error("enough");

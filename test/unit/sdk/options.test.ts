@@ -79,6 +79,8 @@ describe("client options", () => {
     ["maxPrice", -1],
     ["maxPrice", Number.NaN],
     ["requireVerified", "yes"],
+    ["cancelOnAbort", "no"],
+    ["jobList", { add: () => {} }],
     ["baseURL", "http://a.example"],
   ])("names %s when it is %j", (option, value) => {
     const name = option.replace("[0]", "");
@@ -113,6 +115,8 @@ describe("client options", () => {
     "fallback",
     "payment",
     "maxPrice",
+    "cancelOnAbort",
+    "jobList",
   ])("%s null counts as left out", (name) => {
     const { userId: made, ...usual } = readOptions({ baseUrl: "http://a.example" });
     const { userId, ...settings } = readOptions({ baseUrl: "http://a.example", [name]: null });
@@ -135,9 +139,18 @@ describe("call options and jobs", () => {
   it("null counts as left out in the options of every call", async () => {
     const router = await RouterServer.start();
     const client = router.client();
-    const run = { signal: null, policy: null, privacy: null, timeout: null, idempotencyKey: null, onUpdate: null, requireVerified: null } as never;
+    const run = {
+      signal: null,
+      cancelOnAbort: null,
+      policy: null,
+      privacy: null,
+      timeout: null,
+      idempotencyKey: null,
+      onUpdate: null,
+      requireVerified: null,
+    } as never;
     expect((await client.run(CLASSIFY, run)).verified).toBe(true);
-    const llm = { maxTokens: null, ...Object(run) } as never;
+    const llm = { maxTokens: null, model: null, ...Object(run) } as never;
     expect((await client.llm("hi", llm)).verified).toBe(true);
     expect(JSON.parse(router.to("/v1/jobs/commit").at(-1)?.body ?? "").payload).not.toHaveProperty("max_tokens");
     const map = { concurrency: null, onResult: null, signal: null, policy: null, privacy: null, timeout: null, requireVerified: null } as never;
@@ -148,6 +161,8 @@ describe("call options and jobs", () => {
     expect((await client.waitFor(jobId, { signal: null, timeout: null, onUpdate: null, requireVerified: null } as never)).verified).toBe(true);
     expect(await client.get(jobId, { signal: null, wait: null } as never)).toMatchObject({ id: jobId });
     expect(await client.quote("TASK", null as never, { signal: null } as never)).toMatchObject({ policy_resolved: "CHEAP" });
+    expect(await client.models({ signal: null } as never)).toMatchObject({ object: "list" });
+    expect(await client.cancel(jobId, { signal: null, cancelToken: null } as never)).toMatchObject({ cancelled: false });
     expect(await client.health(null as never)).toMatchObject({ status: "ok" });
     const offer = await client.trust.create({ signal: null } as never);
     await client.trust.claim({ pairing_code: offer.code, provider_pubkey: "00".repeat(32), signature: null } as never, { signal: null } as never);

@@ -11,12 +11,13 @@ const { exports: entries }: { exports: Record<string, string | { types: string; 
 const PUBLIC: Record<string, { values: string; types: string }> = {
   ".": {
     values: `BadRequestError ComputeRouter ComputeRouterError ConflictError FallbackError InvalidOptionError JobFailedError JobTimeoutError
-      NoEligibleWorkerError NoTrustedWorkerError NotFoundError PairingExpiredError PaymentLimitError PaymentRequiredError ProtocolError RateLimitedError
+      NoEligibleWorkerError NoSuchModelError NoTrustedWorkerError NotFoundError PairingExpiredError PaymentLimitError PaymentRequiredError ProtocolError RateLimitedError
       ReceiptError RouterConnectionError UnavailableError UnexpectedOutputError fingerprintOf openaiCompatible verifyReceipt`,
-    types: `Classification ClientOptions CommitOptions Credit ErrorDetails Extraction FallbackProvider FallbackResult GetOptions Health Instance Job JobEvent
-      JobInput JobOutput JobStatus JobType LlmJob LlmOptions MapOptions MapResult OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode
-      PairingOffer PairingWaitOptions PaymentAttempt PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote Receipt ReceiptCheck RequestOptions
-      ResolvedPolicy RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,
+    types: `AnswerOptions CancelOptions Cancellation ChatMessage Classification ClientOptions CommitOptions Credit ErrorDetails Extraction FallbackProvider
+      FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobType LlmJob LlmOptions LocalJob MapOptions
+      MapResult Model ModelList OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode PairingOffer PairingWaitOptions PaymentAttempt
+      PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote QuoteOptions Receipt ReceiptCheck RequestOptions ResolvedPolicy ResponseFormat
+      RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,
   },
   "./protocol": {
     values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge ChatCompletionRequest CommitRequest CommitResponse CompletionRequest Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK

@@ -10,7 +10,7 @@ import {
   UnexpectedOutputError,
 } from "../../../src/sdk/index.ts";
 import { hang, rejection, reply } from "./support/faults.ts";
-import { RouterServer } from "./support/router-server.ts";
+import { RouterServer, tokenOf } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 
@@ -243,7 +243,7 @@ describe("submit, get, quote, health", () => {
     const router = await RouterServer.start();
     const client = router.client();
     const { jobId, ...rest } = await client.submit(CLASSIFY, { policy: "FAST" });
-    expect(rest).toEqual({});
+    expect(rest).toEqual({ cancelToken: tokenOf(jobId) });
     expect(await client.get(jobId)).toMatchObject({ id: jobId, status: "pending", result: null });
     expect(await client.get(jobId, { wait: 25 })).toMatchObject({ status: "completed" });
     expect(router.to("/v1/jobs/commit")[0]?.path).toMatch(/fast$/);

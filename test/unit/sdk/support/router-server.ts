@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
-import { ComputeRouter, type ClientOptions, type Job, type Receipt } from "../../../../src/sdk/index.ts";
+import { ComputeRouter, type ClientOptions, type Job, type Model, type Receipt } from "../../../../src/sdk/index.ts";
 import { keyPair, signReceipt } from "../../../../src/receipt/index.ts";
 
 /** The key of the worker behind every router here. */
@@ -10,6 +10,9 @@ export const WORKER = keyPair(new Uint8Array(32).fill(7));
 export const NETWORK = "eip155:10143";
 const PRICES: Record<string, string> = { FAST_LLM_INFER: "$0.010", CHEAP_LLM_INFER: "$0.005", FAST_TASK: "$0.003", CHEAP_TASK: "$0.001" };
 export const PAY_TO = "0x1111111111111111111111111111111111111111";
+
+/** The model that is online here. */
+export const MODEL: Model = { id: "Tiny:1b", object: "model", created: 1_764_000_000, owned_by: "workers", workers: 2 };
 
 /** A request as it came over the wire. `at` is on the clock of performance.now(). */
 export type Received = { method: string; path: string; query: URLSearchParams; headers: IncomingMessage["headers"]; body: string; at: number };
@@ -28,6 +31,8 @@ export type Rules = {
   /** Whether the commits cost; `payment` says why a payment is refused, or undefined. */
   gated: boolean;
   payment: (header: string) => string | undefined;
+  /** The models that are online. A job may name one of them only. */
+  models: Model[];
 };
 
 type StoredJob = { seen: Job["status"][]; end: Job };
@@ -48,7 +53,7 @@ export class RouterServer {
 
   private constructor(url: string, rules: Partial<Rules>) {
     this.url = url;
-    const rest = { receipt: (receipt: Receipt) => receipt, trusted: true, gated: false, payment: () => undefined };
+    const rest = { receipt: (receipt: Receipt) => receipt, trusted: true, gated: false, payment: () => undefined, models: [MODEL] };
     this.rules = { statuses: ["pending", "assigned"], work: builtIn, ...rest, ...rules };
   }
 
@@ -73,7 +78,7 @@ export class RouterServer {
   }
 
   /** The next requests of this kind meet these faults, one each, in order. */
-  fail(route: `${"GET" | "POST"} ${string}`, ...faults: Fault[]): void {
+  fail(route: `${"GET" | "POST" | "DELETE"} ${string}`, ...faults: Fault[]): void {
     const [method = "", path = ""] = route.split(" ");
     for (const fault of faults) this.#faults.push({ method, path: new RegExp(`^${path}`), fault });
   }
@@ -113,6 +118,10 @@ export class RouterServer {
       case "POST /v1/jobs/commit/fast":
       case "POST /v1/jobs/commit/cheap":
         return this.#commit(request, response);
+      case "DELETE job":
+        return this.#cancel(jobId ?? "", request, response);
+      case "GET /v1/models":
+        return json(response, 200, { object: "list", data: this.rules.models, workers_online: 1 });
       case "GET job":
         return this.#look(jobId ?? "", query, response);
       case "POST /v1/trust/create":
@@ -129,11 +138,13 @@ export class RouterServer {
   #quote(query: URLSearchParams, response: ServerResponse): void {
     const type = query.get("job_type");
     const policy = query.get("policy") || "AUTO";
+    const model = query.get("model");
     if (type !== "LLM_INFER" && type !== "TASK") return json(response, 400, { error: "Invalid job_type" });
     if (!["FAST", "CHEAP", "AUTO"].includes(policy)) return json(response, 400, { error: "Invalid policy" });
     const resolved = policy === "AUTO" ? (type === "TASK" ? "CHEAP" : "FAST") : policy;
     const price = PRICES[`${resolved}_${type}`];
-    json(response, 200, { price, endpoint: `/v1/jobs/commit/${resolved.toLowerCase()}`, policy_resolved: resolved, network: NETWORK, expires_at: null });
+    const quote = { price, endpoint: `/v1/jobs/commit/${resolved.toLowerCase()}`, policy_resolved: resolved, network: NETWORK, expires_at: null };
+    json(response, 200, { ...quote, ...(model !== null && { model, workers: 2 }) });
   }
 
   #commit({ path, headers, body }: Received, response: ServerResponse): void {
@@ -141,6 +152,11 @@ export class RouterServer {
     if (this.rules.gated && payment === undefined) return this.#askPayment(path, "Payment required", response);
     const commit = JSON.parse(body);
     if (!commit.job_type || !commit.payload || !commit.user_id) return json(response, 400, { error: "Missing required fields: job_type, payload, user_id" });
+    const model: unknown = commit.payload.model ?? "auto";
+    const online = this.rules.models.map(({ id }) => id);
+    if (typeof model === "string" && !["auto", ...online].some((id) => id.toLowerCase() === model.toLowerCase())) {
+      return json(response, 404, { error: "no_such_model", models: online });
+    }
     const isPrivate = commit.privacy_class === "PRIVATE";
     if (isPrivate && this.#tokens.has(commit.user_id) && this.#tokens.get(commit.user_id) !== headers["x-user-token"]) {
       return json(response, 401, { error: "user_token_required" });
@@ -148,7 +164,7 @@ export class RouterServer {
     const key = headers["idempotency-key"] === undefined ? undefined : `${commit.user_id} ${headers["idempotency-key"]}`;
     const stored = key === undefined ? undefined : this.#keys.get(key);
     if (stored !== undefined) {
-      return stored.fields === path + body ? json(response, 201, { job_id: stored.jobId }) : json(response, 409, { error: "idempotency_key_reused" });
+      return stored.fields === path + body ? created(response, stored.jobId) : json(response, 409, { error: "idempotency_key_reused" });
     }
     const refusal = payment === undefined || !this.rules.gated ? undefined : this.rules.payment(payment);
     if (refusal !== undefined) return this.#askPayment(path, refusal, response);
@@ -160,7 +176,14 @@ export class RouterServer {
     if (payment !== undefined && this.rules.gated) this.charged.push(payment);
     if (key !== undefined) this.#keys.set(key, { fields: path + body, jobId });
     this.jobs.set(jobId, { seen: [...this.rules.statuses], end: this.#end(jobId, commit.payload) });
-    json(response, 201, { job_id: jobId });
+    created(response, jobId);
+  }
+
+  #cancel(jobId: string, { headers }: Received, response: ServerResponse): void {
+    const job = this.jobs.get(jobId);
+    if (job === undefined || headers["x-cancel-token"] !== tokenOf(jobId)) return json(response, 404, { error: "Job not found" });
+    if (job.seen.length > 0) Object.assign(job, { seen: [], end: { ...bare(jobId, "failed"), result: { error: "cancelled" } } });
+    json(response, 200, job.end);
   }
 
   #end(jobId: string, payload: Record<string, unknown>): Job {
@@ -233,6 +256,16 @@ export function json(response: ServerResponse, status: number, body: unknown, he
   response.writeHead(status, { "content-type": "application/json", "x-request-id": "req-1", ...headers }).end(JSON.stringify(body));
 }
 
+/** Answers 201 with the token that cancels the job. */
+function created(response: ServerResponse, jobId: string): void {
+  json(response, 201, { job_id: jobId }, { "x-cancel-token": tokenOf(jobId) });
+}
+
+/** The token that cancels a job. */
+export function tokenOf(jobId: string): string {
+  return createHash("sha256").update(jobId).digest("hex").slice(0, 32);
+}
+
 /** A job without a result. */
 function bare(id: string, status: Job["status"]): Job {
   return { id, status, result: null, receipt: null, created_at: "2026-11-21T00:00:00.000Z", completed_at: null };
@@ -248,6 +281,12 @@ function builtIn(payload: Record<string, unknown>): { output: unknown } {
     case "extract_json":
       return { output: { count: 1, extracted: [{ ü: "😀", 2: [1e21, -0, null], 1: "\u2028" }] } };
     default:
-      return { output: { model: "tiny", output: `Echo: ${String(payload.prompt)}`, usage: { completion_tokens: 2, prompt_tokens: 1 } } };
+      return {
+        output: {
+          model: "tiny",
+          output: `Echo: ${typeof payload.prompt === "string" ? payload.prompt : JSON.stringify(payload.messages)}`,
+          usage: { completion_tokens: 2, prompt_tokens: 1 },
+        },
+      };
   }
 }

@@ -1,7 +1,13 @@
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { ROOT } from "../../../../scripts/coordinator-process.ts";
 import { runCli } from "../../../../src/cli/cli.ts";
+
+/** The configuration of commands without `--config-dir`: they must not write into that of the person who runs the tests. */
+const CONFIGURATION = join(tmpdir(), `compute-router-tests-${process.pid}`);
+process.once("exit", () => rmSync(CONFIGURATION, { recursive: true, force: true }));
 
 /** Resolves when the run before is over: a process has one standard output. */
 let before: Promise<unknown> = Promise.resolve();
@@ -19,7 +25,7 @@ export function runHere(
     const given = {
       argv: [process.execPath, join(ROOT, "src", "cli", "main.ts"), ...args],
       // As main.ts has it for a pipe.
-      env: { PATH: process.env["PATH"], HOME: process.env["HOME"], NO_COLOR: "1", ...env },
+      env: { PATH: process.env["PATH"], HOME: process.env["HOME"], XDG_CONFIG_HOME: CONFIGURATION, NO_COLOR: "1", ...env },
       stdin: Readable.from([Buffer.from(input)]),
       stdout,
       stderr,

@@ -1,0 +1,94 @@
+import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { keptJobs } from "../../../src/cli/kept-jobs.ts";
+import { MODEL, RouterServer, tokenOf } from "../sdk/support/router-server.ts";
+import { runHere } from "../worker/support/cli-here.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const SLOW = { statuses: Array.from({ length: 1_000 }, () => "pending" as const) };
+const onlyJob = (router: RouterServer): string => [...router.jobs.keys()][0] ?? "";
+
+describe("job cancel", () => {
+  it("[JB13] cancels a job that a command of this machine committed; its token is in a file that only its owner can read", async () => {
+    const router = await RouterServer.start(SLOW);
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    const folder = place[3] ?? "";
+    expect(await runHere(["run", "hi", "--timeout", "1", ...place])).toMatchObject({ code: 7 });
+    const id = onlyJob(router);
+    const file = join(folder, "jobs.jsonl");
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ jobId: id, cancelToken: tokenOf(id), jobType: "LLM_INFER", baseUrl: router.url });
+    if (process.platform !== "win32") expect(statSync(file).mode & 0o077).toBe(0);
+    expect(await runHere(["job", "cancel", id, ...place])).toEqual({ code: 0, stdout: `job ${id} is cancelled\n`, stderr: "" });
+    const { stdout } = await runHere(["job", "cancel", id, "--json", ...place]);
+    expect(JSON.parse(stdout)).toMatchObject({ cancelled: true, charged: null, credit: null, job: { id, status: "failed" } });
+  });
+
+  it("says that the job had ended, that the job is not known here, and what is wrong with the words", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    await runHere(["run", "hi", ...place]);
+    const id = onlyJob(router);
+    expect(await runHere(["job", "cancel", id, ...place])).toMatchObject({ code: 0, stdout: `job ${id} had ended before: completed\n` });
+    const elsewhere = ["--url", router.url, "--config-dir", temporaryFolder()];
+    expect(await runHere(["job", "cancel", id, ...elsewhere])).toMatchObject({ code: 2, stderr: expect.stringContaining("give its --cancel-token") });
+    expect(await runHere(["job", "cancel", id, "--cancel-token", tokenOf(id), ...elsewhere])).toMatchObject({ code: 0 });
+    expect(await runHere(["job", "cancel", id, "--cancel-token", "0".repeat(32), ...elsewhere])).toMatchObject({ code: 5 });
+    expect(await runHere(["job", "cancel", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("job cancel --help") });
+    expect(await runHere(["job", "cancel"])).toMatchObject({ code: 2, stderr: "ID is missing; see: npx compute-router job cancel --help\n" });
+    expect((await runHere(["job", "cancel", "--help"])).stdout).toContain("compute-router job cancel [OPTIONS] <ID>");
+  });
+});
+
+describe("the list of jobs on disk", () => {
+  const job = (n: number) => {
+    const jobId = `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+    return { jobId, jobType: "TASK" as const, createdAt: new Date(n).toISOString(), cancelToken: "t".repeat(32), baseUrl: "http://a.example", userId: "u" };
+  };
+
+  it("leaves out what it cannot read, and keeps the newest 1,000 jobs when it has become long", async () => {
+    const folder = temporaryFolder();
+    const list = keptJobs(folder);
+    expect(await list.all()).toEqual([]);
+    await list.add(job(1));
+    appendFileSync(join(folder, "jobs.jsonl"), '{"jobId":"x"}\n{"cut');
+    expect(await list.all()).toEqual([job(1)]);
+    appendFileSync(join(folder, "jobs.jsonl"), `\n${Array.from({ length: 3_000 }, (_, n) => JSON.stringify(job(n))).join("\n")}\n`);
+    await list.add(job(3_000));
+    expect(await list.all()).toEqual(Array.from({ length: 1_000 }, (_, n) => job(2_001 + n)));
+    if (process.platform !== "win32") expect(statSync(join(folder, "jobs.jsonl")).mode & 0o077).toBe(0);
+  });
+
+  it("that cannot be written does not stop a job", async () => {
+    const router = await RouterServer.start();
+    const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--url", router.url, "--config-dir", "/dev/null/x"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("cannot keep the job in /dev/null/x/jobs.jsonl") });
+  });
+});
+
+describe("models", () => {
+  it("[JB10] lists them with their workers; run --model chooses one, and quote --model counts its workers", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    expect(await runHere(["models", "--url", router.url])).toEqual({ code: 0, stdout: "Tiny:1b  2 workers\n", stderr: "" });
+    expect(JSON.parse((await runHere(["models", "--json", "--url", router.url])).stdout)).toEqual({ object: "list", data: [MODEL], workers_online: 1 });
+    expect(await runHere(["run", "hi", "--model", "tiny:1b", ...place])).toMatchObject({ code: 0, stdout: "Echo: hi\n" });
+    expect(JSON.parse(router.to("/v1/jobs/commit")[0]?.body ?? "").payload).toEqual({ job_type: "LLM_INFER", prompt: "hi", model: "tiny:1b" });
+    const { stdout } = await runHere(["quote", "--model", "tiny:1b", "--policy", "fast", "--url", router.url]);
+    expect(stdout).toBe("LLM_INFER  FAST   $0.010  /v1/jobs/commit/fast  workers with tiny:1b: 2\n");
+    expect(await runHere(["quote", "--model", "tiny:1b", "--type", "TASK"])).toMatchObject({ code: 2 });
+    expect(await runHere(["run", "hi", "--model", "a b", ...place])).toMatchObject({ code: 2, stderr: expect.stringContaining("job.model must be") });
+  });
+
+  it("[JB10] a model of nobody ends with those that are online (5); no models, and no workers, are said", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    const { code, stderr } = await runHere(["run", "hi", "--model", "huge", ...place]);
+    expect({ code, stderr }).toEqual({
+      code: 5,
+      stderr: `no_such_model: no worker offers this model; online: Tiny:1b; see: npx compute-router models --url ${router.url}\n`,
+    });
+    const empty = await RouterServer.start({ models: [] });
+    expect(await runHere(["models", "--url", empty.url])).toMatchObject({ stdout: "", stderr: "1 worker for LLM jobs, without the name of a model\n" });
+  });
+});

@@ -1,0 +1,166 @@
+import { describe, expect, it } from "vitest";
+import { InvalidOptionError, type JobList, type LocalJob, NotFoundError } from "../../../src/sdk/index.ts";
+import { until } from "../../support/until.ts";
+import { hang, held, rejection, reply } from "./support/faults.ts";
+import { RouterServer, tokenOf } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+const PROMPT = { job_type: "LLM_INFER", prompt: "Say hello." } as const;
+/** A router whose jobs do not end by themselves. */
+const SLOW = { statuses: Array.from({ length: 1_000 }, () => "pending" as const) };
+const CANCELLED = { status: "failed", result: { error: "cancelled" } };
+
+const onlyJob = (router: RouterServer): string => [...router.jobs.keys()][0] ?? "";
+/** Resolves when the router's only job is cancelled. */
+const ended = (router: RouterServer) =>
+  until("the job is cancelled", () => (router.jobs.get(onlyJob(router))?.end.result?.["error"] === "cancelled" ? true : undefined));
+const deletes = (router: RouterServer) => router.received.filter(({ method }) => method === "DELETE");
+
+describe("cancel", () => {
+  it("[JB13] cancels the job of a handle, also when the handle was stored as JSON, in another client", async () => {
+    const router = await RouterServer.start(SLOW);
+    const handle = await router.client().submit(CLASSIFY);
+    expect(handle).toEqual({ jobId: onlyJob(router), cancelToken: tokenOf(onlyJob(router)) });
+    const cancellation = await router.client().cancel(JSON.parse(JSON.stringify(handle)));
+    expect(cancellation).toMatchObject({ cancelled: true, job: { id: handle.jobId, ...CANCELLED }, charged: null, credit: null });
+    expect(await router.client().cancel(handle)).toMatchObject({ cancelled: true });
+  });
+
+  it("[JB13] knows the tokens of the jobs of this client, by their id", async () => {
+    const router = await RouterServer.start(SLOW);
+    const client = router.client();
+    const { jobId } = await client.submit(CLASSIFY);
+    expect(await client.cancel(jobId)).toMatchObject({ cancelled: true });
+    expect(await rejection(router.client().cancel(jobId))).toMatchObject({ name: "InvalidOptionError", option: "cancelToken" });
+    expect(await router.client().cancel(jobId, { cancelToken: tokenOf(jobId) })).toMatchObject({ cancelled: true });
+  });
+
+  it("[JB13] a job that has ended stays as it is", async () => {
+    const router = await RouterServer.start({ statuses: [] });
+    const client = router.client();
+    const { jobId } = await client.run(CLASSIFY);
+    expect(await client.cancel(jobId ?? "")).toMatchObject({ cancelled: false, job: { status: "completed" } });
+  });
+
+  it("[JB13] a wrong token is a NotFoundError; a job that is no UUID is not asked about", async () => {
+    const router = await RouterServer.start(SLOW);
+    const { jobId } = await router.client().submit(CLASSIFY);
+    expect(await rejection(router.client().cancel({ jobId, cancelToken: "0".repeat(32) }))).toBeInstanceOf(NotFoundError);
+    const before = router.received.length;
+    expect(await rejection(router.client().cancel("../health"))).toBeInstanceOf(InvalidOptionError);
+    expect(await rejection(router.client().cancel(jobId, { cancelToken: "a b" }))).toMatchObject({ option: "cancelToken" });
+    expect(router.received).toHaveLength(before);
+  });
+
+  it("[JB13, PY9] says what became of the money, by the PAYMENT-RESPONSE of the job", async () => {
+    const router = await RouterServer.start(SLOW);
+    const handle = await router.client().submit(CLASSIFY);
+    const credit = { amount: "1000", asset: "eip155:10143/0x1", balance: "3000" };
+    const settlement = Buffer.from(JSON.stringify({ success: true, extensions: { credit } })).toString("base64");
+    router.fail("GET /v1/jobs", (_, __, proceed) => proceed(_.setHeader("payment-response", settlement)));
+    expect(await router.client().cancel(handle)).toMatchObject({ cancelled: true, charged: true, credit });
+  });
+
+  it("[JB13] is sent again after a lost answer, and its outcome counts even if the payment cannot be read", async () => {
+    const router = await RouterServer.start(SLOW);
+    const handle = await router.client().submit(CLASSIFY);
+    router.fail("DELETE /v1/jobs", reply(503, { error: "overloaded" }));
+    router.fail("GET /v1/jobs", reply(500, { error: "internal_error" }));
+    expect(await router.client().cancel(handle)).toMatchObject({ cancelled: true, charged: null });
+    expect(deletes(router)).toHaveLength(2);
+  });
+});
+
+describe("an abort", () => {
+  it.each([
+    ["run", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.run(CLASSIFY, { signal })],
+    ["chat", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.chat("hi", { signal })],
+    ["map", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.map([CLASSIFY], { signal })],
+  ])("[JB13] of %s cancels its job, and the call does not wait for that", async (_call, start) => {
+    const router = await RouterServer.start(SLOW);
+    const abort = new AbortController();
+    const { fault, arrived, release } = held();
+    router.fail("DELETE /v1/jobs", fault);
+    router.fail("GET /v1/jobs", hang);
+    const answer = rejection(start(router.client(), abort.signal));
+    await router.arrival("/v1/jobs/commit");
+    await until("a poll", () => (router.received.some(({ path }) => path.endsWith(onlyJob(router)) && onlyJob(router) !== "") ? true : undefined));
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
+    await arrived;
+    release();
+    await ended(router);
+  });
+
+  it("[JB13] of a stream cancels its job, even if nobody reads on; leaving the loop does not", async () => {
+    const router = await RouterServer.start(SLOW);
+    const abort = new AbortController();
+    const stream = router.client().stream(PROMPT, { signal: abort.signal });
+    await stream.next();
+    abort.abort();
+    await ended(router);
+    const other = await RouterServer.start(SLOW);
+    const later = new AbortController();
+    for await (const event of other.client().stream(PROMPT, { signal: later.signal })) if (event.type === "job") break;
+    later.abort();
+    await other.client().health();
+    expect(deletes(other)).toEqual([]);
+  });
+
+  it("[JB13] while the commit is under way cancels the job as soon as its token is there", async () => {
+    const router = await RouterServer.start(SLOW);
+    const abort = new AbortController();
+    const { fault, arrived, release } = held();
+    router.fail("POST /v1/jobs/commit", fault);
+    const answer = rejection(router.client().submit(CLASSIFY, { signal: abort.signal }));
+    await arrived;
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
+    expect(router.jobs.size).toBe(0);
+    release();
+    await until("the commit", () => (router.jobs.size === 1 ? true : undefined));
+    await ended(router);
+  });
+
+  it.each([
+    ["of the call", {}, { cancelOnAbort: false }],
+    ["of the client", { cancelOnAbort: false }, {}],
+  ])("with the option cancelOnAbort: false %s leaves the job alone", async (_whose, ofClient, ofCall) => {
+    const router = await RouterServer.start(SLOW);
+    const client = router.client(ofClient);
+    const abort = new AbortController();
+    const answer = rejection(client.run(CLASSIFY, { signal: abort.signal, ...ofCall, onUpdate: () => abort.abort("enough") }));
+    expect(await answer).toBe("enough");
+    await client.health();
+    expect(deletes(router)).toEqual([]);
+  });
+
+  it("of a call that only reads a job leaves it alone, and so does one after the end of a submit", async () => {
+    const router = await RouterServer.start(SLOW);
+    const client = router.client();
+    const abort = new AbortController();
+    const { jobId } = await client.submit(CLASSIFY, { signal: abort.signal });
+    const answer = rejection(client.waitFor(jobId, { signal: abort.signal, onUpdate: () => abort.abort("enough") }));
+    expect(await answer).toBe("enough");
+    await client.health();
+    expect(deletes(router)).toEqual([]);
+  });
+});
+
+describe("the list of jobs", () => {
+  it("gets each job with its token, and gives the token to another client", async () => {
+    const router = await RouterServer.start(SLOW);
+    const kept: LocalJob[] = [];
+    const jobList: JobList = { add: (job) => void kept.push(job), all: async () => kept };
+    const client = router.client({ jobList, userId: "u" });
+    const { jobId } = await client.submit(PROMPT);
+    expect(kept).toEqual([{ jobId, jobType: "LLM_INFER", createdAt: expect.any(String), cancelToken: tokenOf(jobId), baseUrl: router.url, userId: "u" }]);
+    expect(await router.client({ jobList }).cancel(jobId)).toMatchObject({ cancelled: true });
+  });
+
+  it("that fails does not fail the job", async () => {
+    const router = await RouterServer.start({ statuses: [] });
+    const jobList: JobList = { add: () => Promise.reject(new Error("disk full")), all: () => [] };
+    expect(await router.client({ jobList }).run(CLASSIFY)).toMatchObject({ verified: true });
+  });
+});
