@@ -20,6 +20,11 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
   const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
   let run = execute();
+  // A coordinator that runs on this machine may be writing to the same file.
+  for (let pause = 100; pause <= 1_600 && run.status !== 0 && isLocked(run); pause *= 2) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause);
+    run = execute();
+  }
   // A coordinator creates its tables at the first statement that needs one. Before that, wrangler creates the same tables.
   if (
     run.status !== 0 &&
@@ -35,6 +40,10 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
   if (run.status === 0 && answer.success) return answer.data[0].results;
   const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
+}
+
+function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {
+  return `${stdout}${stderr}`.includes("database is locked");
 }
 
 function wrangler(args: readonly string[]): SpawnSyncReturns<string> {

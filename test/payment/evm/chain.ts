@@ -3,7 +3,8 @@ import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import ARTIFACTS from "../contracts/artifacts.json" with { type: "json" };
 import { type Role, secretOf } from "../keys.ts";
 import { startAnvil } from "./anvil.ts";
-import { TOKEN_ABI, TOKEN_TYPES, tokenDomain } from "./token.ts";
+import type { Received } from "../support/books.ts";
+import { TOKEN_ABI, TOKEN_EVENTS, TOKEN_TYPES, tokenDomain } from "./token.ts";
 
 /** Monad's testnet, which the EVM instance runs on. */
 export const EVM_CHAIN_ID = 10_143;
@@ -57,6 +58,12 @@ export type EvmChain = {
   isNonceUsed(from: Hex, nonce: Hex): Promise<boolean>;
   /** Cancels an authorization on chain, as its payer. */
   cancel(from: PrivateKeyAccount, nonce: Hex): Promise<void>;
+  /** Uses the nonce of an authorization on chain for a payment of its payer to himself. */
+  spendNonce(from: PrivateKeyAccount, nonce: Hex): Promise<void>;
+  /** What the payee has got by authorizations, since the chain began. */
+  received(): Promise<Received[]>;
+  /** How many transactions wait for a block. */
+  pending(): Promise<number>;
   /** Stops making blocks: transactions wait. */
   pause(): Promise<void>;
   /** Makes blocks again, one at once. */
@@ -78,6 +85,7 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
     const deployer = evmAccount("deployer");
     const payers = Array.from({ length: count }, (_, index) => evmAccount(`payer-${index}`));
     const [poor, outsider, facilitator] = [evmAccount("poor"), evmAccount("outsider"), evmAccount("facilitator")];
+    const payTo = evmAccount("payee").address;
     const [token, otherToken] = [0n, 1n].map((nonce) => getContractAddress({ from: deployer.address, nonce })) as [Hex, Hex];
 
     const { test } = clients;
@@ -103,7 +111,7 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
       rpcUrl: anvil.url,
       token,
       otherToken,
-      payTo: evmAccount("payee").address,
+      payTo,
       payers,
       poor,
       outsider,
@@ -122,6 +130,27 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
         });
         await send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "cancelAuthorization", args: [from.address, nonce, signature] }));
       },
+      async spendNonce(from, nonce) {
+        const message = { from: from.address, to: from.address, value: 1n, validAfter: 0n, validBefore: 2n ** 48n, nonce };
+        const { TransferWithAuthorization } = TOKEN_TYPES;
+        const domain = tokenDomain(token, EVM_CHAIN_ID);
+        const signature = await from.signTypedData({ domain, types: { TransferWithAuthorization }, primaryType: "TransferWithAuthorization", message });
+        const { to, value, validAfter, validBefore } = message;
+        const args = [from.address, to, value, validAfter, validBefore, nonce, signature] as const;
+        await send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "transferWithAuthorization", args }));
+      },
+      async received() {
+        const logs = await clients.public.getLogs({ address: token, events: TOKEN_EVENTS, fromBlock: 0n, strict: true });
+        return logs.flatMap((log, at) => {
+          const before = logs[at - 1];
+          if (log.eventName !== "Transfer" || log.args.to.toLowerCase() !== payTo.toLowerCase()) return [];
+          if (before?.eventName !== "AuthorizationUsed" || before.transactionHash !== log.transactionHash) return [];
+          const { authorizer, nonce } = before.args;
+          const key = `${EVM_NETWORK}:${token}:${authorizer}:${nonce}`.toLowerCase();
+          return [{ key, transaction: log.transactionHash, amount: log.args.value }];
+        });
+      },
+      pending: async () => Number((await test.getTxpoolStatus()).pending),
       async pause() {
         await test.setAutomine(false);
         await test.setIntervalMining({ interval: 0 });

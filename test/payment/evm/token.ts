@@ -17,6 +17,12 @@ export const TOKEN_ABI = parseAbi([
   "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
 ]);
 
+/** What it tells of payments. */
+export const TOKEN_EVENTS = parseAbi([
+  "event Transfer(address indexed from, address indexed to, uint256 value)",
+  "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
+]);
+
 /** The EIP-712 domain of the token, as the real USDC has it. */
 export const TOKEN_NAME = "USDC";
 /** See TOKEN_NAME. */

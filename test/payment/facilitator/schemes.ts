@@ -1,10 +1,17 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { KeyPairSigner } from "@solana/kit";
 import { x402Facilitator } from "@x402/core/facilitator";
+import type { SchemeNetworkFacilitator } from "@x402/core/types";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { type FacilitatorSvmSigner, toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
+import { toFacilitatorEvmSigner as toFacilitatorEvmSigner2_20 } from "x402-evm-2.20";
+import { ExactEvmScheme as ExactEvmScheme2_20 } from "x402-evm-2.20/exact/facilitator";
+import { ExactSvmScheme as ExactSvmScheme2_20 } from "x402-svm-2.20/exact/facilitator";
+import { toFacilitatorEvmSigner as toFacilitatorEvmSigner2_3 } from "x402-evm-2.3";
+import { ExactEvmScheme as ExactEvmScheme2_3 } from "x402-evm-2.3/exact/facilitator";
+import { ExactSvmScheme as ExactSvmScheme2_3 } from "x402-svm-2.3/exact/facilitator";
 import type { EvmChain } from "../evm/chain.ts";
 import type { SvmChain } from "../svm/chain.ts";
 
@@ -15,19 +22,37 @@ type EvmSigner = Parameters<typeof toFacilitatorEvmSigner>[0];
 /** Where the money is. */
 export type Chains = { evm?: EvmChain | undefined; svm?: SvmChain | undefined };
 
+/** The versions of @x402/evm and @x402/svm on which the facilitator can run. The first one is the newest. */
+export const FACILITATOR_VERSIONS = ["2.27", "2.20", "2.3"] as const;
+/** See {@link FACILITATOR_VERSIONS}. */
+export type FacilitatorVersion = (typeof FACILITATOR_VERSIONS)[number];
+
+type Schemes = { evm(signer: EvmSigner, confirmationTimeoutMs: number): SchemeNetworkFacilitator; svm(signer: FacilitatorSvmSigner): SchemeNetworkFacilitator };
+
+/** The exact schemes of each version. Only the newest bounds its wait for the receipt by itself; to the others {@link evmSigner} does it. */
+const SCHEMES: Record<FacilitatorVersion, Schemes> = {
+  "2.27": {
+    evm: (signer, confirmationTimeoutMs) => new ExactEvmScheme(toFacilitatorEvmSigner(signer, { confirmationTimeoutMs })),
+    svm: (signer) => new ExactSvmScheme(signer),
+  },
+  "2.20": { evm: (signer) => new ExactEvmScheme2_20(toFacilitatorEvmSigner2_20(signer)), svm: (signer) => new ExactSvmScheme2_20(signer) },
+  "2.3": { evm: (signer) => new ExactEvmScheme2_3(toFacilitatorEvmSigner2_3(signer)), svm: (signer) => new ExactSvmScheme2_3(signer) },
+};
+
 /** Code run inside does not wait for confirmations: its settlements end in `settlement_pending`. */
 export const impatient = new AsyncLocalStorage<true>();
 
-/** x402's own facilitator over the lab's chains. */
-export function facilitatorOf({ evm, svm }: Chains, confirmationTimeoutMs: number): x402Facilitator {
+/** x402's own facilitator over the lab's chains, with the schemes of one version. */
+export function facilitatorOf({ evm, svm }: Chains, version: FacilitatorVersion, confirmationTimeoutMs: number): x402Facilitator {
   const facilitator = new x402Facilitator();
-  if (evm !== undefined) facilitator.register(evm.network, new ExactEvmScheme(toFacilitatorEvmSigner(evmSigner(evm), { confirmationTimeoutMs })));
-  if (svm !== undefined) facilitator.register(svm.network, new ExactSvmScheme(svmSigner(svm)));
+  const schemes = SCHEMES[version];
+  if (evm !== undefined) facilitator.register(evm.network, schemes.evm(evmSigner(evm, confirmationTimeoutMs), confirmationTimeoutMs));
+  if (svm !== undefined) facilitator.register(svm.network, schemes.svm(svmSigner(svm)));
   return facilitator;
 }
 
 /** One key whose transactions go out in order: gas is asked for first, so that a call that would revert takes no nonce. */
-function evmSigner({ clients, facilitator: account }: EvmChain): EvmSigner {
+function evmSigner({ clients, facilitator: account }: EvmChain, timeout: number): EvmSigner {
   let last: Promise<unknown> = Promise.resolve();
   const inOrder = <T>(send: () => Promise<T>): Promise<T> => {
     const sent = last.then(send);
@@ -50,7 +75,7 @@ function evmSigner({ clients, facilitator: account }: EvmChain): EvmSigner {
     },
     async waitForTransactionReceipt(call) {
       if (impatient.getStore()) throw new Error("the lab does not wait for this receipt");
-      return reader.waitForTransactionReceipt(call);
+      return reader.waitForTransactionReceipt({ timeout, ...call });
     },
   };
 }

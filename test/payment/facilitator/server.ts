@@ -9,7 +9,7 @@ import { decodeTransactionFromPayload, getTokenPayerFromTransaction } from "@x40
 import { type Listener, listen, readText, sendJson } from "../loopback.ts";
 import { type Call, type CallEnd, CallLog } from "./call-log.ts";
 import { type Fault, Faults, type Loss, type Operation } from "./faults.ts";
-import { type Chains, facilitatorOf, impatient } from "./schemes.ts";
+import { type Chains, facilitatorOf, type FacilitatorVersion, impatient } from "./schemes.ts";
 
 const GARBAGE = "<!doctype html><title>Bad gateway</title>";
 const ROUTES: Readonly<Record<string, Operation>> = { "GET /supported": "supported", "POST /verify": "verify", "POST /settle": "settle" };
@@ -18,8 +18,10 @@ const ROUTES: Readonly<Record<string, Operation>> = { "GET /supported": "support
 export type FacilitatorOptions = {
   /** 0 takes a free one. */
   port?: number;
-  /** How long a settlement waits for its EVM receipt before it says `settlement_pending`. Default 15 s. */
+  /** How long a settlement waits for its EVM receipt before it says `settlement_pending`, or `transaction_failed` before 2.27. Default 15 s. */
   confirmationTimeoutMs?: number;
+  /** The version of x402's schemes. Default the newest. */
+  version?: FacilitatorVersion;
 };
 
 /** A real x402 facilitator on HTTP that can be made to fail. */
@@ -41,7 +43,7 @@ type Work = { operation: Operation; payment: PaymentPayload; requirements: Payme
 
 /** Starts it over the chains given. @throws when the port is taken */
 export async function startFacilitator(chains: Chains, options: FacilitatorOptions = {}): Promise<Facilitator> {
-  const make = (): x402Facilitator => facilitatorOf(chains, options.confirmationTimeoutMs ?? 15_000);
+  const make = (): x402Facilitator => facilitatorOf(chains, options.version ?? "2.27", options.confirmationTimeoutMs ?? 15_000);
   let real = make();
   const faults = new Faults();
   const log = new CallLog();

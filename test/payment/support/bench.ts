@@ -11,6 +11,7 @@ import { challengeOf } from "../pay/challenge.ts";
 import { balanceOf, type Payment, type PayOptions } from "../pay/pay.ts";
 import type { Who } from "../pay/wrongs.ts";
 import type { FullLab } from "../start-lab.ts";
+import type { Received } from "./books.ts";
 
 export type Side = "evm" | "svm";
 export type Tier = "fast" | "cheap";
@@ -40,10 +41,12 @@ export class Bench {
     return this.coordinator.url;
   }
 
-  async start(): Promise<this> {
+  /** `cronMs` is how often its cron runs, which reads the operator's orders. */
+  async start({ cronMs }: { cronMs?: number } = {}): Promise<this> {
     // An empty PUBLIC_HOST: as at a deployed coordinator, pages of every origin may pay.
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side] };
-    this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings });
+    const when = cronMs === undefined ? {} : { cronMs };
+    this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings, ...when });
     return this;
   }
 
@@ -126,6 +129,11 @@ export class Bench {
       if (Date.now() > deadline) throw new Error(`job ${id} is ${seen.job.status} after ${seconds} s\n${this.#explain()}`);
       await delay(50);
     }
+  }
+
+  /** What the payee has got by payments. */
+  received(): Promise<Received[]> {
+    return this.lab[this.side].received();
   }
 
   settles(): number {

@@ -4,6 +4,8 @@ import {
   type Blockhash,
   createKeyPairSignerFromPrivateKeyBytes,
   createTransactionMessage,
+  getCompiledTransactionMessageDecoder,
+  getTransactionDecoder,
   getTransactionEncoder,
   type Instruction,
   type KeyPairSigner,
@@ -19,9 +21,12 @@ import {
   getMintToInstruction,
   getTokenDecoder,
   getTransferCheckedInstruction,
+  getTransferCheckedInstructionDataDecoder,
   TOKEN_PROGRAM_ADDRESS,
+  TRANSFER_CHECKED_DISCRIMINATOR,
 } from "@solana-program/token";
 import { type Role, secretOf } from "../keys.ts";
+import type { Received } from "../support/books.ts";
 import { Ledger } from "./ledger.ts";
 import { startRpc } from "./rpc.ts";
 
@@ -75,6 +80,8 @@ export type SvmChain = {
   mint(to: Address, value: bigint): Promise<void>;
   /** Moves money without x402, as a payer does who empties the account. */
   transfer(from: KeyPairSigner, to: Address, value: bigint): Promise<void>;
+  /** What the payee has got by transfers of USDC, since the chain began. */
+  received(): Promise<Received[]>;
   /** As if every payment signed so far had grown too old. */
   expireBlockhashes(): void;
   stop(): Promise<void>;
@@ -136,6 +143,13 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
         getTransferCheckedInstruction({ source, mint: SVM_USDC, destination, authority: from, amount: value, decimals: DECIMALS }),
       ]);
     },
+    async received() {
+      const account = await tokenAccount(payee.address, SVM_USDC);
+      return ledger.succeeded().flatMap(({ key, landed: { bytes, signature } }) => {
+        const amount = transferredTo(account, bytes);
+        return amount === 0n ? [] : [{ key, transaction: signature, amount }];
+      });
+    },
     expireBlockhashes: () => ledger.expireBlockhashes(),
     stop: () => rpc.close(),
   };
@@ -145,6 +159,16 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
 async function tokenAccount(owner: Address, mint: Address): Promise<Address> {
   const [address] = await findAssociatedTokenPda({ mint, owner, tokenProgram: TOKEN_PROGRAM_ADDRESS });
   return address;
+}
+
+/** What a transaction transfers to a token account. */
+function transferredTo(account: Address, bytes: Uint8Array): bigint {
+  const { staticAccounts, instructions } = getCompiledTransactionMessageDecoder().decode(getTransactionDecoder().decode(bytes).messageBytes);
+  const amounts = instructions.map(({ accountIndices = [], data, programAddressIndex }) => {
+    const isTransfer = staticAccounts[programAddressIndex] === TOKEN_PROGRAM_ADDRESS && data?.[0] === TRANSFER_CHECKED_DISCRIMINATOR;
+    return isTransfer && staticAccounts[accountIndices[2] ?? -1] === account ? getTransferCheckedInstructionDataDecoder().decode(data).amount : 0n;
+  });
+  return amounts.reduce((sum, amount) => sum + amount, 0n);
 }
 
 async function mintInstructions(bank: KeyPairSigner, owner: Address, amount: bigint, mint: Address): Promise<Instruction[]> {

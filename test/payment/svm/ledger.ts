@@ -116,6 +116,12 @@ export class Ledger {
     return this.#landed.get(signature);
   }
 
+  /** Each that has run without an error, with the SHA-256 of its message. */
+  succeeded(): { key: string; landed: Landed }[] {
+    const runs = [...this.#landed.values()].filter(({ error }) => error === null);
+    return runs.map((landed) => ({ key: messageKey(getTransactionDecoder().decode(landed.bytes)), landed }));
+  }
+
   account(address: Address): MaybeEncodedAccount {
     return this.#svm.getAccount(address);
   }

@@ -71,3 +71,18 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
   expect(await refused("credit", SVM.replace("cd", "00"), "--reason", "x")).toContain("there is no such payment");
   db.close();
 });
+
+test("[PY8] a database that the coordinator is writing to is asked again", async () => {
+  const state = temporaryFolder();
+  database(state).close();
+  const locked = `const fs = process.getBuiltinModule("node:fs");
+if (!fs.existsSync(${JSON.stringify(join(state, "asked"))})) {
+  fs.writeFileSync(${JSON.stringify(join(state, "asked"))}, "");
+  console.log(JSON.stringify({ error: { text: "database is locked: SQLITE_BUSY" } }));
+  process.exit(1);
+}`;
+  writeFileSync(join(state, "npx"), PRETENDED_WRANGLER.replace("\n", `\n${locked}\n`), { mode: 0o755 });
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const { code, stdout } = await runHere(["payments", "list", "--config", "wrangler.evm.toml", "--state", state], { env });
+  expect([code, stdout.split("\n").filter(Boolean).length]).toEqual([0, 2]);
+});

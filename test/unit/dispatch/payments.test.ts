@@ -518,6 +518,8 @@ describe("nobody knows", () => {
     desk.pass(TIMING.settleRetry);
     desk.settled("k", USED);
     expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", "unresolved already_used"]);
+    // The money may have moved, so the same request is the same job, and no 402 asks for more.
+    expect(desk.reserve("k", "again").answer).toEqual({ state: "known", jobId: "j" });
   });
 
   test("[PY8] not asked after a doubt: the doubt stays, and so does what it was about", () => {

@@ -1,0 +1,107 @@
+// Compares the chain with the ledger: each transfer to the payee is exactly one completed job, one open credit or one listed doubt [PY9].
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { expect } from "vitest";
+import type { Bench } from "./bench.ts";
+
+const POLL_MS = 50;
+/** The hub writes what has changed to D1 within about 2 s. */
+const SETTLE_DOWN_MS = 15_000;
+
+/** One transfer to the payee by a signed payment. `key` is that of its row in the ledger [PY6]. */
+export type Received = { key: string; transaction: string; amount: bigint };
+
+/** What the transfers were, by number. `assumed`: jobs that ran on a settlement without a transfer, which only a lost answer allows [PY8]. */
+export type Books = { completed: number; credits: number; doubts: number; assumed: number };
+
+type Row = {
+  key: string;
+  job_id: string;
+  state: string;
+  reason: string | null;
+  payer: string;
+  amount: string;
+  settlement: string | null;
+  balance: string | null;
+  job: string | null;
+};
+
+/** Waits until chain and ledger agree, and returns what the transfers were. @throws with every difference, if they do not agree after 15 s */
+export async function balancedBooks(bench: Bench): Promise<Books> {
+  return await balanced(bench, () => true);
+}
+
+/** Waits until chain and ledger agree and the transfers are as expected: D1 gets each change a moment later. */
+export async function expectBooks(bench: Bench, expected: Books): Promise<void> {
+  expect(await balanced(bench, (books) => isDeepStrictEqual(books, expected))).toEqual(expected);
+}
+
+async function balanced(bench: Bench, isFinal: (books: Books) => boolean): Promise<Books> {
+  const deadline = Date.now() + SETTLE_DOWN_MS;
+  for (;;) {
+    const { books, faults } = compare(await bench.received(), rowsOf(bench.state));
+    const isLate = Date.now() > deadline;
+    if (faults.length === 0 && (isLate || isFinal(books))) return books;
+    if (isLate) throw new Error(`chain and ledger differ:\n${faults.join("\n")}`);
+    await delay(POLL_MS);
+  }
+}
+
+/** The payments as D1 has them, each with the status of its job. */
+export function rowsOf(state: string): Row[] {
+  const folder = join(state, "v3", "d1", "miniflare-D1DatabaseObject");
+  const [file] = readdirSync(folder).filter((name) => name.endsWith(".sqlite") && name !== "metadata.sqlite");
+  if (file === undefined) return [];
+  const database = new DatabaseSync(join(folder, file), { readOnly: true });
+  try {
+    return database.prepare("SELECT p.*, j.status AS job FROM payments p LEFT JOIN jobs j ON j.id = p.job_id").all() as Row[];
+  } finally {
+    database.close();
+  }
+}
+
+/** What the transfers were, and every difference between them and the rows. */
+export function compare(transfers: readonly Received[], rows: readonly Row[]): { books: Books; faults: string[] } {
+  const books: Books = { completed: 0, credits: 0, doubts: 0, assumed: 0 };
+  const faults: string[] = [];
+  const byKey = new Map(rows.map((row) => [row.key, row]));
+  /** Of each payer: what has moved less what it has bought and what is left of it. */
+  const open = new Map<string, bigint>();
+  const count = (payer: string, amount: bigint) => open.set(payer, (open.get(payer) ?? 0n) + amount);
+  const moved = new Map(transfers.map((transfer) => [transfer.key, transfer]));
+  const transactions = new Set(transfers.map(({ transaction }) => transaction));
+  if (moved.size !== transfers.length) faults.push("two transfers by one payment");
+
+  for (const { key, transaction, amount } of transfers) {
+    const row = byKey.get(key);
+    if (row === undefined) {
+      faults.push(`transfer ${transaction} of ${amount} has no row`);
+      continue;
+    }
+    if (BigInt(row.amount) !== amount) faults.push(`transfer ${transaction} is of ${amount}, its row says ${row.amount}`);
+    if (row.settlement && !transactions.has(row.settlement)) faults.push(`transfer ${transaction} is ${row.settlement} in its row`);
+    if (row.state === "unknown" || row.state === "unresolved") books.doubts++;
+    else if (row.state === "credit") books.credits++;
+    else if (row.state === "spent") books.completed++;
+    else faults.push(`transfer ${transaction} belongs to a payment that is ${row.state} (${row.reason})`);
+    if (row.state === "credit" || row.state === "spent") count(row.payer, amount);
+  }
+  for (const { key, state, payer, amount, settlement, balance, job, reason } of rows) {
+    if (state === "held" || state === "settling" || state === "settled") faults.push(`payment ${key} is still ${state}`);
+    // What is void names the transaction of another payment, whose money has paid for its job.
+    if (settlement !== null && state !== "void" && !moved.has(key)) {
+      if (settlement !== "") faults.push(`payment ${key} names ${settlement}, and nothing has moved`);
+      books.assumed++;
+      count(payer, BigInt(amount));
+    }
+    if (balance !== null) count(payer, -BigInt(balance));
+    if (job !== "completed") continue;
+    if (state === "spent" || (state === "void" && reason === "paid_by_credit")) count(payer, -BigInt(amount));
+    else faults.push(`payment ${key} is ${state} (${reason}), and its job is completed`);
+  }
+  for (const [payer, amount] of open) if (amount !== 0n) faults.push(`${amount} of ${payer} is neither spent on a job nor in the balance`);
+  return { books, faults };
+}
