@@ -21,6 +21,7 @@ const main = defineCommand({
     // `job` takes an id, so `job cancel` cannot be a command below it.
     [JOB_CANCEL]: async () => (await import("./commands/cancel.ts")).cancel,
     models: async () => (await import("./commands/models.ts")).models,
+    mcp: async () => (await import("./commands/mcp.ts")).mcp,
     pair: async () => (await import("./commands/pair.ts")).pair,
     user: async () => (await import("./commands/pair.ts")).user,
     stake: async () => (await import("./commands/stake.ts")).stake,

@@ -139,13 +139,13 @@ export type SeekerOptions = {
   "max-price"?: string | undefined;
 };
 
-/** A client for the coordinator and the user that the options name. */
-async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
+/** The SDK's options for the coordinator, the user and the payer that the options of a command name. */
+export async function clientOptions(args: SeekerOptions): Promise<ClientOptions> {
   const { base } = coordinatorUrls(args.url);
   const configDir = args["config-dir"];
   const folder = configFolder(configDir === undefined ? {} : { configDir });
   const userToken = args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
-  return new ComputeRouter({
+  return {
     baseUrl: base,
     userId: args.user ?? keptUserId(folder),
     jobList: keptJobs(folder),
@@ -153,13 +153,13 @@ async function seeker(args: SeekerOptions): Promise<ComputeRouter> {
     cancelOnAbort: false,
     ...(userToken !== undefined && { userToken }),
     ...(await payerOptions(args)),
-  });
+  };
 }
 
 /** Calls the SDK and turns every expected failure into a CliError with advice. */
 export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter) => Promise<T>): Promise<T> {
   try {
-    return await ask(await seeker(args));
+    return await ask(new ComputeRouter(await clientOptions(args)));
   } catch (error) {
     throw error instanceof ComputeRouterError ? advice(error, args) : error;
   }

@@ -50,6 +50,15 @@ export function checkOffers(challenge: PaymentChallenge, header: string | null, 
   }
 }
 
+/** The most that any offer asks for, in atomic units of the token, because a hook may choose any. Null if an amount is malformed. */
+export function dearestOffer({ accepts }: PaymentChallenge, header: string | null): bigint | null {
+  const inBody = accepts.flatMap(({ price, amount, maxAmountRequired }) => {
+    return [parsePrice(price), ...[amount, maxAmountRequired].filter((asked) => asked !== undefined).map(parseAmount)];
+  });
+  const asked = [...inBody, ...(header === null ? [] : headerAmounts(header).map(parseAmount))];
+  return asked.reduce((most, next) => (most === null || next === null ? null : next > most ? next : most), 0n);
+}
+
 /** Checks the headers that a hook returned; null for an empty object, with which the hook declines. */
 export function readPaymentHeaders(value: unknown): Headers | null {
   if (!isJsonObject(value)) throw new InvalidOptionError("payment", "must resolve to an object of headers");
@@ -140,6 +149,12 @@ export function isWithin(price: unknown, max: number): boolean {
 
 /** True if an amount in atomic units of the token is well-formed and at most `max` US dollars. */
 export function isAmountWithin(amount: unknown, max: number): boolean {
+  const asked = parseAmount(amount);
   const limit = parsePrice(max);
-  return typeof amount === "string" && /^\d{1,78}$/.test(amount) && limit !== null && BigInt(amount) <= limit;
+  return asked !== null && limit !== null && asked <= limit;
+}
+
+/** Parses an amount in atomic units of the token; null if it is malformed. */
+function parseAmount(amount: unknown): bigint | null {
+  return isAmount(amount) ? BigInt(amount) : null;
 }

@@ -1,0 +1,62 @@
+// `compute-router mcp`: a server of the Model Context Protocol, so that agents can use a coordinator. It speaks over stdio, or over HTTP on this machine.
+import { readMaxAmount } from "../../sdk/payment.ts";
+import { untrusted } from "../../worker/node/status-line.ts";
+import { CliError, command, EXIT } from "../command.ts";
+import { print } from "../print.ts";
+import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
+import { Budget } from "../mcp/budget.ts";
+
+/** What all jobs of one server may cost together if the user says nothing, in US dollars: ten jobs on the more expensive tier. */
+const DEFAULT_MAX_SPEND = "0.10";
+
+const { json: _, policy: __, ...ARGS } = RUN_ARGS;
+
+/** `compute-router mcp`. */
+export const mcp = command({
+  name: "mcp",
+  description: "Serve jobs as tools for agents (Model Context Protocol): over stdio, or with --port over HTTP on this machine",
+  args: {
+    port: { type: "string", valueHint: "n", description: "Serve streamable HTTP at http://127.0.0.1:<n>/mcp instead of stdio; 0 is any free port" },
+    "max-spend": {
+      type: "string",
+      valueHint: "dollars",
+      description: `Maximum that all jobs of this server may cost together, in US dollars; default ${DEFAULT_MAX_SPEND}. Only with --payer can a job cost anything`,
+    },
+    ...ARGS,
+  },
+  run: async (args) => {
+    const port = readCount("port", args.port, 0, 65_535);
+    const { privacy, timeout, requireVerified } = readRunOptions(args);
+    const session = {
+      client: await clientOptions(args),
+      run: {
+        ...(privacy !== undefined && { privacy }),
+        ...(timeout !== undefined && { timeout }),
+        ...(requireVerified === true && { requireVerified }),
+      },
+      budget: new Budget(readMaxSpend(args["max-spend"])),
+    };
+    // Loaded here, because no other command needs the protocol.
+    const { mcpServer } = await import("../mcp/tools.ts");
+    const build = () => mcpServer(session);
+    if (port === undefined) {
+      const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
+      serveStdio(build);
+      return;
+    }
+    const { serveHttp } = await import("../mcp/http.ts");
+    const { url, close } = await serveHttp(build, port).catch((error: unknown) => {
+      throw new CliError(EXIT.error, `cannot listen on port ${port}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
+    });
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close());
+    print(`MCP at ${untrusted(url)}`);
+  },
+});
+
+function readMaxSpend(text = DEFAULT_MAX_SPEND): bigint {
+  try {
+    return readMaxAmount(text);
+  } catch (error) {
+    throw new CliError(EXIT.usage, "--max-spend: US dollars, as 0.10", { cause: error });
+  }
+}

@@ -1,0 +1,108 @@
+// The spending limit of one run of `compute-router mcp`. A payment counts from the moment before it is signed, and stops counting when nothing was charged.
+import {
+  BadRequestError,
+  ComputeRouterError,
+  ConflictError,
+  JobFailedError,
+  NotFoundError,
+  type PaymentHook,
+  PaymentRequiredError,
+  ProtocolError,
+  RateLimitedError,
+} from "../../sdk/index.ts";
+import { dearestOffer, inDollars } from "../../sdk/payment.ts";
+
+/** A payment that the limit does not allow. Nothing was signed or paid. */
+export class SpendLimitError extends Error {
+  override readonly name = "SpendLimitError";
+}
+
+/** What all tool calls of this run may spend together. Amounts are in atomic units of USDC. */
+export class Budget {
+  readonly limit: bigint;
+  #counted = 0n;
+
+  constructor(limit: bigint) {
+    this.limit = limit;
+  }
+
+  /** What was paid, and what payments may cost whose outcome is not known. */
+  get counted(): bigint {
+    return this.#counted;
+  }
+
+  /** Counts a payment before it is made. Throws SpendLimitError if it does not fit any more. */
+  take(amount: bigint): void {
+    if (this.#counted + amount > this.limit)
+      throw new SpendLimitError(
+        `the spending limit is reached: this call would cost ${dollars(amount)}, and ${dollars(this.#counted)} of the ${dollars(this.limit)} that this server may spend are used. Nothing was paid for this call. The user can start the server again, with a higher --max-spend`,
+      );
+    this.#counted += amount;
+  }
+
+  /** Stops counting a payment of which nothing was charged. */
+  giveBack(amount: bigint): void {
+    this.#counted -= amount;
+  }
+}
+
+/** The payment of one tool call. */
+export class Purchase {
+  readonly #budget: Budget;
+  #amount = 0n;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** What the call has cost, as far as that is known. */
+  get amount(): bigint {
+    return this.#amount;
+  }
+
+  /** The hook of the user's payer, within the budget. */
+  within(pay: PaymentHook): PaymentHook {
+    return async (required, attempt) => {
+      // A second question means that the first payment was refused and not charged.
+      this.#isFree();
+      const amount = dearestOffer(required, attempt.header);
+      if (amount === null) throw new ProtocolError("the coordinator asks for an amount that is malformed", { status: 402 });
+      this.#budget.take(amount);
+      this.#amount = amount;
+      try {
+        const headers = await pay(required, attempt);
+        if (Object.keys(headers).length === 0) this.#isFree();
+        return headers;
+      } catch (error) {
+        // Our own hooks throw these before they sign. Any other hook may have moved the money itself.
+        if (error instanceof ComputeRouterError) this.#isFree();
+        throw error;
+      }
+    };
+  }
+
+  /** The job is complete. If it was paid from the payer's balance with the coordinator, no money has moved. */
+  completed({ fromCredit }: { fromCredit: boolean }): void {
+    if (fromCredit) this.#isFree();
+  }
+
+  /** The call failed. What is not certainly free counts on, because the payment may have been taken. */
+  failed(error: unknown): void {
+    if (error instanceof JobFailedError ? error.charged === false : isRefusal(error)) this.#isFree();
+  }
+
+  #isFree(): void {
+    this.#budget.giveBack(this.#amount);
+    this.#amount = 0n;
+  }
+}
+
+/** True if the coordinator refused the commit, which it never charges [PY5]. */
+function isRefusal(error: unknown): boolean {
+  return [BadRequestError, ConflictError, NotFoundError, PaymentRequiredError, RateLimitedError].some((kind) => error instanceof kind);
+}
+
+/** An amount in US dollars. */
+export function dollars(amount: bigint): string {
+  return inDollars(String(amount));
+}
