@@ -19,7 +19,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   chain: ["deadline.ts"],
   dispatch: [],
   stream: ["tuning.ts"],
-  store: ["dispatch", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
+  store: ["dispatch", "hub/rpc.ts", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
   payment: ["chain", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
   stake: ["chain", "store", "log.ts"],
   hub: ["dispatch", "hub/rpc.ts", "payment", "stake", "store", "stream", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],

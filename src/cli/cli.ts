@@ -20,6 +20,7 @@ const main = defineCommand({
     job: async () => (await import("./commands/job.ts")).job,
     // `job` takes an id, so `job cancel` cannot be a command below it.
     [JOB_CANCEL]: async () => (await import("./commands/cancel.ts")).cancel,
+    jobs: async () => (await import("./commands/jobs.ts")).jobs,
     models: async () => (await import("./commands/models.ts")).models,
     mcp: async () => (await import("./commands/mcp.ts")).mcp,
     pair: async () => (await import("./commands/pair.ts")).pair,

@@ -11,6 +11,7 @@ import { docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { commitRate, paymentGate } from "./routes/paid-commit.ts";
 import { health, models, openApiDocument, quote } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
+import { userJobs } from "./routes/user-jobs.ts";
 
 /** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */
 export const app = new Hono<AppEnv>();
@@ -25,6 +26,7 @@ app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST")
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
 app.post("/v1/chat/completions", openAiErrors, commitRate, paymentGate("FAST"), complete("chat"));
 app.post("/v1/completions", openAiErrors, commitRate, paymentGate("FAST"), complete("completions"));
+app.get("/v1/jobs", rateLimit("polls"), userJobs);
 app.get("/v1/jobs/:id", rateLimit("polls"), job);
 app.delete("/v1/jobs/:id", rateLimit("commits"), cancel);
 app.get("/v1/jobs/:id/events", rateLimit("polls"), events);

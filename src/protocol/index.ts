@@ -33,6 +33,9 @@ export {
 export {
   ErrorBody,
   Health,
+  JobPage,
+  JobsQuery,
+  JobSummary,
   NoSuchModel,
   NoTrustedWorker,
   Paired,

@@ -146,6 +146,9 @@ export const LIMITS = {
   userTokenChars: 1_024,
   /** Characters of a `Host` header. */
   hostChars: 1_024,
+  /** Jobs of one page of `GET /v1/jobs`, and those of a request that does not say how many [JB14]. */
+  jobsPerPage: 100,
+  jobsListed: 20,
   /** Ended or changed jobs of one hub that D1 does not have yet. Above that, commits get 503. */
   jobsBehind: 20_000,
   /** Bytes of the payloads and results of the jobs that D1 does not have yet. Above that, commits get 503. */

@@ -1,6 +1,7 @@
 // The REST bodies other than jobs: errors, health, quote, pairing and payment. The routes check and document themselves with these schemas.
 import * as z from "zod";
-import { JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
+import { JobStatus, JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
+import { LIMITS } from "./limits.ts";
 import { ModelName } from "./models.ts";
 import { PAIRING_CODE } from "./text.ts";
 
@@ -73,6 +74,40 @@ export const Quote = z
   .meta({ id: "Quote" });
 /** What a job will cost and where to commit it [SPEC]. */
 export type Quote = z.infer<typeof Quote>;
+
+const LIMIT_RULE = `must be a whole number from 1 to ${LIMITS.jobsPerPage}`;
+
+/** Query of `GET /v1/jobs` [JB14]. */
+export const JobsQuery = z.object({
+  user_id: UserId,
+  limit: z
+    .string()
+    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= LIMITS.jobsPerPage, LIMIT_RULE)
+    .optional(),
+  before: z.string().refine(isCursor, "must be an ISO 8601 time in UTC, or the next of a page").optional(),
+});
+export type JobsQuery = z.infer<typeof JobsQuery>;
+
+/** True for `2026-10-01T12:00:00.000Z`, and for that with a comma and the id of a job. */
+function isCursor(text: string): boolean {
+  const [time = "", id, ...more] = text.split(",");
+  return more.length === 0 && z.iso.datetime().safeParse(time).success && (id === undefined || z.uuid().safeParse(id).success);
+}
+
+export const JobSummary = z
+  .object({ id: z.uuid(), job_type: JobType, status: JobStatus, created_at: z.iso.datetime(), completed_at: z.iso.datetime().nullable() })
+  .meta({ id: "JobSummary" });
+/** A job of a list: never its payload, result or receipt. */
+export type JobSummary = z.infer<typeof JobSummary>;
+
+export const JobPage = z
+  .object({
+    jobs: z.array(JobSummary).meta({ description: "Newest first." }),
+    next: z.string().nullable().meta({ description: "`before` for the page of older jobs; null if there are none." }),
+  })
+  .meta({ id: "JobPage" });
+/** Body of `GET /v1/jobs` [JB14]. */
+export type JobPage = z.infer<typeof JobPage>;
 
 export const PairingCreate = z.object({ user_id: UserId }).meta({ id: "PairingCreate" });
 /** Body of `POST /v1/trust/create`. */

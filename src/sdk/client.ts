@@ -36,6 +36,7 @@ import {
   checkSignal,
   type CommitOptions,
   type GetOptions,
+  type JobsOptions,
   type LlmOptions,
   type MapOptions,
   type MapResult,
@@ -50,6 +51,7 @@ import {
 import { askQuote, RouterRun } from "./run.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
+import { type JobsPage, localJobs, readPart, routerJobs } from "./user-jobs.ts";
 
 /**
  * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;
@@ -294,6 +296,23 @@ export class ComputeRouter {
     const given = checkCall("get", options);
     const wait = checkInteger("wait", given?.wait, 0, MAX_WAIT_SECONDS);
     return (await lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait)).job;
+  }
+
+  /**
+   * Lists the jobs of this client's user, newest first: their ids, types, states and times. For a client with a `userToken` they are all jobs of the user;
+   * for any other, those in its `jobList`, each looked up at the router.
+   *
+   * @param options `limit`, `before`, and `signal`
+   * @returns the jobs, and `next`: the `before` of the older ones
+   * @throws BadRequestError with the reason `user_token_required` if the token is not that of the user
+   * @example
+   * const { jobs, next } = await router.jobs({ limit: 50 });
+   * console.log(jobs.map(({ id, status }) => `${id} ${status}`), next);
+   */
+  async jobs(options?: JobsOptions): Promise<JobsPage> {
+    const given = checkCall("jobs", options) ?? {};
+    const list = this.#settings.userToken === undefined ? localJobs : routerJobs;
+    return list(this.#connection, this.#settings, readPart(given), limitOf(given));
   }
 
   /**

@@ -15,6 +15,7 @@ export type {
   CancelOptions,
   CommitOptions,
   GetOptions,
+  JobsOptions,
   LlmOptions,
   MapOptions,
   MapResult,
@@ -28,6 +29,7 @@ export type {
 } from "./run-options.ts";
 export type { Cancellation, JobHandle } from "./cancel.ts";
 export type { JobList, LocalJob } from "./local-jobs.ts";
+export type { JobsPage } from "./user-jobs.ts";
 export type { JobEvent } from "./job-stream.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./result.ts";
 export type { Classification, Extraction, JobOutput, Summary } from "./result.ts";
@@ -72,6 +74,7 @@ export type { ErrorDetails, PaymentOption } from "./errors.ts";
 // Types of the wire
 export type { Health } from "../protocol/rest.ts";
 export type { Job, JobStatus, JobType, Policy, ResolvedPolicy, TaskType } from "../protocol/job.ts";
+export type { JobSummary } from "../protocol/rest.ts";
 export type { Model, ModelList } from "../protocol/models.ts";
 export type { Quote } from "../protocol/rest.ts";
 export type { Receipt } from "../protocol/job.ts";

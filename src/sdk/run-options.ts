@@ -67,6 +67,14 @@ export type QuoteOptions = RequestOptions & {
   model?: string;
 };
 
+/** Options of `jobs`. */
+export type JobsOptions = RequestOptions & {
+  /** The most jobs, 1 to 100; default 20. */
+  limit?: number;
+  /** Only jobs before this: the `next` of a page, or a time (ISO 8601 in UTC, with milliseconds). */
+  before?: string;
+};
+
 /** Options of `cancel`. */
 export type CancelOptions = RequestOptions & {
   /** The token of the job. Default: that of the handle, then that of the client's `jobList`. */
@@ -130,6 +138,7 @@ const CALLS = {
   waitFor: optionNames<WaitOptions>({ signal: 0, timeout: 0, onUpdate: 0, requireVerified: 0 }),
   get: optionNames<GetOptions>({ signal: 0, wait: 0 }),
   cancel: optionNames<CancelOptions>({ signal: 0, cancelToken: 0 }),
+  jobs: optionNames<JobsOptions>({ signal: 0, limit: 0, before: 0 }),
   models: optionNames<RequestOptions>({ signal: 0 }),
   "trust.waitForWorker": optionNames<PairingWaitOptions>({ signal: 0, interval: 0 }),
   quote: optionNames<QuoteOptions>({ signal: 0, model: 0 }),

@@ -2,7 +2,7 @@
 // pass, because the protocol may add some.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 import type { Model, ModelList } from "../protocol/models.ts";
-import type { Health, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
+import type { Health, JobPage, JobSummary, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
 import { isJsonObject, PAIRING_CODE } from "../protocol/text.ts";
 import { isModelName } from "./answer-options.ts";
 import type { PaymentOption } from "./errors.ts";
@@ -65,6 +65,15 @@ export function isJob(value: unknown): value is Job {
 /** Shape of one job: an answer about another one is malformed. */
 export function isJobWithId(jobId: string): (value: unknown) => value is Job {
   return (value): value is Job => isJob(value) && value.id.toLowerCase() === jobId.toLowerCase();
+}
+
+/** Shape of `GET /v1/jobs`. */
+export function isJobPage(value: unknown): value is JobPage {
+  return isJsonObject(value) && Array.isArray(value.jobs) && value.jobs.every(isJobSummary) && isTextOrNull(value.next);
+}
+
+function isJobSummary(value: unknown): value is JobSummary {
+  return isJsonObject(value) && isUuid(value.id) && isStatus(value.status) && hasTexts(value, "job_type", "created_at") && isTextOrNull(value.completed_at);
 }
 
 /** Shape of a receipt as REST returns it. */

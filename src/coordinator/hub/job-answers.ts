@@ -5,6 +5,7 @@ import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
 import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
 import { type JournalRow, storedReceipt } from "../store/record.ts";
+import type { UserJob } from "./rpc.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal } from "./journal.ts";
@@ -78,6 +79,11 @@ function fromJournal(journal: Journal, jobId: string): EndedFacts | null {
 /** JSON text of a Job that has not ended [JB1]. */
 export function liveJob(job: LiveJob): string {
   return jobJson({ id: job.id, status: statusOf(job), result: null, receipt: null, createdAt: job.createdAt, completedAt: null });
+}
+
+/** A job that has not ended, for the list of its user [JB14]. */
+export function userJob(job: LiveJob): UserJob {
+  return { id: job.id, jobType: job.jobType, status: statusOf(job), createdAt: job.createdAt, completedAt: null };
 }
 
 /** The JSON text of a Job that has ended, and whether the job was refused at commit [JB8]. */

@@ -5,6 +5,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf, type StoredModel } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
+import type { UserJob } from "./rpc.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Origin } from "./storage-room.ts";
@@ -171,6 +172,14 @@ export class Journal {
     if (ids.length === 0) return new Map();
     const rows = this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)).toArray();
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Those of these jobs that are of this user and have ended [JB14]. */
+  endedOf(userId: string, ids: readonly string[]): UserJob[] {
+    if (ids.length === 0) return [];
+    const query = `SELECT id, job_type AS jobType, status, created_at AS createdAt, completed_at AS completedAt FROM jobs
+      WHERE id IN (SELECT value FROM json_each(?)) AND user_id = ? AND ended_at IS NOT NULL`;
+    return this.#sql.exec<UserJob>(query, JSON.stringify(ids), userId).toArray();
   }
 
   /** Status and result of a job; null if the journal does not have it. */

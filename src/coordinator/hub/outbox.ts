@@ -55,6 +55,11 @@ export class Outbox {
     return this.#behind.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
   }
 
+  /** The ids of the jobs whose newest row D1 may not have. */
+  behind(): string[] {
+    return [...this.#behind.keys()];
+  }
+
   /** Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes again. */
   add(id: string, bytes: number, ended: JournalRow | null = null): void {
     const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now(), false);

@@ -1,5 +1,5 @@
 // The contract between router and hub: what the router asks by Durable Object RPC. On a job's way: commit → hub, and poll.
-import type { JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import type { JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 
 /** A validated commit, as the router sends it to the hub. */
@@ -104,6 +104,12 @@ export type SettleReport =
 /** The hub's answer to a submit. With `settle` a worker is kept: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. */
 export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string };
 
+/** A job of the list of a user. Times are in ms since the epoch. */
+export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
+
+/** A part of a list: at most `limit` jobs, the newest of those before `before`. With the same time, the larger id is the newer job. */
+export type Part = { before: { at: number; id: string } | null; limit: number };
+
 /**
  * The methods that the router calls by Durable Object RPC. They are only added to, never changed: during a deploy an old router talks to a new hub.
  */
@@ -134,6 +140,8 @@ export interface HubRpc {
   job(id: string, wait: number, client?: string): Promise<string | null>;
   /** The answer to a poll of a job that may be paid, in one call: what `job` and then `settlement` return [PY7]. */
   poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }>;
+  /** A part of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
+  userJobs(userId: string, part: Part): Promise<UserJob[]>;
   /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */

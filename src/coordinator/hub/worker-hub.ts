@@ -8,11 +8,12 @@ import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import type { JournalRow } from "../store/record.ts";
+import { partOf } from "../store/user-jobs.ts";
 import { TUNING } from "../tuning.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
-import { endedJob, liveJob, RecentJobs } from "./job-answers.ts";
+import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { Outbox } from "./outbox.ts";
@@ -20,7 +21,7 @@ import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { PaymentOrders } from "./payment-orders.ts";
 import { Registration } from "./registration.ts";
-import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer } from "./rpc.ts";
+import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, Part, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { hangUp, Sockets } from "./sockets.ts";
@@ -193,6 +194,12 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const job = await this.job(id, wait, client);
     // Read after the job, so that an answer that waited has the settlement too.
     return { job, settlement: this.#settlementOf(id) };
+  }
+
+  async userJobs(userId: string, part: Part): Promise<UserJob[]> {
+    await this.#dispatcher.committed();
+    const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
+    return partOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], part);
   }
 
   async workersOnline(): Promise<number> {

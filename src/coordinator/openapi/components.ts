@@ -4,6 +4,8 @@ import * as z from "zod";
 import {
   ErrorBody,
   Health,
+  JobPage,
+  JobSummary,
   NoSuchModel,
   NoTrustedWorker,
   Paired,
@@ -173,6 +175,8 @@ export const NAMED = {
   UserId,
   CommitResponse,
   Job,
+  JobPage,
+  JobSummary,
   Receipt,
   Quote,
   Health,

@@ -1,7 +1,7 @@
 // The service endpoints of the OpenAPI document (health, models, pages), and the table of all endpoints [API8].
 import { FAULTS, headers, json, type Operation, type Paths, shared } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
-import { cancel, commit, events, job, openAi, quote } from "./job-endpoints.ts";
+import { cancel, commit, events, job, openAi, quote, userJobs } from "./job-endpoints.ts";
 import { claim, create, list } from "./trust-endpoints.ts";
 
 const health: Operation = {
@@ -126,6 +126,7 @@ export const PATHS: Paths = {
   "/v1/jobs/commit/cheap": { post: commit("CHEAP") },
   "/v1/chat/completions": { post: openAi("chat") },
   "/v1/completions": { post: openAi("completions") },
+  "/v1/jobs": { get: userJobs },
   "/v1/jobs/{id}": { get: job, delete: cancel },
   "/v1/jobs/{id}/events": { get: events },
   "/v1/trust/create": { post: create },

@@ -1,5 +1,5 @@
 // The example values of the OpenAPI document. Each has the type of what it shows, so the compiler checks it.
-import type { Health, NoSuchModel, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
+import type { Health, JobPage, NoSuchModel, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
@@ -63,6 +63,10 @@ const code: PairingCode = { pairing_code: "A1B2C3", expires_at: "2026-10-01T13:0
 const claim: PairingClaim = { pairing_code: code.pairing_code, provider_pubkey: worker.publicKey };
 const paired: Paired = { user_id: USER, paired_at: CREATED };
 const list: TrustList = { providers: [{ provider_pubkey: worker.publicKey, paired_at: CREATED }] };
+const page: JobPage = {
+  jobs: [{ id: ID, job_type: "TASK", status: "completed", created_at: CREATED, completed_at: completed.completed_at }],
+  next: `${CREATED},${ID}`,
+};
 const offer = (policy: Offer["policy"], { asset, payTo }: PaymentSettings): Offer => ({
   instance: "evm",
   network,
@@ -105,6 +109,7 @@ export const EXAMPLES = {
   claim,
   paired,
   list,
+  page,
   events: events.flatMap(eventPieces).join(""),
   unpaid,
 };

@@ -3,7 +3,7 @@ import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
 import { commitPrice } from "../../protocol/pricing.ts";
 import { atomicAmount } from "../payment/terms.ts";
-import { body, FAULTS, headers, json, type Operation, type Parameter, shared, userToken } from "./components.ts";
+import { body, FAULTS, headers, json, type Operation, type Parameter, ref, shared, userToken } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
 
 /** `GET /v1/quote` */
@@ -174,6 +174,42 @@ export const job: Operation = {
     ),
     "400": json("`wait` is not a whole number.", "Error", { wait: { error: "wait must be a whole number of seconds (more than 25 counts as 25)" } }),
     "404": shared("NotFound"),
+    "429": shared("RateLimited"),
+    ...FAULTS,
+  },
+};
+
+/** `GET /v1/jobs` [JB14] */
+export const userJobs: Operation = {
+  operationId: "listJobs",
+  tags: ["Jobs"],
+  summary: "The jobs of a user, newest first",
+  description: [
+    "Free. It needs the `X-User-Token` that the user has bound with the first pairing code: a plain `user_id` is known to every paired worker.",
+    "A job has its id, type, status and times only.",
+  ].join(" "),
+  parameters: [
+    { name: "user_id", in: "query", required: true, description: "The user whose jobs to list.", schema: ref("UserId"), example: EXAMPLES.user },
+    {
+      name: "limit",
+      in: "query",
+      description: "The most jobs of the response.",
+      example: LIMITS.jobsListed,
+      schema: { type: "integer", minimum: 1, maximum: LIMITS.jobsPerPage, default: LIMITS.jobsListed },
+    },
+    {
+      name: "before",
+      in: "query",
+      description: "Only jobs before this: the `next` of a response, or a time (ISO 8601 in UTC).",
+      example: "2026-10-01T12:00:00.000Z",
+      schema: { type: "string" },
+    },
+    userToken("The token that was sent with the first pairing code of the user."),
+  ],
+  responses: {
+    "200": json("The jobs, and where the next page begins.", "JobPage", { page: EXAMPLES.page }),
+    "400": json("`user_id`, `limit`, `before` or the token is missing or wrong.", "Error", { missing: { error: "Missing required query parameter: user_id" } }),
+    "401": json("The user has bound no token, or the request does not have it.", "Error", { "no token": { error: "user_token_required" } }),
     "429": shared("RateLimited"),
     ...FAULTS,
   },

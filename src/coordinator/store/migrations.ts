@@ -55,4 +55,8 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX `payment_orders_payment` ON `payment_orders` (`payment_key`)",
     ],
   },
+  {
+    name: "0006_user_jobs.sql",
+    statements: ["CREATE INDEX `jobs_user` ON `jobs` (`user_id`,`created_at`,`id`)"],
+  },
 ];

@@ -30,6 +30,7 @@ export const jobs = sqliteTable(
     endedAt: integer("ended_at"),
   },
   (table) => [
+    index("jobs_user").on(table.userId, table.createdAt, table.id),
     index("jobs_ended_at")
       .on(table.endedAt)
       .where(sql`ended_at IS NOT NULL`),

@@ -36,6 +36,13 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
   };
 }
 
+/** Returns the token hash that is bound to a user; null if there is none, or no such user [TR2]. @throws {StoreUnavailable} */
+export async function tokenHashOf(db: D1Database, userId: string): Promise<string | null> {
+  const query = drizzle(db).select({ tokenHash: users.tokenHash }).from(users).where(eq(users.userId, userId));
+  const [user] = await readD1(db, () => query);
+  return user?.tokenHash ?? null;
+}
+
 /**
  * Marks a user and these of the user's pairings as used, so that retention keeps them [LM3]. Once a day is often enough. A pairing that is older than the
  * newest ones, which are all that a PRIVATE job is offered to, is not marked. @throws {StoreUnavailable}

@@ -92,3 +92,29 @@ describe("models", () => {
     expect(await runHere(["models", "--url", empty.url])).toMatchObject({ stdout: "", stderr: "1 worker for LLM jobs, without the name of a model\n" });
   });
 });
+
+describe("jobs", () => {
+  it("[JB14] lists the jobs of this machine, and says how to see older ones", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    expect(await runHere(["jobs", ...place])).toEqual({ code: 0, stdout: "", stderr: "no jobs of this machine\n" });
+    await runHere(["run", "one", ...place]);
+    await runHere(["task", "classify", ...place], { input: "two" });
+    const [first = "", second = ""] = router.jobs.keys();
+    const { stdout, stderr } = await runHere(["jobs", "--limit", "1", ...place]);
+    expect(stdout).toBe(`${second}  TASK       completed  2026-11-21T00:00:00.000Z\n`);
+    const [, cursor = ""] = /^older ones: npx compute-router jobs --limit 1 --before (\S+) --url \S+ --config-dir \S+\n$/.exec(stderr) ?? [];
+    const older = await runHere(["jobs", "--before", cursor, "--json", ...place]);
+    expect(JSON.parse(older.stdout)).toMatchObject({ source: "local", next: null, jobs: [{ id: first, job_type: "LLM_INFER" }] });
+  });
+
+  it("[JB14] of a user with a token come from the router; with a wrong one it says what is missing (5)", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    await router.client({ userId: "u", userToken: "secret" }).trust.create();
+    await router.client({ userId: "u" }).submit({ job_type: "TASK", task_type: "classify", input: "x" });
+    const args = ["jobs", "--user", "u", ...place];
+    expect(await runHere([...args, "--user-token", "secret"])).toMatchObject({ code: 0, stdout: expect.stringContaining(onlyJob(router)) });
+    expect(await runHere(args, { env: { ROUTER_USER_TOKEN: "wrong" } })).toMatchObject({ code: 5, stderr: expect.stringContaining("user_token_required") });
+  });
+});

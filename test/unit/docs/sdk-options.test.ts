@@ -17,6 +17,7 @@ const CALLS: Record<string, () => unknown> = {
   run: () => router.run(JOB, NOPE),
   llm: () => router.llm("x", NOPE),
   chat: () => router.chat("x", NOPE),
+  jobs: () => router.jobs(NOPE),
   models: () => router.models(NOPE),
   cancel: () => router.cancel(ID, NOPE),
   map: () => router.map([JOB], NOPE),

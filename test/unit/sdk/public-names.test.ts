@@ -14,14 +14,15 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
       NoEligibleWorkerError NoSuchModelError NoTrustedWorkerError NotFoundError PairingExpiredError PaymentLimitError PaymentRequiredError ProtocolError RateLimitedError
       ReceiptError RouterConnectionError UnavailableError UnexpectedOutputError fingerprintOf openaiCompatible verifyReceipt`,
     types: `AnswerOptions CancelOptions Cancellation ChatMessage Classification ClientOptions CommitOptions Credit ErrorDetails Extraction FallbackProvider
-      FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobType LlmJob LlmOptions LocalJob MapOptions
+      FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobSummary JobType JobsOptions JobsPage LlmJob LlmOptions LocalJob MapOptions
       MapResult Model ModelList OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode PairingOffer PairingWaitOptions PaymentAttempt
       PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote QuoteOptions Receipt ReceiptCheck RequestOptions ResolvedPolicy ResponseFormat
       RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,
   },
   "./protocol": {
     values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge ChatCompletionRequest CommitRequest CommitResponse CompletionRequest Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK
-      Health Heartbeat HeartbeatAck Job JobAck JobAssign JobCancel JobComplete JobCompleteAck JobFailed JobProgress JobReject JobStatus JobType LIMITS
+      Health Heartbeat HeartbeatAck Job JobAck JobAssign JobCancel JobComplete JobCompleteAck JobFailed JobPage JobProgress JobReject JobStatus JobSummary JobType
+      JobsQuery LIMITS
       LlmPayload MAX_WAIT_SECONDS Model ModelList NoSuchModel NoTrustedWorker OpenAiError Paired PairingClaim PairingCode PairingCreate PaymentRequired
       PaymentRequirement
       Policy

@@ -124,6 +124,8 @@ export class RouterServer {
         return json(response, 200, { object: "list", data: this.rules.models, workers_online: 1 });
       case "GET job":
         return this.#look(jobId ?? "", query, response);
+      case "GET /v1/jobs":
+        return this.#listJobs(query, request, response);
       case "POST /v1/trust/create":
         return this.#create(request, response);
       case "POST /v1/trust/claim":
@@ -203,6 +205,15 @@ export class RouterServer {
     if (query.has("wait")) job.seen.length = 0;
     const status = job.seen.shift();
     json(response, 200, status === undefined ? job.end : bare(jobId, status));
+  }
+
+  #listJobs(query: URLSearchParams, { headers }: Received, response: ServerResponse): void {
+    const token = this.#tokens.get(query.get("user_id") ?? "");
+    if (token === undefined || token !== headers["x-user-token"]) return json(response, 401, { error: "user_token_required" });
+    const all = [...this.jobs.values()].map(({ seen, end: { id, status, created_at, completed_at } }) => {
+      return { id, job_type: "TASK", status: seen[0] ?? status, created_at, completed_at };
+    });
+    json(response, 200, { jobs: all.toReversed().slice(0, Number(query.get("limit"))), next: null });
   }
 
   #askPayment(path: string, error: string, response: ServerResponse): void {

@@ -1,0 +1,1 @@
+CREATE INDEX `jobs_user` ON `jobs` (`user_id`,`created_at`,`id`);

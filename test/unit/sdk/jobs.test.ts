@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import type { JobList, LocalJob } from "../../../src/sdk/index.ts";
+import { rejection, reply } from "./support/faults.ts";
+import { RouterServer } from "./support/router-server.ts";
+
+const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
+const idsOf = ({ jobs }: { jobs: { id: string }[] }): string[] => jobs.map(({ id }) => id);
+
+describe("jobs", () => {
+  it("[JB14] of a user with a token come from the router, with the token in a header and never in the path", async () => {
+    const router = await RouterServer.start();
+    const client = router.client({ userToken: "secret" });
+    await client.trust.create();
+    const { jobId } = await client.submit(CLASSIFY);
+    expect(await client.jobs({ limit: 5, before: "2026-01-01T00:00:00.000Z" })).toMatchObject({
+      ...{ source: "router", next: null },
+      jobs: [{ id: jobId, job_type: "TASK", status: "pending" }],
+    });
+    const [asked] = router.received.filter(({ path }) => path === "/v1/jobs");
+    expect(asked?.headers["x-user-token"]).toBe("secret");
+    expect(Object.fromEntries(asked?.query ?? [])).toEqual({ user_id: client.userId, limit: "5", before: "2026-01-01T00:00:00.000Z" });
+    const other = router.client({ userId: client.userId, userToken: "wrong" });
+    expect(await rejection(other.jobs())).toMatchObject({ code: "bad_request", reason: "user_token_required" });
+  });
+
+  it("[JB14] of a user without a token are those that the client knows, newest first and in pages, with their present state", async () => {
+    const router = await RouterServer.start({ statuses: [] });
+    const kept: LocalJob[] = [];
+    const jobList: JobList = { add: (job) => void kept.push(job), all: () => kept };
+    const client = router.client({ jobList, userId: "u" });
+    for (let n = 0; n < 5; n++) await client.submit(CLASSIFY);
+    await router.client({ jobList, userId: "somebody else" }).submit(CLASSIFY);
+    kept.forEach((job, n) => (job.createdAt = new Date(Date.UTC(2026, 0, 1, 0, 0, n < 2 ? 0 : n)).toISOString()));
+    kept.push({ ...kept[0]!, baseUrl: "http://another.example", jobId: "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11" });
+    const own = kept.slice(0, 5).toSorted((a, b) => (a.createdAt + a.jobId < b.createdAt + b.jobId ? 1 : -1));
+    const first = await client.jobs({ limit: 3 });
+    expect(first).toMatchObject({ source: "local", jobs: own.slice(0, 3).map(({ jobId }) => ({ id: jobId, job_type: "TASK", status: "completed" })) });
+    expect(Object.keys(first.jobs[0] ?? {}).toSorted()).toEqual(["completed_at", "created_at", "id", "job_type", "status"]);
+    const second = await client.jobs({ limit: 3, before: first.next ?? "" });
+    expect({ ids: idsOf(second), next: second.next }).toEqual({ ids: own.slice(3).map(({ jobId }) => jobId), next: null });
+    expect(idsOf(await client.jobs({ before: own[2]?.createdAt ?? "" }))).toEqual(own.slice(3).map(({ jobId }) => jobId));
+    expect(idsOf(await router.client().jobs())).toEqual([]);
+  });
+
+  it("[JB14] leaves out what the router has deleted, and fails with the router", async () => {
+    const router = await RouterServer.start();
+    const client = router.client({ maxRetries: 0 });
+    const { jobId } = await client.submit(CLASSIFY);
+    await client.submit(CLASSIFY);
+    router.jobs.delete(jobId);
+    expect((await client.jobs()).jobs).toHaveLength(1);
+    router.fail("GET /v1/jobs", reply(503, { error: "overloaded" }));
+    expect(await rejection(client.jobs())).toMatchObject({ code: "unavailable" });
+  });
+
+  it.each<[string, object]>([
+    ["limit", { limit: 0 }],
+    ["limit", { limit: 101 }],
+    ["before", { before: "" }],
+    ["before", { before: 5 }],
+  ])("names %s in %j and sends nothing", async (option, options) => {
+    const router = await RouterServer.start();
+    expect(await rejection(router.client().jobs(options))).toMatchObject({ name: "InvalidOptionError", option });
+    expect(router.received).toEqual([]);
+  });
+});
