@@ -54,7 +54,9 @@ export async function cancelled(connection: Connection, settings: ClientSettings
   const seen = await lookAt(connection, { ...settings, retry: NO_RETRY }, named.jobId, limit).catch(() => null);
   limit.signal.throwIfAborted();
   const isCancelled = job.status === "failed" && job.result?.["error"] === CANCELLED;
-  return { cancelled: isCancelled, job, charged: seen?.settlement?.charged ?? null, credit: seen?.settlement?.credit ?? null };
+  const money = { charged: seen?.settlement?.charged ?? null, credit: seen?.settlement?.credit ?? null };
+  settings.usage.add(job, money);
+  return { cancelled: isCancelled, job, ...money };
 }
 
 /** Cancels a job in the background, for a caller that has left. Nobody hears of a failure: the job then ends as it would have. */

@@ -51,6 +51,7 @@ import {
 import { askQuote, RouterRun } from "./run.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
+import type { Usage } from "./usage.ts";
 import { type JobsPage, localJobs, readPart, routerJobs } from "./user-jobs.ts";
 
 /**
@@ -255,8 +256,7 @@ export class ComputeRouter {
    * @throws NotFoundError if the router does not know the job, or the token is not the job's
    * @throws InvalidOptionError if nothing has the token of the job
    * @example
-   * const handle = await router.submit(job);
-   * const { cancelled, credit } = await router.cancel(handle);
+   * const { cancelled, credit } = await router.cancel(await router.submit(job));
    */
   async cancel(job: string | JobHandle, options?: CancelOptions): Promise<Cancellation> {
     const given = checkCall("cancel", options);
@@ -307,7 +307,6 @@ export class ComputeRouter {
    * @throws BadRequestError with the reason `user_token_required` if the token is not that of the user
    * @example
    * const { jobs, next } = await router.jobs({ limit: 50 });
-   * console.log(jobs.map(({ id, status }) => `${id} ${status}`), next);
    */
   async jobs(options?: JobsOptions): Promise<JobsPage> {
     const given = checkCall("jobs", options) ?? {};
@@ -336,15 +335,24 @@ export class ComputeRouter {
    * Asks which models the connected workers offer.
    *
    * @param options `signal`
-   * @returns the list in OpenAI's form, the models of most workers first, and `workers_online`, which counts workers without a named model too. The names
-   *   are texts of strangers, in which only A-Z a-z 0-9 . _ : / @ + - can occur; nobody checks what is behind them
+   * @returns the list in OpenAI's form, the models of most workers first, and `workers_online`, which counts workers without a named model too. Nobody
+   *   checks what is behind a name
    * @example
-   * const { data } = await router.models();
-   * console.log(data.map(({ id, workers }) => `${id}: ${workers}`));
+   * const names = (await router.models()).data.map(({ id }) => id);
    */
   async models(options?: RequestOptions): Promise<ModelList> {
     const { requestTimeout, retry } = this.#settings;
     return this.#connection.get("/v1/models", requestTimeout, retry, limitOf(checkCall("models", options)), isModelList);
+  }
+
+  /**
+   * Sums what the jobs of this client have used and cost so far.
+   * @returns the jobs, tokens and US dollars of the jobs whose end this client has seen
+   * @example
+   * const { spent, completionTokens } = router.usage();
+   */
+  usage(): Usage {
+    return this.#settings.usage.now;
   }
 
   /**

@@ -54,6 +54,11 @@ export class Commit {
     return this.#unclear || this.#paid;
   }
 
+  /** True if a payment was sent. */
+  get isPaid(): boolean {
+    return this.#paid;
+  }
+
   /** Sends the commit until it is accepted or refused. If the job may exist in spite of an error, the error has the idempotency key. */
   async send(limit: Limit): Promise<Committed> {
     try {

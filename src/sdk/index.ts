@@ -29,6 +29,7 @@ export type {
 } from "./run-options.ts";
 export type { Cancellation, JobHandle } from "./cancel.ts";
 export type { JobList, LocalJob } from "./local-jobs.ts";
+export type { Usage } from "./usage.ts";
 export type { JobsPage } from "./user-jobs.ts";
 export type { JobEvent } from "./job-stream.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./result.ts";

@@ -19,6 +19,7 @@ import type { JobInput } from "./job-input.ts";
 import { type JobList, readJobList } from "./local-jobs.ts";
 import { type PaymentHook, readMaxPrice } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
+import { UsageSum } from "./usage.ts";
 
 /** The two instances of a router. They differ only in chain and payment. */
 export type Instance = "evm" | "svm";
@@ -83,7 +84,7 @@ export type ClientOptions = {
   requireVerified?: boolean;
 };
 
-/** The options of a client, checked and complete. */
+/** The options of a client, checked and complete, and the sum of what its jobs use. */
 export type ClientSettings = {
   baseUrl: string;
   userId: string;
@@ -99,6 +100,7 @@ export type ClientSettings = {
   maxPrice: number | undefined;
   cancelOnAbort: boolean;
   jobList: JobList;
+  usage: UsageSum;
   requireVerified: boolean;
 };
 
@@ -151,6 +153,7 @@ export function readOptions(given?: ClientOptions): ClientSettings {
     maxPrice: options.maxPrice === undefined ? undefined : readMaxPrice(options.maxPrice),
     cancelOnAbort: checkBoolean("cancelOnAbort", options.cancelOnAbort) ?? true,
     jobList: readJobList(options.jobList),
+    usage: new UsageSum(),
     requireVerified: checkBoolean("requireVerified", options.requireVerified) ?? false,
   };
 }

@@ -81,15 +81,17 @@ export function fallbackResult(name: string, output: string | Record<string, unk
 
 /** The SDK's error for a failed job [JB5]. Whether it was charged is what its `PAYMENT-RESPONSE` says, whatever its cause is [PY9]. */
 function failureOf(job: Job, settlement: Settlement): JobFailedError {
-  const error = errorOf(job);
-  error.credit = settlement?.credit ?? null;
-  // Without that header no money has moved, except that it may not be known yet.
-  error.charged = settlement?.charged ?? (UNSETTLED.includes(error.cause) ? null : false);
-  return error;
+  return Object.assign(errorOf(job), moneyOf(job, settlement));
 }
 
 /** The causes with which a job may end before it is known whether its money has moved [PY8, JB13]. */
-const UNSETTLED: readonly string[] = ["payment_failed", "cancelled"];
+const UNSETTLED: readonly unknown[] = ["payment_failed", "cancelled"];
+
+/** What became of the money of a job that has ended. Without a settlement none has moved for a failed job, except that it may not be known yet. */
+export function moneyOf({ status, result }: Job, settlement: Settlement): { charged: boolean | null; credit: Credit | null } {
+  const isUnpaid = status === "failed" && !UNSETTLED.includes(result?.["error"]);
+  return { charged: settlement?.charged ?? (isUnpaid ? false : null), credit: settlement?.credit ?? null };
+}
 
 function errorOf({ id, result }: Job): JobFailedError {
   const cause = typeof result?.error === "string" ? result.error : "unknown";

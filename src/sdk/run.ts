@@ -12,7 +12,7 @@ import { keepJob, keptToken } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { isWithin, type Settlement } from "./payment.ts";
 import { Poll } from "./poll.ts";
-import { routerResult, type RouterResult } from "./result.ts";
+import { moneyOf, routerResult, type RouterResult } from "./result.ts";
 import { type Limit, openLimit, untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
 import { isQuote } from "./shapes.ts";
@@ -94,7 +94,8 @@ export class RouterRun {
         for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
           if (event.type !== "done") yield event;
           else {
-            if (event.job.status === "failed") await poll.askSettlement(this.#connection, this.#settings, limit);
+            const isUnknown = this.#commit?.isPaid === true && this.#settlement === null;
+            if (event.job.status === "failed" || isUnknown) await poll.askSettlement(this.#connection, this.#settings, limit);
             yield { type: "done", result: this.#resultOf(event.job) };
           }
         }
@@ -120,6 +121,7 @@ export class RouterRun {
     this.#price = committed.price;
     this.#settlement = committed.settlement;
     const { jobId, cancelToken } = committed;
+    if (commit.isPaid) this.#settings.usage.paid(jobId, committed.price);
     await keepJob(jobList, { jobId, jobType: job.job_type, createdAt: new Date().toISOString(), cancelToken, baseUrl, userId });
     return committed;
   }
@@ -142,7 +144,9 @@ export class RouterRun {
   }
 
   #resultOf(job: Job): RouterResult {
-    return routerResult(job, this.#price, this.#poll?.settlement ?? this.#settlement, this.#plan.requireVerified);
+    const settlement = this.#poll?.settlement ?? this.#settlement;
+    this.#settings.usage.add(job, moneyOf(job, settlement));
+    return routerResult(job, this.#price, settlement, this.#plan.requireVerified);
   }
 
   #pollOf(jobId: string): Poll {

@@ -17,7 +17,7 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
       FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobSummary JobType JobsOptions JobsPage LlmJob LlmOptions LocalJob MapOptions
       MapResult Model ModelList OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode PairingOffer PairingWaitOptions PaymentAttempt
       PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote QuoteOptions Receipt ReceiptCheck RequestOptions ResolvedPolicy ResponseFormat
-      RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Verification WaitOptions`,
+      RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Usage Verification WaitOptions`,
   },
   "./protocol": {
     values: `CLIENT CLOSE COORDINATOR_FRAMES Challenge ChatCompletionRequest CommitRequest CommitResponse CompletionRequest Drain Drained ErrorBody ErrorFrame FailureCause HEARTBEAT HEARTBEAT_ACK
