@@ -24,6 +24,8 @@ export type PaymentSettings = {
   /** The `Authorization` header for the facilitator, a secret; null if it needs none. */
   authorization: string | null;
   asset: { address: string; name: string; version: string } | null;
+  /** The JSON-RPC of the chain, which decides about payments in doubt; null if none is set [PY8]. It may contain a key and is never logged. */
+  rpcUrl: string | null;
 };
 
 /** Where the stakes of workers are read [ST1]. `rpcUrl` may contain a key and is never logged. */
@@ -200,8 +202,12 @@ export function readSettings(env: Record<string, unknown>): Settings {
       ? {
           ...{ payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, authorization: v.EVM_FACILITATOR_AUTHORIZATION ?? null },
           asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION },
+          rpcUrl: v.EVM_RPC_URL ?? null,
         }
-      : { payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null, asset: null },
+      : {
+          ...{ payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null },
+          ...{ asset: null, rpcUrl: v.SVM_RPC_URL ?? null },
+        },
     storageBytes: v.STORAGE_BYTES,
     queue: { jobs: v.QUEUED_JOBS, bytes: v.QUEUED_BYTES, jobsPerUser: v.QUEUED_JOBS_PER_USER },
     retention: {

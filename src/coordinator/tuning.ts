@@ -65,6 +65,8 @@ export const TUNING = {
   feePayersAsking: 6 * SECOND,
   /** A payment with an unknown fee payer is refused only if the list is not older than this. */
   feePayersRefusing: 10 * SECOND,
+  /** How long the number of a finalized block is noted with payments before it is read again. */
+  chainBlockFresh: 30 * SECOND,
   /** How long a commit waits before it tries again to reserve a payment that another request has reserved. */
   busyPause: 500,
   /** A clock that goes back by more than this was set back on purpose. */

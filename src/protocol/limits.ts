@@ -128,6 +128,13 @@ export const LIMITS = {
   stakeReads: 6,
   /** Workers whose stake one sweep reads again, the longest-waiting first. Nine sweeps cover all sockets of a hub [ST2]. */
   stakesPerSweep: 600,
+  /** Blocks of one query for events, the smallest limit of public RPCs, and queries about one payment in one reading [PY8]. */
+  chainPageBlocks: 100,
+  chainPages: 5,
+  /** How many blocks before the newest finalized one a payment notes: it may have waited for a while before it is settled [PY8]. */
+  chainMargin: 200,
+  /** Unresolved payments with which a hub that has started begins to read the chain, the oldest first [PY8]. */
+  chainDoubts: 1_000,
   /** Late results, of jobs that are no longer live, that the hub looks up in D1 at the same time [WS10]. */
   lookups: 8,
   /** Late results that wait for their lookup [WS10]. */
@@ -237,6 +244,10 @@ export const TIMING = {
   settleRetry: 2 * SECOND,
   /** The longest of these pauses [PY8]. */
   settleRetryMax: 5 * MINUTE,
+  /** When the chain is read about a payment, after its doubt began, or when a search goes on [PY8]. */
+  chainFirst: 1 * SECOND,
+  /** How long the chain's RPC may take for one request about payments [PY8]. */
+  chainAnswer: 5 * SECOND,
   /** How long the hub keeps asking for an unknown settlement after its authorization has expired [PY8]. */
   unknownSettlement: 24 * HOUR,
   /** How long a socket may exceed its message rate before it is closed [LM2]. */

@@ -3,6 +3,7 @@ import type {
   DispatchEvent,
   DispatchState,
   EventOf,
+  Finding,
   JobFacts,
   KeyRecord,
   OrderOutcome,
@@ -133,6 +134,20 @@ export class Hub {
     const was = this.#paymentRow(key)?.phase.kind;
     const said = this.#step({ type: "order", key, verb, stored: this.#paymentRow(key) });
     this.#world.money.ordered(verb, { key, said, was, is: this.#paymentRow(key)?.phase.kind });
+  }
+
+  /** The chain's word about a payment, which the shell reads by its RPC [PY8]. */
+  found(key: string, finding: Finding): void {
+    this.#awake();
+    const was = this.#paymentRow(key);
+    this.#step({ type: "chain", key, finding, stored: this.#paymentRow(key) });
+    this.#world.money.found({ key, finding }, was, this.#paymentRow(key));
+  }
+
+  /** True if this payment is stored and in doubt. */
+  isInDoubt(key: string): boolean {
+    const row = this.#paymentRow(key);
+    return row !== null && this.#world.core.isInDoubt(row);
   }
 
   /** The newest row of a payment, as the shell reads it after it has written everything. */

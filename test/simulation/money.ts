@@ -27,12 +27,12 @@ const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   reserved: ["none", "held", "covered"],
   held: ["held", "settling", "void unused"],
   settling: ["held", "void unused", "void refused", "unknown", "unresolved expired", "unresolved already_used", "settled", "credit"],
-  "settling again": ["unknown", "unresolved expired", "unresolved already_used", "settled assumed", "settled", "credit"],
-  unknown: ["settling again", "settled", "credit"],
-  "unresolved expired": ["settling again", "credit", "void by_operator"],
-  "unresolved already_used": ["credit", "void by_operator"],
-  "unresolved assumed": ["credit", "void by_operator"],
-  "unresolved illegal_move": [],
+  "settling again": ["unknown", "unresolved expired", "unresolved already_used", "settled assumed", "settled", "credit", "void by_chain"],
+  unknown: ["settling again", "settled", "credit", "void by_chain"],
+  "unresolved expired": ["settling again", "credit", "void by_operator", "void by_chain"],
+  "unresolved already_used": ["credit", "void by_operator", "void by_chain"],
+  "unresolved assumed": ["credit", "void by_operator", "void by_chain"],
+  "unresolved illegal_move": ["credit", "void by_operator"],
   settled: ["spent", "credit"],
   "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
   "spent assumed": ["spent"],
@@ -45,6 +45,7 @@ const LEGAL: Record<PaymentStep, readonly PaymentStep[]> = {
   "void unused": [],
   "void refused": [],
   "void by_operator": [],
+  "void by_chain": [],
   "void paid_by_credit": [],
 };
 
@@ -70,6 +71,7 @@ const LATE = 3_000;
  * - M12 every move of a payment is legal
  * - M13 per payer and asset: what was settled is what was spent, and what is in balances; a balance never pays for more than a job's price
  * - M14 the operator decides about a payment that is unresolved, and about no other
+ * - M15 the chain decides about a payment in doubt, and about no other; where it can be read, no settlement is assumed
  */
 export class Money {
   readonly #world: World;
@@ -203,6 +205,20 @@ export class Money {
     if (is !== (said === "done" ? verb : was)) broken("M14", `${key} was ${was}, and after an order of ${verb} it is ${is}`);
   }
 
+  /** M15: what the chain's word has changed. */
+  found({ key, finding }: Pick<EventOf<"chain">, "key" | "finding">, was: Payment | null, is: Payment | null): void {
+    const step = was === null ? "none" : this.#world.core.stepOf(was);
+    const now = is === null ? "none" : this.#world.core.stepOf(is);
+    const wasOpen = ["unknown", "settling again", "unresolved expired", "unresolved already_used", "unresolved assumed"].includes(step);
+    this.#world.stats.findings++;
+    this.#assumed.delete(key);
+    const due = !wasOpen ? [step] : finding.kind === "void" ? ["void by_chain"] : ["settled", "credit"];
+    if (!due.includes(now)) broken("M15", `${key} was ${step}, and after the chain said ${finding.kind} it is ${now}`);
+    const live = [...(this.#jobs.get(key) ?? [])].filter((id) => this.#world.hub.memory?.jobs.has(id) === true);
+    if (wasOpen && finding.kind === "void" && live.length > 0) broken("M15", `${key} is void by the chain's word and ${live.join()} lives on`);
+    if (wasOpen && now === "settled") for (const id of live) this.#renewed.set(id, this.#world.agenda.now);
+  }
+
   // --- before and after every event ---
 
   before(state: DispatchState, event: DispatchEvent): void {
@@ -316,7 +332,8 @@ export class Money {
     const parts = phase.kind === "covered" ? phase.parts : [{ key: payment.key, amount: payment.amount }];
     const { chain } = this.#world;
     for (const part of parts) {
-      const isOurs = chain.moved.has(part.key) || (chain.cancelled.has(part.key) && this.#lost.has(part.key));
+      const isAssumed = chain.cancelled.has(part.key) && this.#lost.has(part.key) && !this.#world.plan.rules.chain;
+      const isOurs = chain.moved.has(part.key) || isAssumed;
       if (!isOurs) broken("M3", `${jobId} is assigned and ${part.key} never moved`);
       const { payer, asset } = this.authorization(part.key);
       if (asset !== order.asset) broken("M3", `${jobId} is to be paid in ${order.asset} and is paid in ${asset}`);
@@ -343,15 +360,19 @@ export class Money {
         if (!isOpen) broken("M10", `the outcome of ${key} is unknown and it is ${kind}`);
         return;
       case "settled":
-        if (kind !== "settled" && kind !== "credit" && kind !== "spent") broken("M10", `${key} is settled and it is ${kind}`);
+        if (kind !== "settled" && kind !== "credit" && kind !== "spent" && kind !== "covered") broken("M10", `${key} is settled and it is ${kind}`);
+        // The money was known to have moved already.
+        if (saved === undefined) return;
         // What is confirmed is not assumed any more, and its job has its time already.
         if (!this.#assumed.delete(key) && doubted) for (const id of jobs) this.#renewed.set(id, now);
         return;
       case "already_used":
         if (kind === "settled") {
+          if (this.#world.plan.rules.chain) broken("M15", `${key} is used and it is settled, though the chain can tell`);
           this.#checkAssumed(key, now);
           for (const id of jobs) this.#renewed.set(id, now);
-        } else if (kind !== "unresolved") broken("M10", `${key} is used and it is ${kind}`);
+        } else if (!isOpen || (kind === "unknown" && !(this.#world.plan.rules.chain && doubted))) broken("M10", `${key} is used and it is ${kind}`);
+        else if (this.#world.plan.rules.chain && doubted) this.#doubted.add(key);
         else if (jobs.length > 0) broken("M10", `${key} is used, nobody knows for what, and ${jobs.join()} lives on`);
         return;
       case "refused":
@@ -402,6 +423,7 @@ export class Money {
 
   #checkFailed(state: DispatchState, event: DispatchEvent, jobId: string, now: number): void {
     if (event.type === "settled" && (event.settlement.kind === "refused" || event.settlement.kind === "already_used")) return;
+    if (event.type === "chain" && event.finding.kind === "void") return;
     const key = [...this.#jobs].find(([, ids]) => ids.has(jobId))?.[0] ?? "";
     if (this.#busy.has(key)) return;
     if (now < this.authorization(key).expiresAt) broken("M10", `${jobId} fails with payment_failed before ${key} is known or has expired`);
@@ -441,6 +463,7 @@ export class Money {
         if (this.#refused.has(row.jobId)) this.#checkRefused(row.jobId);
       }
     }
+    for (const row of rows) if (row.type === "save_payment" && this.#world.core.isInDoubt(row.payment)) this.#world.chainReader.note(row.payment.key);
     for (const key of touched) this.#checkRow(key);
     if (touched.size > 0) this.#checkSums();
   }

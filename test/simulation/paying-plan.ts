@@ -47,6 +47,9 @@ export type PayingPlan = {
   reportsLate: number;
   /** How often a paid job is cancelled. */
   cancelsJobs: number;
+  /** Where the chain can be read: how often its RPC is down, and how old the newest finalized block is, ms. */
+  chainDown: number;
+  finality: number;
 };
 
 /** A history in which nobody pays. */
@@ -64,6 +67,8 @@ export const UNPAID: PayingPlan = {
   renews: 0,
   reportsLate: 0,
   cancelsJobs: 0,
+  chainDown: 0,
+  finality: 0,
 };
 
 const PAYERS = ["pam", "quin", "rex"] as const;
@@ -116,5 +121,7 @@ export function payingPlanOf(random: Random, faults: number, stalled: boolean): 
     renews: some(0.5, 0.8),
     reportsLate: 0,
     cancelsJobs: 0,
+    chainDown: 0,
+    finality: 0,
   };
 }

@@ -163,7 +163,7 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
-  const plan = withLate(seed, crowded(seed, fullPlanOf(seed)));
+  const plan = withChain(seed, withLate(seed, crowded(seed, fullPlanOf(seed))));
   // Of its own stream too.
   const marketed = new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
   return new Random(seed + 0x3de).chance(0.3) ? { ...marketed, models: modelPlanOf(seed, plan.workers) } : marketed;
@@ -181,6 +181,14 @@ function withLate(seed: number, plan: Plan): Plan {
   const reportsLate = random.chance(0.4) ? random.next() : 0;
   const cancelsJobs = random.chance(0.3) ? random.next() / 2 : 0;
   return { ...plan, paying: { ...plan.paying, reportsLate, cancelsJobs } };
+}
+
+/** The same plan; in some of those with money, the hub can read the chain. */
+function withChain(seed: number, plan: Plan): Plan {
+  const random = new Random(seed + 0xc4a0);
+  if (plan.paying === null || random.chance(0.7)) return plan;
+  const paying = { ...plan.paying, chainDown: random.pick([0, 0.5, 0.9]), finality: random.pick([0, 1_000, 30_000]) };
+  return { ...plan, rules: { ...plan.rules, chain: true }, paying };
 }
 
 /** The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money. */
@@ -270,7 +278,14 @@ export function freePlanOf(seed: number): Plan {
   const pairings: Record<string, string[]> = {};
   for (const user of USERS) pairings[user] = workers.filter(() => random.chance(paired)).map(({ key }) => key);
   return {
-    rules: { stake: random.chance(0.5), receiptPolicy: random.chance(0.7) ? "strict" : "record", queue: QUEUE_SIZE, settlements: 4, clientShares: true },
+    rules: {
+      stake: random.chance(0.5),
+      receiptPolicy: random.chance(0.7) ? "strict" : "record",
+      queue: QUEUE_SIZE,
+      settlements: 4,
+      chain: false,
+      clientShares: true,
+    },
     workers,
     jobs,
     pairings,

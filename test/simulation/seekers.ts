@@ -27,7 +27,7 @@ export class Seekers {
     const { agenda, chain } = this.#world;
     this.#world.money.signed({ key: order.key, payer: order.payer, asset: order.asset, amount: order.amount, expiresAt: START + order.at + order.validFor });
     for (const { after, variant } of order.requests) agenda.at(START + order.at + after, () => this.#request(order, variant));
-    if (order.cancelAt !== null) agenda.at(START + order.cancelAt, () => chain.cancel(order.key));
+    if (order.cancelAt !== null) agenda.at(START + order.cancelAt, () => chain.cancel(order.key, agenda.now));
   }
 
   /** A paid job has failed: the same request again, and another with a fresh payment [PY9]. */

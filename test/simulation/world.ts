@@ -2,6 +2,7 @@ import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { JobFacts, Outcome } from "../../src/coordinator/dispatch/index.ts";
 import { Agenda, START } from "./agenda.ts";
 import { Chain } from "./chain.ts";
+import { ChainReader } from "./chain-reader.ts";
 import { Contexts } from "./contexts.ts";
 import { Checks } from "./checks.ts";
 import { Database } from "./database.ts";
@@ -46,6 +47,7 @@ export class Stats {
   creditsSpent = 0;
   unresolved = 0;
   orders = 0;
+  findings = 0;
   entrusted = 0;
   unknownOutcomes = 0;
   longUnknown = 0;
@@ -112,6 +114,7 @@ const COUNTS = [
   "creditsSpent",
   "unresolved",
   "orders",
+  "findings",
   "entrusted",
   "unknownOutcomes",
   "longUnknown",
@@ -132,6 +135,7 @@ export class World {
   readonly hub: Hub;
   readonly database: Database;
   readonly chain: Chain;
+  readonly chainReader: ChainReader;
   readonly money: Money;
   readonly contexts: Contexts;
   readonly models: Models;
@@ -161,6 +165,7 @@ export class World {
     this.database = new Database(this);
     const paying = plan.paying ?? UNPAID;
     this.chain = new Chain(paying.balances);
+    this.chainReader = new ChainReader(this, seed);
     this.money = new Money(this, paying, seed);
     this.contexts = new Contexts(this);
     this.models = new Models(this, seed);

@@ -7,7 +7,7 @@ import { withSignal } from "../deadline.ts";
 /** The RPC gave no usable answer. `reason` is a code: the message must not contain the URL, which may have an API key, nor the text of the server. */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
-  /** `timeout`, `unreachable`, `redirected`, `too_large`, `invalid_response` (not in the expected form), `http_` and the status, or `rpc_error_` and the code. */
+  /** `timeout`, `unreachable`, `redirected`, `too_large`, `invalid_response` (not in the expected form), `wrong_chain`, `http_` and the status, or `rpc_error_` and the code. */
   readonly reason: string;
 
   constructor(reason: string, options?: ErrorOptions) {

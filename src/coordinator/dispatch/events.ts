@@ -3,7 +3,7 @@ import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { StoredModel } from "./known-models.ts";
-import type { Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
+import type { Finding, Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
 import type { KeyRecord } from "./standing.ts";
 import type { JobFacts } from "./state.ts";
 
@@ -29,6 +29,8 @@ export type DispatchEvent =
   | { type: "settled"; key: string; settlement: Settlement; by: "hub" | "request"; stored: Payment | null }
   /** The operator's word about an unresolved payment: the money has moved, or it has not. `stored` as in `settled` [PY8]. */
   | { type: "order"; key: string; verb: OrderVerb; stored: Payment | null }
+  /** The chain's word about a payment in doubt. `stored` as in `settled` [PY8]. */
+  | { type: "chain"; key: string; finding: Finding; stored: Payment | null }
   | {
       type: "register";
       conn: string;
@@ -145,8 +147,11 @@ export type CompletionAnswer = "judged" | "not_live";
 
 /** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
 export type OrderVerb = "credit" | "void";
-/** What came of an order. `under_way`: the facilitator is being asked at this moment, so the order must wait. */
-export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "no_such_payment";
+/**
+ * What came of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: a
+ * bug has set the payment aside, and its money is in its payer's balance already.
+ */
+export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "has_balance" | "no_such_payment";
 
 /** The answer to the caller of an event; null for events without an answer, and for an event of a replaced socket. */
 export type Answer = Submission | Reservation | CompletionAnswer | OrderOutcome | null;

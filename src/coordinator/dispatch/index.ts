@@ -19,7 +19,9 @@ export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
 export { createState, statusOf, type DispatchState, type JobFacts, type LiveJob, type Rules, type Worker } from "./state.ts";
 export {
   balanceOf,
+  type Finding,
   IllegalMove,
+  isInDoubt,
   MOVES,
   type Payment,
   type PaymentFacts,

@@ -44,7 +44,18 @@ export type PaymentPhase =
   | { kind: "void"; reason: "unused" | "refused" }
   /** It was unresolved, and the operator has found that no money moved. An assumption that was wrong still counts for its day. */
   | { kind: "void"; reason: "by_operator"; assumedAt?: number }
+  /** The chain has shown that no money has moved to us and that none can move any more. */
+  | { kind: "void"; reason: "by_chain"; proof: VoidProof; assumedAt?: number }
   | { kind: "void"; reason: "paid_by_credit" | "given_back"; transaction?: string };
+
+/**
+ * How a finalized block has shown that a payment is void [PY8]. `cancelled`: its payer has cancelled the authorization. `used_elsewhere`: it was used for something
+ * else than our transfer. `failed`: its transaction was executed and failed. `expired`: it was not used, and its time is over by the chain's own clock.
+ */
+export type VoidProof = "cancelled" | "used_elsewhere" | "failed" | "expired";
+
+/** What the chain says about a payment in doubt. */
+export type Finding = { kind: "settled"; transaction: string } | { kind: "void"; proof: VoidProof };
 
 /** What a job takes of one credit: the key of its payment, and an amount in atomic units. */
 export type Part = { key: string; amount: string };
@@ -64,7 +75,7 @@ export type Unresolved = "expired" | "already_used" | "assumed" | "illegal_move"
 /**
  * Every legal move of a payment, from each step to the steps that may follow it. `none`: the ledger has no row. A step is a phase, with the part of it that
  * decides what may follow: why it is `void` or `unresolved`, whether it is settling `again` after a doubt, and whether the settlement is only `assumed`. A move
- * that is not here is a bug and never made. What may have moved money never becomes void or held, unless the operator has found that
+ * that is not here is a bug and never made. What may have moved money never becomes void or held, unless the chain has shown or the operator has found that
  * none moved [PY8].
  */
 export const MOVES = {
@@ -72,17 +83,17 @@ export const MOVES = {
   reserved: ["none", "held", "covered"],
   held: ["held", "settling", "void unused"],
   settling: ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "held", "void refused", "void unused"],
-  "settling again": ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "settled assumed"],
-  unknown: ["settling again", "settled", "credit"],
+  "settling again": ["settled", "credit", "unknown", "unresolved expired", "unresolved already_used", "settled assumed", "void by_chain"],
+  unknown: ["settling again", "settled", "credit", "void by_chain"],
   settled: ["spent", "credit"],
   "settled assumed": ["settled", "spent assumed", "unresolved assumed"],
   "spent assumed": ["spent"],
   credit: ["covered", "spent by others"],
   covered: ["credit", "spent by balance", "spent by others", "void paid_by_credit", "void given_back"],
-  "unresolved expired": ["settling again", "credit", "void by_operator"],
-  "unresolved already_used": ["credit", "void by_operator"],
-  "unresolved assumed": ["credit", "void by_operator"],
-  "unresolved illegal_move": [],
+  "unresolved expired": ["settling again", "credit", "void by_operator", "void by_chain"],
+  "unresolved already_used": ["credit", "void by_operator", "void by_chain"],
+  "unresolved assumed": ["credit", "void by_operator", "void by_chain"],
+  "unresolved illegal_move": ["credit", "void by_operator"],
   spent: [],
   "spent by balance": [],
   "spent by others": ["covered"],
@@ -90,6 +101,7 @@ export const MOVES = {
   "void unused": [],
   "void refused": [],
   "void by_operator": [],
+  "void by_chain": [],
   "void paid_by_credit": [],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -125,6 +137,12 @@ export class IllegalMove extends Error {
 export function checkMove(key: string, from: PaymentStep, to: PaymentStep): void {
   const legal: readonly string[] = MOVES[from];
   if (!legal.includes(to)) throw new IllegalMove(key, from, to);
+}
+
+/** True if it is not known whether the money of a payment has moved, so that the chain's word counts. What a bug has set aside is the operator's alone. */
+export function isInDoubt({ phase, doubts }: Pick<Payment, "phase" | "doubts">): boolean {
+  if (phase.kind === "unresolved") return phase.reason !== "illegal_move";
+  return phase.kind === "unknown" || (phase.kind === "settling" && doubts > 0);
 }
 
 /** A payment whose illegal move was refused: nothing happens to it any more, and the operator is told. */

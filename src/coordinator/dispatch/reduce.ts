@@ -25,7 +25,7 @@ import {
 } from "./lifecycle.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
-import { lateCause, order, passPaymentTime, settled } from "./settlement.ts";
+import { decided, lateCause, order, passPaymentTime, settled } from "./settlement.ts";
 import { type DispatchState, type JobFacts, type LiveJob, statusOf, type Worker } from "./state.ts";
 import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
@@ -84,6 +84,8 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return release(state, event.key, event.jobId, ctx);
     case "settled":
       return settled(state, event, ctx);
+    case "chain":
+      return decided(state, event, ctx);
     case "restored":
       state.models.restore(event.models ?? []);
       closeOrphaned(state, ctx);

@@ -18,8 +18,9 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind === "void" && (known.phase.reason === "refused" || known.phase.reason === "by_operator"))
       return { state: "refused", reason: "payment_already_used" };
     // After a doubt the first answer was 201, and so is this one.
-    if (known.phase.kind === "unresolved" && known.phase.reason === "already_used" && known.doubts === 0)
-      return { state: "refused", reason: "payment_already_used" };
+    const isUsed =
+      (known.phase.kind === "unresolved" && known.phase.reason === "already_used") || (known.phase.kind === "void" && known.phase.reason === "by_chain");
+    if (isUsed && known.doubts === 0) return { state: "refused", reason: "payment_already_used" };
     // A payment of this very job: the answer to its submit was lost.
     if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };
     if (!isCovered(state.ledger, known)) return { state: "refused", reason: "payment_already_used" };

@@ -4,7 +4,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./holds.ts";
 import { lease, setTimer } from "./lease.ts";
-import { mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
+import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
 import { endWork } from "./probation.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
@@ -20,6 +20,11 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
     inFlight.delete(key);
     conclude(state, payment, settlement, ctx);
   }
+  settleNext(state, ctx);
+}
+
+/** Starts the settlements that wait, as many as may be under way. */
+function settleNext(state: DispatchState, ctx: ReduceContext): void {
   for (const next of state.ledger.settleQueue) {
     if (state.ledger.inFlight.size >= state.rules.settlements) return;
     state.ledger.settleQueue.delete(next);
@@ -49,6 +54,8 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       if (isAssumed(payment.phase)) return movePayment(state, payment, { kind: payment.phase.kind, transaction: settlement.transaction }, ctx);
       return paid(state, payment, job, { kind: "settled", transaction: settlement.transaction }, ctx);
     case "already_used":
+      // For what it was used, the chain knows and the facilitator does not say.
+      if (state.rules.chain && payment.doubts > 0) break;
       // An earlier call of ours, whose answer was lost, has probably used the payment. A payer can use or cancel it too, so this is believed a few times a day.
       if (payment.lostAnswer && job !== undefined && mayAssume(state.ledger, payment.payer, ctx.now)) {
         return paid(state, payment, job, { kind: "settled", transaction: "", assumedAt: ctx.now }, ctx);
@@ -79,14 +86,33 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
   keepUntilKnown(state, job, payment);
 }
 
+/** Takes the chain's word about a payment in doubt: its money has moved to us, or it never can [PY8]. */
+export function decided(state: DispatchState, { key, finding, stored }: EventOf<"chain">, ctx: ReduceContext): void {
+  const payment = state.ledger.payments.get(key) ?? stored;
+  if (payment === null || !isInDoubt(payment)) return;
+  // A settle call may be under way. It can say nothing new.
+  state.ledger.inFlight.delete(key);
+  if (finding.kind === "settled") conclude(state, payment, finding, ctx);
+  else {
+    const { assumedAt } = "assumedAt" in payment.phase ? payment.phase : {};
+    const { proof } = finding;
+    movePayment(state, payment, { kind: "void", reason: "by_chain", proof, ...(assumedAt !== undefined && { assumedAt }) }, ctx);
+    const job = state.jobs.get(payment.jobId);
+    if (job !== undefined) fail(state, job, ctx);
+  }
+  settleNext(state, ctx);
+}
+
 /** Carries out an order of the operator, who has looked at the chain. It decides only what nothing else has decided [PY8]. */
 export function order(state: DispatchState, { key, verb, stored }: EventOf<"order">, ctx: ReduceContext): OrderOutcome {
   const payment = state.ledger.payments.get(key) ?? stored;
   if (payment === null) return "no_such_payment";
   if (payment.phase.kind === "settling") return "under_way";
-  // What a bug has left is not decided like this: nobody knows what its row was about to become.
-  if (payment.phase.kind !== "unresolved" || payment.phase.reason === "illegal_move") return "not_unresolved";
-  const { assumedAt } = payment.phase;
+  if (payment.phase.kind !== "unresolved") return "not_unresolved";
+  const { assumedAt, reason } = payment.phase;
+  // A payment that a bug has set aside may have been anything before: its job may still run, and its money may be a credit already.
+  if (reason === "illegal_move" && state.jobs.has(payment.jobId)) return "under_way";
+  if (reason === "illegal_move" && payment.credit !== undefined) return "has_balance";
   if (verb === "credit") openCredit(state, payment, "", ctx);
   // An assumption that was wrong still counts for its day.
   else movePayment(state, payment, { kind: "void", reason: "by_operator", ...(assumedAt !== undefined && { assumedAt }) }, ctx);

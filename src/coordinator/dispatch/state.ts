@@ -20,6 +20,8 @@ export type Rules = {
   clientShares: boolean;
   /** Settlements that the hub itself has in progress at the same time [PY7]. */
   settlements: number;
+  /** True if the chain can be read: then it decides about a payment in doubt, and no settlement is assumed [PY8]. */
+  chain: boolean;
 };
 
 /** The facts of a job, which its commit sets. Times in ms since the epoch. */

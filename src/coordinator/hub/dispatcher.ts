@@ -40,9 +40,9 @@ import type { WorkerKeys } from "./worker-keys.ts";
 export type DispatcherEvents = {
   /**
    * The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result. `ended` has the rows of the ends among them; null
-   * for a row that is gone. `paid`: true if rows of the ledger changed too.
+   * for a row that is gone. `payments` are the rows of the ledger among them.
    */
-  committed(written: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; paid: boolean }): void;
+  committed(written: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** The journal cannot be read: only a new object can go on. */
@@ -202,7 +202,7 @@ export class Dispatcher {
       this.#events.broken();
       throw error;
     }
-    this.#events.committed({ changed: new Map(), ended: new Map(), paid: true });
+    this.#events.committed({ changed: new Map(), ended: new Map(), payments: [quarantined(payment)] });
     return true;
   }
 
@@ -278,7 +278,7 @@ export class Dispatcher {
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
       for (const [id, row] of stored) changed.set(id, bytesOf(row));
-      this.#events.committed({ changed, ended: stored, paid: batch.payments.size > 0 });
+      this.#events.committed({ changed, ended: stored, payments: [...batch.payments.values()].flatMap((row) => row?.payment ?? []) });
     } catch (error) {
       // The changes are written, so the waiting requests must be answered.
       logError("committed_failed", errorFacts(error));

@@ -84,6 +84,7 @@ CREATE TABLE IF NOT EXISTS payment_orders (id TEXT PRIMARY KEY, outcome TEXT NOT
 CREATE INDEX IF NOT EXISTS payment_orders_done ON payment_orders (done_at);
 CREATE INDEX IF NOT EXISTS payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
 `,
+  "ALTER TABLE payments ADD COLUMN block INTEGER",
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */

@@ -1,8 +1,9 @@
 // The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
-import { TIMING } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
+import type { Doubt } from "../payment/chain.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -38,6 +39,12 @@ const Phase = z.union([
   z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused"]) }),
   z.object({ kind: z.literal("void"), reason: z.enum(["paid_by_credit", "given_back"]), transaction: z.string().exactOptional() }),
   z.object({ kind: z.literal("void"), reason: z.literal("by_operator"), assumedAt: z.number().exactOptional() }),
+  z.object({
+    kind: z.literal("void"),
+    reason: z.literal("by_chain"),
+    proof: z.enum(["cancelled", "used_elsewhere", "failed", "expired"]),
+    assumedAt: z.number().exactOptional(),
+  }),
 ]);
 
 const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });
@@ -66,6 +73,9 @@ type Row = {
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
 const NEEDED = ["reserved", "held", "settling", "unknown", "unresolved"];
 
+/** Phases in which the authorization of a payment has not been used, if no settle call has ended in doubt: the block of now is older than its use. */
+const UNUSED = ["reserved", "held", "settling"];
+
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
 const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
 const OPEN = `SELECT * FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved') OR (kind = 'unresolved' AND ${member("retryDue")} IS NOT NULL)
@@ -75,6 +85,8 @@ const OPEN = `SELECT * FROM payments WHERE kind NOT IN ('spent', 'void', 'unreso
 export class LedgerStore {
   readonly #sql: SqlStorage;
   readonly #network: string;
+  /** A finalized block of the chain that is not newer than any payment of now; null if none is known [PY8]. */
+  block: number | null = null;
 
   constructor(sql: SqlStorage, network: string) {
     this.#sql = sql;
@@ -87,11 +99,11 @@ export class LedgerStore {
     const { payload = null, requirements = null } = needed ? texts : {};
     this.#sql.exec(
       `INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, phase, kind, updated_at, payload, requirements, response,
-         lost_answer, credit, streamed_at)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, ?9, ?19)
+         lost_answer, credit, streamed_at, block)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?18, ?9, ?19, ?20)
        ON CONFLICT (key) DO UPDATE SET payer = ?4, job_id = ?8, own_job_id = NULL, credit = ?9, streamed_at = ?19, doubts = ?10, phase = ?11, kind = ?12, updated_at = ?13, rev = rev + 1,
          lost_answer = ?18, payload = CASE WHEN ?17 THEN coalesce(?14, payload) END, requirements = CASE WHEN ?17 THEN coalesce(?15, requirements) END,
-         response = coalesce(?16, response)`,
+         response = coalesce(?16, response), block = coalesce(block, ?20)`,
       ...[
         key,
         digest,
@@ -107,7 +119,15 @@ export class LedgerStore {
         phase.kind,
         now,
       ],
-      ...[payload, requirements, texts.response ?? null, needed ? 1 : 0, lostAnswer ? 1 : 0, streamedAt],
+      ...[
+        payload,
+        requirements,
+        texts.response ?? null,
+        needed ? 1 : 0,
+        lostAnswer ? 1 : 0,
+        streamedAt,
+        doubts === 0 && UNUSED.includes(phase.kind) ? this.block : null,
+      ],
     );
   }
 
@@ -144,6 +164,23 @@ export class LedgerStore {
     const row = this.#sql.exec<{ payload: string | null; requirements: string | null }>(query, key).toArray()[0];
     if (row === undefined || row.payload === null || row.requirements === null) return null;
     return { payload: row.payload, requirements: row.requirements };
+  }
+
+  /** What is needed to look for a payment on the chain; null if its texts are erased. */
+  doubt(key: string): Omit<Doubt, "found"> | null {
+    const query = "SELECT payload, requirements, expires_at, block FROM payments WHERE key = ? AND payload IS NOT NULL AND requirements IS NOT NULL";
+    const row = this.#sql.exec<{ payload: string; requirements: string; expires_at: number; block: number | null }>(query, key).toArray()[0];
+    if (row === undefined) return null;
+    return { key, payload: row.payload, requirements: row.requirements, expiresAt: row.expires_at, block: row.block };
+  }
+
+  /** The unresolved payments, oldest first, a bounded number. Those that cannot be read are left out. */
+  unresolved(): Payment[] {
+    const query = "SELECT * FROM payments WHERE kind = 'unresolved' ORDER BY updated_at LIMIT ?";
+    return this.#sql
+      .exec<Row>(query, LIMITS.chainDoubts)
+      .toArray()
+      .flatMap((row) => read(row) ?? []);
   }
 
   /**

@@ -11,6 +11,7 @@ import type { JournalRow } from "../store/record.ts";
 import { partOf } from "../store/user-jobs.ts";
 import { TUNING } from "../tuning.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
+import { ChainReads, chainSource } from "./chain-reads.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
@@ -46,6 +47,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #freeCommits: FreeCommits;
   readonly #paidCommits: PaidCommits;
   readonly #orders: PaymentOrders;
+  readonly #chain: ChainReads;
   readonly #sockets: Sockets;
   readonly #dispatcher: Dispatcher;
   readonly #frames: WorkerFrames;
@@ -84,6 +86,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       (bytes) => this.#room.measuredD1(bytes),
     );
     const clock = () => this.#clock.now();
+    const chain = chainSource(this.#settings);
     const stake = stakeSource(this.#settings.stake, () => this.db);
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
@@ -97,6 +100,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         settlements: LIMITS.settlements,
         queue: this.#settings.queue,
         clientShares: this.#settings.rateLimits,
+        chain: chain !== null,
       },
       clock,
       events: {
@@ -125,13 +129,16 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       settlementOf: (jobId) => this.#settlementOf(jobId),
       settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
-    this.#orders = new PaymentOrders({ dispatcher: this.#dispatcher, ledger: this.#ledger, db: () => this.db, clock });
+    const money = { dispatcher: this.#dispatcher, ledger: this.#ledger, clock };
+    this.#orders = new PaymentOrders({ ...money, db: () => this.db });
+    this.#chain = new ChainReads({ ...money, source: chain });
     this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
     const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
     const registration = new Registration({ ...worker, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, streams: this.#streams, db: () => this.db });
     this.#dispatcher.load();
     this.#dispatcher.flush();
+    this.#chain.load();
     this.#outbox.drainSoon();
     if (this.#ledger.hasUnresolved()) void this.#orders.carryOut();
     // The alarm that woke this object must not be replaced before it has run. One that is long overdue may never run.
@@ -160,6 +167,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       // D1 does not answer, so the outcome of the first delivery is not known.
       return { state: "refused", reason: "queue_full" };
     }
+    this.#chain.learnBlock();
     return this.#paidCommits.reserve(input, payment);
   }
 
@@ -239,6 +247,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       this.#keys.purge(now, (key) => this.#dispatcher.state.workers.has(key));
     } finally {
       void this.#outbox.measure();
+      this.#chain.load();
       void this.#orders.carryOut();
       await this.alarm();
     }
@@ -286,6 +295,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       // Not awaited: the next alarm waits until this one returns, and a slow D1 must not delay the 2 s tick.
       void this.#tiers.refresh();
       void this.#outbox.drain();
+      void this.#chain.read().then(() => this.#arm());
     } catch (error) {
       logError("alarm_failed", errorFacts(error));
     } finally {
@@ -314,9 +324,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#ledger.settlementOf(jobId, (payment) => balanceOf(this.#dispatcher.state.ledger, payment));
   }
 
-  #committed({ changed, ended, paid }: Parameters<DispatcherEvents["committed"]>[0]): void {
+  #committed({ changed, ended, payments }: Parameters<DispatcherEvents["committed"]>[0]): void {
     for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);
-    if (paid) this.#outbox.addPayments();
+    if (payments.length > 0) this.#outbox.addPayments();
+    this.#chain.note(payments);
     this.#outbox.drainSoon();
     this.#arm();
     for (const id of changed.keys()) this.#streams.changed(id);
@@ -353,7 +364,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #arm(): void {
     if (!this.#booted) return;
     const now = this.#clock.now();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due].filter((due) => typeof due === "number");
+    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
     const due = Math.max(Math.min(...dues), now + 1);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;

@@ -94,7 +94,7 @@ export const payments = sqliteTable(
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
     state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused`, `paid_by_credit`, `given_back` or `by_operator`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
+    /** If the state is `void`: `unused`, `refused`, `paid_by_credit`, `given_back`, `by_operator` or `by_chain`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
     reason: text("reason"),
     /** The job that the request with this payment started last. */
     jobId: text("job_id").notNull(),

@@ -27,6 +27,8 @@ export type AnvilOptions = {
 /** Starts anvil on the loopback interface; resolves when it listens. @throws with its last words when it does not start */
 export async function startAnvil({ port, chainId, blockTime }: AnvilOptions): Promise<Anvil> {
   const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId), "--accounts", "1", "--no-cors", "--threads", "1"];
+  // Then a block is finalized two blocks later, not 64.
+  args.push("--slots-in-an-epoch", "1");
   if (blockTime !== null) args.push("--block-time", String(blockTime));
   const child = spawn(anvilBinary(), args, { stdio: ["ignore", "pipe", "pipe"] });
   // It must not outlive this process, however that ends; a SIGKILL is what remains uncovered.

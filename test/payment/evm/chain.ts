@@ -2,6 +2,7 @@ import { createPublicClient, createTestClient, createWalletClient, defineChain, 
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import ARTIFACTS from "../contracts/artifacts.json" with { type: "json" };
 import { type Role, secretOf } from "../keys.ts";
+import type { EvmPayload } from "../pay/evm.ts";
 import { startAnvil } from "./anvil.ts";
 import type { Received } from "../support/books.ts";
 import { TOKEN_ABI, TOKEN_EVENTS, TOKEN_TYPES, tokenDomain } from "./token.ts";
@@ -64,6 +65,10 @@ export type EvmChain = {
   received(): Promise<Received[]>;
   /** How many transactions wait for a block. */
   pending(): Promise<number>;
+  /** Sends a signed authorization to the chain, as anybody may. */
+  submit(from: PrivateKeyAccount, payload: EvmPayload): Promise<void>;
+  /** Makes so many blocks that everything so far is finalized. */
+  finalize(): Promise<void>;
   /** Stops making blocks: transactions wait. */
   pause(): Promise<void>;
   /** Makes blocks again, one at once. */
@@ -151,6 +156,12 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
         });
       },
       pending: async () => Number((await test.getTxpoolStatus()).pending),
+      async submit(from, { authorization, signature }) {
+        const { to, value, validAfter, validBefore, nonce } = authorization;
+        const args = [authorization.from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature] as const;
+        await send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "transferWithAuthorization", args }));
+      },
+      finalize: () => test.mine({ blocks: 3 }),
       async pause() {
         await test.setAutomine(false);
         await test.setIntervalMining({ interval: 0 });

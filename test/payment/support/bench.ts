@@ -27,12 +27,15 @@ export class Bench {
   readonly lab: FullLab;
   readonly side: Side;
   readonly state: string;
+  readonly #settings: Record<string, string>;
   coordinator!: Coordinator;
   readonly workers: PlainWorker[] = [];
   #next = 0;
 
-  constructor(lab: FullLab, side: Side) {
+  /** `settings` are those beside the lab's. */
+  constructor(lab: FullLab, side: Side, settings: Record<string, string> = {}) {
     this.lab = lab;
+    this.#settings = settings;
     this.side = side;
     this.state = mkdtempSync(join(tmpdir(), `compute-router-paid-${side}-`));
   }
@@ -44,7 +47,7 @@ export class Bench {
   /** `cronMs` is how often its cron runs, which reads the operator's orders. */
   async start({ cronMs }: { cronMs?: number } = {}): Promise<this> {
     // An empty PUBLIC_HOST: as at a deployed coordinator, pages of every origin may pay.
-    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side] };
+    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side], ...this.#settings };
     const when = cronMs === undefined ? {} : { cronMs };
     this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings, ...when });
     return this;

@@ -31,7 +31,7 @@ export type Move = { move: string; saved: SavedJob };
 /** What a hub posts on the board: idle workers and waiting jobs. */
 export type Load = { idle: number; waiting: number };
 
-const RULES: Rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, clientShares: false, settlements: 4 };
+const RULES: Rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, clientShares: false, settlements: 4, chain: false };
 const POOL = "TASK";
 /** A commit of the disk on the platform, ms: what was decided leaves the hub so much later. */
 const GATE = 10;

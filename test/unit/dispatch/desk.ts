@@ -7,6 +7,7 @@ import {
   createState,
   type DispatchEvent,
   type DispatchState,
+  type Finding,
   type JobFacts,
   type KeyRecord,
   NEW_KEY,
@@ -62,7 +63,7 @@ export class Desk {
   readonly #sockets = new Map<string, number>();
 
   constructor(rules: Partial<Rules> = {}) {
-    this.rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, clientShares: true, ...rules };
+    this.rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true, ...rules };
     this.state = createState(this.rules);
   }
 
@@ -152,6 +153,11 @@ export class Desk {
   /** The operator's order about a payment. */
   order(key: string, verb: OrderVerb): Reduced {
     return this.tell({ type: "order", key, verb, stored: this.rows.get(key) ?? null });
+  }
+
+  /** The chain's word about a payment. */
+  found(key: string, finding: Finding): Reduced {
+    return this.tell({ type: "chain", key, finding, stored: this.rows.get(key) ?? null });
   }
 
   /** The phase of a payment as it is stored: `held`, `void refused`, `gone`. */

@@ -7,7 +7,7 @@ const kind = (feePayer: unknown, more = {}) => ({ x402Version: 2, scheme: "exact
 const supported = (feePayer: string, ...signers: string[]) => ({
   body: { kinds: [kind(feePayer)], extensions: [], signers: { "solana:*": [feePayer, ...signers] } },
 });
-const settings = (facilitator: string) => ({ network: NETWORK, payment: { facilitator, authorization: null, payTo: "x", asset: null } });
+const settings = (facilitator: string) => ({ network: NETWORK, payment: { facilitator, authorization: null, payTo: "x", asset: null, rpcUrl: null } });
 const MINUTE = 60_000;
 
 afterEach(() => vi.restoreAllMocks());

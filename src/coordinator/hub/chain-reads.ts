@@ -1,0 +1,140 @@
+// Reads from the chain what became of payments in doubt, and tells dispatch. After a job's way: while nobody knows whether the money of a payment has moved.
+import { TIMING } from "../../protocol/limits.ts";
+import type { Settings } from "../config.ts";
+import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/index.ts";
+import { errorFacts, logError, logWarning } from "../log.ts";
+import type { ChainAnswer, ChainSource, Found } from "../payment/chain.ts";
+import { EvmChain } from "../payment/chain-evm.ts";
+import { TUNING } from "../tuning.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+
+type Parts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
+
+/** So many readings take about four hours. */
+const MANY = 50;
+
+/** A payment in doubt: when it is read next, ms since the epoch, how often it was read, and what the last reading has found. */
+type Waiting = { due: number; readings: number; found: Found | null };
+
+/**
+ * The chain's word about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides. One
+ * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing.
+ */
+export class ChainReads {
+  readonly #parts: Parts;
+  readonly #waiting = new Map<string, Waiting>();
+  #running: Promise<void> | null = null;
+  #blockDue = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Begins with all payments that are in doubt: when the hub has started, and when the cron runs, because only so many are taken at once. */
+  load(): void {
+    const { source, dispatcher, ledger } = this.#parts;
+    if (source === null) return;
+    this.note([...dispatcher.state.ledger.payments.values(), ...ledger.unresolved()]);
+  }
+
+  /** Notes the new phases of payments. */
+  note(payments: readonly Payment[]): void {
+    const { source, clock } = this.#parts;
+    if (source === null) return;
+    for (const payment of payments) {
+      if (!isInDoubt(payment)) this.#waiting.delete(payment.key);
+      else if (!this.#waiting.has(payment.key)) this.#waiting.set(payment.key, { due: clock() + TIMING.chainFirst, readings: 0, found: null });
+    }
+  }
+
+  /** When the alarm must read again, ms since the epoch; null if no payment is in doubt. */
+  get due(): number | null {
+    if (this.#waiting.size === 0 || this.#running !== null) return null;
+    return Math.min(...[...this.#waiting.values()].map(({ due }) => due));
+  }
+
+  /** Learns the number of a finalized block, which payments note before they are settled. Not awaited by anyone: no payment waits for the RPC. */
+  learnBlock(): void {
+    const { source, ledger, clock } = this.#parts;
+    const now = clock();
+    if (source === null || (now < this.#blockDue && this.#blockDue <= now + TUNING.chainBlockFresh)) return;
+    this.#blockDue = now + TUNING.chainBlockFresh;
+    void source.block().then(
+      (block) => (ledger.block = block),
+      (error: unknown) => logError("chain_unreadable", errorFacts(error)),
+    );
+  }
+
+  /** Reads the payments that are due, the longest overdue first. Two rounds never overlap. Never rejects. */
+  read(): Promise<void> {
+    const { source } = this.#parts;
+    if (source === null || this.#waiting.size === 0) return Promise.resolve();
+    this.#running ??= this.#round(source)
+      .catch((error: unknown) => logError("chain_unreadable", errorFacts(error)))
+      .finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  async #round(source: ChainSource): Promise<void> {
+    const { dispatcher, ledger, clock } = this.#parts;
+    const now = clock();
+    const due = [...this.#waiting].filter(([, one]) => one.due <= now || one.due > now + TIMING.hour);
+    const first = due.toSorted(([, a], [, b]) => a.due - b.due).slice(0, source.most);
+    const asked = first.flatMap(([key, waiting]) => {
+      const doubt = ledger.doubt(key);
+      // Without its texts only the operator can look for it.
+      if (doubt === null) this.#waiting.delete(key);
+      else waiting.due = now + pauseAfter(waiting.readings++);
+      return doubt === null ? [] : [{ waiting, doubt: { ...doubt, found: waiting.found } }];
+    });
+    if (asked.length === 0) return;
+    const answers = await source.read(
+      asked.map(({ doubt }) => doubt),
+      now,
+    );
+    for (const [at, { waiting, doubt }] of asked.entries()) {
+      const answer = answers[at];
+      if (answer !== undefined) this.#take(doubt.key, waiting, answer);
+    }
+    await dispatcher.committed().catch(() => {});
+  }
+
+  #take(key: string, waiting: Waiting, answer: ChainAnswer): void {
+    if (answer.kind !== "open") return this.#decide(key, answer);
+    waiting.found = answer.found;
+    if (answer.more) waiting.due = Math.min(waiting.due, this.#parts.clock() + TIMING.chainFirst);
+    if (answer.fault !== undefined) logError("chain_unreadable", { job: this.#parts.ledger.find(key)?.jobId.slice(0, 8) ?? null, reason: answer.fault });
+  }
+
+  /** Tells dispatch. What has been decided meanwhile stays as it is. */
+  #decide(key: string, finding: Finding): void {
+    const { dispatcher, ledger } = this.#parts;
+    // Payments to which nothing happens by itself are read from the ledger's table, so everything must be written first.
+    dispatcher.flush();
+    const stored = ledger.find(key);
+    if (stored === null || !isInDoubt(stored)) return;
+    try {
+      dispatcher.apply({ type: "chain", key, finding, stored });
+    } catch (error) {
+      // The dispatcher has logged it.
+      if (error instanceof IllegalMove) return;
+      throw error;
+    }
+    const job = stored.jobId.slice(0, 8);
+    if (finding.kind === "settled") logWarning("chain_settled", { job });
+    else logWarning("chain_void", { job, proof: finding.proof });
+  }
+}
+
+/** The pause after a reading: two seconds, then twice as long each time, up to five minutes; an hour for what the chain has not decided for hours. */
+function pauseAfter(readings: number): number {
+  if (readings > MANY) return TIMING.hour;
+  return Math.min(TIMING.settleRetry * 2 ** Math.min(readings, 10), TIMING.settleRetryMax);
+}
+
+/** The chain of an instance; null if no RPC is set: then nothing is read, and the facilitator and the operator decide. */
+export function chainSource({ instance, network, payment }: Pick<Settings, "instance" | "network" | "payment">): ChainSource | null {
+  if (payment.rpcUrl === null || instance === "svm") return null;
+  return new EvmChain({ url: payment.rpcUrl, deadline: TIMING.chainAnswer }, network);
+}
