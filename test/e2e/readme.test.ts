@@ -31,6 +31,8 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/trust/create", { pairing_code: expect.stringMatching(/^[0-9A-F]{6}$/) }],
   ["/v1/trust/claim", { user_id: "me-5f0c6e" }],
   ["/v1/trust/list", { providers: [expect.objectContaining({ paired_at: expect.any(String) })] }],
+  ["/llms.txt", "# Compute Router"],
+  ["/.well-known/x402", { version: 1, resources: [] }],
   ["/openapi.json", { openapi: expect.stringMatching(/^3\.1/) }],
 ];
 

@@ -95,7 +95,7 @@ export const HEADERS: Record<string, Header> = {
     schema: text,
   },
   "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },
-  Vary: { description: "`Accept`, because the response depends on it.", schema: text },
+  Vary: { description: "The request headers on which the response depends.", schema: text },
   "X-Job-Id": { description: "The id of the job behind the answer.", schema: { type: "string", format: "uuid" } },
   "X-Cancel-Token": { description: "Allows to cancel the job: send it with `DELETE /v1/jobs/{id}`. Whoever has it can cancel the job.", schema: text },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },

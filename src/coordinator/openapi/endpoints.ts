@@ -32,6 +32,34 @@ const openapi: Operation = {
   },
 };
 
+const llmsText: Operation = {
+  operationId: "getLlmsText",
+  tags: ["Service"],
+  summary: "What this address is and how to begin, for programs that read text",
+  description: "In the form of llmstxt.org. `/docs/api.md` describes every endpoint as Markdown. Caches may keep it for five minutes.",
+  responses: {
+    "200": { description: "The text.", headers: headers("Vary"), content: { "text/plain": { schema: { type: "string" } } } },
+    "404": json("The host name is malformed.", "Error", { host: { error: "not_found" } }),
+    "500": shared("Internal"),
+  },
+};
+
+const x402Resources: Operation = {
+  operationId: "getX402Resources",
+  tags: ["Service"],
+  summary: "The endpoints that ask for a payment, for catalogs of x402 services",
+  description: "The list is empty if jobs are free here. The terms of payment are in the 402 of each endpoint. Caches may keep it for five minutes.",
+  responses: {
+    "200": {
+      description: "The endpoints.",
+      headers: headers("Vary"),
+      content: { "application/json": { schema: { type: "object" }, example: EXAMPLES.x402 } },
+    },
+    "404": json("The host name is malformed.", "Error", { host: { error: "not_found" } }),
+    "500": shared("Internal"),
+  },
+};
+
 /** A page for people. */
 function page(id: string, summary: string, description: string): Operation {
   return {
@@ -76,7 +104,11 @@ const docs: Operation = {
   description: "For people. The forms of the page send requests to this instance only.",
   responses: pageResponses(),
 };
-const docsFile = pageFile("Docs", "Script and style. Their names contain a hash of their content, so they never change.", "page-0123456789ab.js");
+const docsFile = pageFile(
+  "Docs",
+  "`api.md` is this description as Markdown. The names of script and style contain a hash of their content, so they never change.",
+  "api.md",
+);
 
 const homePage: Operation = {
   operationId: "getHomePage",
@@ -133,6 +165,8 @@ export const PATHS: Paths = {
   "/v1/trust/claim": { post: claim },
   "/v1/trust/list": { get: list },
   "/openapi.json": { get: openapi },
+  "/llms.txt": { get: llmsText },
+  "/.well-known/x402": { get: x402Resources },
   "/docs": { get: docs },
   "/docs/{file}": { get: docsFile },
   "/": { get: homePage },

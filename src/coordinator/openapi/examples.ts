@@ -58,6 +58,14 @@ const models: ModelList = {
   ],
   workers_online: 3,
 };
+const x402 = {
+  x402Version: 2,
+  version: 1,
+  kind: "resource-server",
+  network,
+  resources: ["/v1/jobs/commit/fast", "/v1/jobs/commit/cheap", "/v1/chat/completions", "/v1/completions"].map((path) => `https://router.example${path}`),
+  instructions: "POST. Send the request without a payment: the 402 says what to pay in PAYMENT-REQUIRED. …",
+};
 const create: PairingCreate = { user_id: USER };
 const code: PairingCode = { pairing_code: "A1B2C3", expires_at: "2026-10-01T13:00:00.000Z" };
 const claim: PairingClaim = { pairing_code: code.pairing_code, provider_pubkey: worker.publicKey };
@@ -104,6 +112,7 @@ export const EXAMPLES = {
   health,
   quote,
   models,
+  x402,
   create,
   code,
   claim,

@@ -39,18 +39,12 @@ export async function home(c: AppContext): Promise<Response> {
   if (isUpgrade(c)) return await connect(c);
   c.header("Vary", "Accept");
   const { settings } = c.var;
-  const address = new URL(c.req.url);
-  const host = settings.publicHost ?? address.host;
-  // Anyone can point a host name at this address. The page has a command to paste, so the name must not be able to extend that command.
-  if (!acceptsHtml(c.req.header("Accept")) || !PLAIN_HOST.test(host)) return refuse(c, "not_found");
+  const address = addressOf(c);
+  if (!acceptsHtml(c.req.header("Accept")) || address === null) return refuse(c, "not_found");
   const template = await c.env.PAGES?.fetch("http://pages/home/index.html");
   if (template?.status !== 200) return refuse(c, "not_found");
-  // A proxy that terminates TLS speaks plain HTTP to us. A false header changes only what its sender sees.
-  const isTls = address.protocol === "https:" || c.req.header("X-Forwarded-Proto") === "https";
   const facts: Record<string, string> = {
-    origin: `http${isTls ? "s" : ""}://${host}`,
-    socket: `ws${isTls ? "s" : ""}://${host}/`,
-    host,
+    ...address,
     network: settings.network,
     instance: settings.instance,
     price: commitPrice("CHEAP"),
@@ -63,6 +57,17 @@ export async function home(c: AppContext): Promise<Response> {
   const headers = { ETag: etag, Vary: "Accept", ...pageHeaders(c, "index.html") };
   if (c.req.header("If-None-Match") === etag) return new Response(null, { status: 304, headers });
   return new Response(bytes, { headers: { ...headers, "Content-Type": "text/html; charset=utf-8" } });
+}
+
+/** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */
+export function addressOf(c: AppContext): { host: string; origin: string; socket: string } | null {
+  const url = new URL(c.req.url);
+  const host = c.var.settings.publicHost ?? url.host;
+  // Anyone can point a host name at this address. The start page has a command to paste, so the name must not be able to extend that command.
+  if (!PLAIN_HOST.test(host)) return null;
+  // A proxy that terminates TLS speaks plain HTTP to us. A false header changes only what its sender sees.
+  const s = url.protocol === "https:" || c.req.header("X-Forwarded-Proto") === "https" ? "s" : "";
+  return { host, origin: `http${s}://${host}`, socket: `ws${s}://${host}/` };
 }
 
 /** `GET /favicon.ico`: browsers request it for every answer that names no icon, JSON included. */

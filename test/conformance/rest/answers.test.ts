@@ -123,6 +123,8 @@ describe("unknown things", () => {
     ["PUT", "/v1/health"],
     ["POST", "/v1/quote"],
     ["POST", "/v1/models"],
+    ["POST", "/llms.txt"],
+    ["POST", "/.well-known/x402"],
     ["GET", "/v1/jobs/commit/fast"],
     ["PUT", "/v1/jobs/commit/cheap"],
     ["PATCH", `/v1/jobs/${UNKNOWN}`],
@@ -163,6 +165,28 @@ describe("documents", () => {
     const answer = await evm.api.get("/docs");
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toMatch(/^text\/html/);
+  });
+});
+
+describe("what programs find", () => {
+  test("[API8] /llms.txt is short text, and every address in it answers", async () => {
+    const answer = await fetch(`${evm.url}/llms.txt`);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+    const text = await answer.text();
+    expect(text).toMatch(/^# .+\n\n> .+\n/);
+    expect(text.length).toBeLessThan(3_000);
+    const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = ""]) => link);
+    expect(links).toHaveLength(4);
+    for (const link of links) {
+      expect(link.startsWith(`${evm.url}/`), link).toBe(true);
+      expect((await fetch(link)).status, link).toBe(200);
+    }
+  });
+
+  test("[API8] /.well-known/x402 of a free coordinator lists nothing that is paid", async () => {
+    const { status, body } = await evm.api.get("/.well-known/x402");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ version: 1, x402Version: 2, network: "eip155:10143", resources: [] });
   });
 });
 
