@@ -6,21 +6,26 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
 import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
+import { answerOf } from "../src/coordinator/routes/openai-answer.ts";
+import type { OpenAiApi } from "../src/coordinator/routes/openai-request.ts";
+import { UNSUPPORTED } from "../src/protocol/openai.ts";
 
 const root = new URL("..", import.meta.url);
 const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
 const document = openApiDocument(version);
 const json = `${JSON.stringify(document, null, 2)}\n`;
 // Made here and not in the coordinator: the text never changes, and no isolate has to build it at its start.
-const inputs = [EXAMPLES.task, { ...EXAMPLES.llm, privacy_class: "PUBLIC" }];
-const { bazaar } = declareDiscoveryExtension({
-  bodyType: "json",
-  input: EXAMPLES.task,
-  inputSchema: { ...compact("CommitRequest"), examples: inputs },
-  output: { example: EXAMPLES.waited, schema: compact("CommitResponse") },
-});
 const extensions = {
-  bazaar: bazaarResourceServerExtension.enrichDeclaration?.(bazaar, { method: "POST", adapter: {} }),
+  bazaar: {
+    commit: bazaar(
+      EXAMPLES.task,
+      { ...compact("CommitRequest"), examples: [EXAMPLES.task, { ...EXAMPLES.llm, privacy_class: "PUBLIC" }] },
+      { example: EXAMPLES.waited, schema: compact("CommitResponse") },
+    ),
+    // Any model, because nobody knows which ones are online when this is read.
+    chat: bazaar({ ...EXAMPLES.chat, model: "auto", stream: false }, compact("ChatCompletionRequest"), { example: answer("chat") }),
+    completions: bazaar(EXAMPLES.completion, compact("CompletionRequest"), { example: answer("completions") }),
+  },
   "payment-identifier": declarePaymentIdentifierExtension(false),
 };
 
@@ -51,12 +56,35 @@ for (const [path, text] of Object.entries(files)) {
   }
 }
 
+/** What discovery services read about an endpoint. */
+function bazaar(input: object, inputSchema: Record<string, unknown>, output: { example: object; schema?: Record<string, unknown> }): unknown {
+  const declared = declareDiscoveryExtension({ bodyType: "json", input: { ...input }, inputSchema, output });
+  return bazaarResourceServerExtension.enrichDeclaration?.(declared.bazaar, { method: "POST", adapter: {} });
+}
+
+/** An answer of OpenAI's API, as its route makes it. */
+function answer(api: OpenAiApi): Record<string, unknown> {
+  const created = Date.parse(EXAMPLES.answered.created_at) / 1_000;
+  return answerOf({ api, jobId: EXAMPLES.id, model: "auto", created }, { job: { ...EXAMPLES.answered }, attempt: 1 });
+}
+
 /**
  * A schema of the document for a response header: with the schemas that it refers to in place of the references, and short, because proxies limit headers.
  * So it says nothing for readers, nothing of null as a value, nothing of rare options, and not what is inside a receipt.
  */
 function compact(name: string): Record<string, unknown> {
-  const dropped = new Set(["description", "format", "default", "presence_penalty", "frequency_penalty", "seed", "stop", "top_p"]);
+  const dropped = new Set([
+    "description",
+    "format",
+    "default",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "stop",
+    "top_p",
+    "tool_calls",
+    ...Object.keys(UNSUPPORTED),
+  ]);
   const text = JSON.stringify(document.components.schemas[name], (key, value: JsonSchema | false | undefined) => {
     if (dropped.has(key) || (key === "additionalProperties" && value !== false)) return undefined;
     if (typeof value !== "object") return value;

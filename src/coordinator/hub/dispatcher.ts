@@ -258,10 +258,10 @@ export class Dispatcher {
     return this.#batch?.done.promise ?? Promise.resolve();
   }
 
-  /** Writes and sends what was collected. Never throws. */
-  flush(): void {
+  /** Writes and sends what was collected; with the key of a payment, only if there is a row of it. Never throws. */
+  flush(payment?: string): void {
     const batch = this.#batch;
-    if (batch === null) return;
+    if (batch === null || (payment !== undefined && !batch.payments.has(payment))) return;
     this.#batch = null;
     let stored: ReadonlyMap<string, JournalRow | null> = new Map();
     try {

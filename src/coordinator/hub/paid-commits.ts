@@ -62,8 +62,8 @@ export class PaidCommits {
     for (;;) {
       const idempotent = await this.#enter(input, payment.key);
       if (idempotent !== null) return idempotent;
-      // Done payments are read from the ledger's table, so everything must be written first.
-      dispatcher.flush();
+      // Done payments are read from the ledger's table, so what has changed of this one must be written first.
+      dispatcher.flush(payment.key);
       const stored = ledger.find(payment.key);
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
@@ -142,8 +142,8 @@ export class PaidCommits {
   /** Gives an outcome to dispatch; false if it would be an illegal move, which the dispatcher has logged. */
   #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): boolean {
     const { dispatcher, ledger } = this.#parts;
-    // Payments to which nothing happens any more are read from the ledger's table, so everything must be written first.
-    dispatcher.flush();
+    // Payments to which nothing happens any more are read from the ledger's table, so what has changed of this one must be written first.
+    dispatcher.flush(key);
     const payment = dispatcher.state.ledger.payments.get(key);
     const before = payment?.phase;
     try {

@@ -35,6 +35,13 @@ const llm: CommitRequest = {
 };
 const pending: Job = { id: ID, status: "pending", result: null, receipt: null, created_at: CREATED, completed_at: null };
 const completed: Job = { ...pending, status: "completed", result: output, receipt: signReceipt(worker, ID, output, COMPLETED), completed_at: COMPLETED };
+const text = {
+  finish_reason: "stop",
+  model: "llama3.2:latest",
+  output: "A hash is a fingerprint of data.",
+  usage: { completion_tokens: 9, prompt_tokens: 10 },
+};
+const answered: Job = { ...completed, result: text, receipt: signReceipt(worker, ID, text, COMPLETED) };
 const failed: Job = { ...pending, status: "failed", result: { error: "no_eligible_worker" } };
 const cancelled: Job = { ...pending, status: "failed", result: { error: "cancelled" } };
 const accepted: CommitResponse = { job_id: ID };
@@ -100,6 +107,7 @@ export const EXAMPLES = {
   llm,
   pending,
   completed,
+  answered,
   failed,
   accepted,
   waited,

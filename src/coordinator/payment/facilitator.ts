@@ -4,6 +4,7 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
+import { bazaarOf } from "./discovery.ts";
 import { FacilitatorClient, NoAnswer } from "./facilitator-client.ts";
 import { meaningOf, type SettleMeaning } from "./settle-table.ts";
 
@@ -67,9 +68,11 @@ function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClien
   return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] }, where.payment.authorization);
 }
 
-/** Parses our own texts, which the router wrote after its checks. */
+/** Parses our own texts, which the router wrote after its checks, and adds what the facilitator lists the endpoint with. */
 function parse(payloadJson: string, requirementsJson: string): [PaymentPayload, PaymentRequirements] {
-  return [JSON.parse(payloadJson), JSON.parse(requirementsJson)];
+  const payload: PaymentPayload = JSON.parse(payloadJson);
+  const { url } = payload.resource ?? {};
+  return [url === undefined ? payload : { ...payload, extensions: { bazaar: bazaarOf(url) } }, JSON.parse(requirementsJson)];
 }
 
 function reasonOf(error: unknown): string {

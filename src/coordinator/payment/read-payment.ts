@@ -6,7 +6,7 @@ import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { readExactEvm } from "./exact-evm.ts";
 import { readExactSvm } from "./exact-svm.ts";
-import { EXTENSIONS, type Offer, requirements, type Requirements, resourceInfo, type SchemePayment } from "./terms.ts";
+import { type Offer, requirements, type Requirements, resourceInfo, type SchemePayment } from "./terms.ts";
 
 /** The headers that may carry a payment [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
@@ -43,16 +43,12 @@ export function readPayment(headers: PaymentHeaders, offer: Offer, now: number):
   return first;
 }
 
-/** JSON text of the v2 payload for the facilitator: our terms and our description, and of the client's text only what was signed [PY3]. */
+/**
+ * JSON text of the v2 payload for the facilitator: our terms and our description, and of the client's text only what was signed [PY3]. The extensions, which are
+ * four times as long and the same for each payment, are added when the facilitator is asked.
+ */
 export function payloadText(payment: ReadPayment, offer: Offer): string {
-  const { bazaar } = EXTENSIONS;
-  return JSON.stringify({
-    x402Version: 2,
-    resource: resourceInfo(offer),
-    accepted: chargedTerms(payment, offer),
-    payload: payment.payload,
-    extensions: { bazaar },
-  });
+  return JSON.stringify({ x402Version: 2, resource: resourceInfo(offer), accepted: chargedTerms(payment, offer), payload: payment.payload });
 }
 
 /**

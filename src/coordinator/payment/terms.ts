@@ -6,7 +6,7 @@ import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
 import { isLoopback } from "../../protocol/text.ts";
 import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
-import { EXTENSIONS_JSON } from "./extensions.ts";
+import { extensionsOf, openAiAt } from "./discovery.ts";
 import { feePayers } from "./facilitator.ts";
 
 /** Decimals of USDC, on both instances. */
@@ -15,15 +15,14 @@ const DECIMALS = 6;
 const DESCRIPTION = {
   FAST: "Commit a compute job to the FAST tier",
   CHEAP: "Commit a compute job to the CHEAP tier",
-} as const satisfies Record<ResolvedPolicy, string>;
+  chat: "A chat completion, as in OpenAI's API",
+  completions: "A completion, as in OpenAI's API",
+} as const satisfies Record<ResolvedPolicy | "chat" | "completions", string>;
 
 const JSON_TYPE = "application/json";
 
 /** What discovery services file the endpoint under: at most five words of at most 32 characters. */
 const TAGS = ["inference", "llm", "summarize", "classify", "extract-json"];
-
-/** The extensions of x402 v2 that every 402 offers. `bazaar` goes to the facilitator with each payment too, which lists the endpoint. */
-export const EXTENSIONS: { readonly bazaar: unknown; readonly "payment-identifier": unknown } = JSON.parse(EXTENSIONS_JSON);
 
 /** The token of a payment, and what a payer must know to sign for it. */
 export type Token = { address: string; extra: Record<string, unknown> };
@@ -84,15 +83,13 @@ export function requirements({ network, policy, payTo, token }: Offer): Requirem
 
 /** The description of what is paid for, as in x402 v2. Discovery services list the endpoint with these texts. */
 export function resourceInfo({ resource, policy }: Offer): PaymentRequired["resource"] {
-  return { url: resource, description: DESCRIPTION[policy], mimeType: JSON_TYPE, serviceName: "Compute Router", tags: TAGS };
+  const description = DESCRIPTION[openAiAt(new URL(resource).pathname) ?? policy];
+  return { url: resource, description, mimeType: JSON_TYPE, serviceName: "Compute Router", tags: TAGS };
 }
 
 /** The content of header `PAYMENT-REQUIRED` [PY4]. */
 export function requiredHeader(offer: Offer, error: string): RequiredHeader {
-  // What discovery services read describes a commit.
-  const { bazaar, ...others } = EXTENSIONS;
-  const extensions = isOpenAi(new URL(offer.resource).pathname) ? others : { bazaar, ...others };
-  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)], extensions };
+  return { x402Version: 2, error, resource: resourceInfo(offer), accepts: [requirements(offer)], extensions: extensionsOf(offer.resource) };
 }
 
 /** The body of a 402: first the documented fields of this API, then those of x402 for clients that read the body [PY4]. */
@@ -124,17 +121,12 @@ export function resourceUrl(endpoint: string, requestUrl: string, publicHost: st
   return new URL(endpoint, `${isLocal ? "http" : "https"}://${publicHost}`).href;
 }
 
-/** True for the paths of OpenAI's API, which cost what FAST costs [API9]. */
-function isOpenAi(pathname: string): boolean {
-  return pathname === "/v1/chat/completions" || pathname === "/v1/completions";
-}
-
 /** What a commit endpoint costs, for a request to `requestUrl`. On SVM this may ask the facilitator for its fee payers [PY12]. */
 export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
   const { instance, network, payment, publicHost } = settings;
   const token = await tokenOf(settings, policy);
   const { pathname } = new URL(requestUrl);
-  const endpoint = isOpenAi(pathname) ? pathname : endpointOf(policy);
+  const endpoint = openAiAt(pathname) === null ? endpointOf(policy) : pathname;
   return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpoint, requestUrl, publicHost) };
 }
 

@@ -8,19 +8,28 @@ import { Hono } from "hono";
 import { beforeAll, describe, expect, test } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
 import * as z from "zod";
+import { bazaarOf, extensionsOf } from "../../../src/coordinator/payment/discovery.ts";
+import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
 import { paymentIdentifier, payloadText, readPayment } from "../../../src/coordinator/payment/read-payment.ts";
-import { EXTENSIONS, type Offer, requiredHeader, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
+import { type Offer, requiredHeader, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
 import { parseCommit } from "../../../src/protocol/job.ts";
+import { readOpenAi } from "../../../src/coordinator/routes/openai-request.ts";
+import { answering } from "./answering.ts";
 import { authorization, encode, evmOffer, FEE_PAYER, svmOffer, TRANSACTION } from "../../support/payments.ts";
 
 const Bazaar = z.object({
   info: z.looseObject({ input: z.looseObject({ body: z.record(z.string(), z.unknown()) }) }),
   schema: z.looseObject({
-    properties: z.object({ input: z.looseObject({ properties: z.looseObject({ body: z.looseObject({ examples: z.array(z.unknown()) }) }) }) }),
+    properties: z.object({ input: z.looseObject({ properties: z.looseObject({ body: z.looseObject({ examples: z.array(z.unknown()).optional() }) }) }) }),
   }),
 });
-const bazaar = Bazaar.parse(EXTENSIONS.bazaar);
-const asDeclared = EXTENSIONS.bazaar as Parameters<typeof validateDiscoveryExtension>[0];
+type Declared = Parameters<typeof validateDiscoveryExtension>[0];
+
+/** The offers of an instance for every endpoint that is paid. */
+const offersOf = (offer: Offer): Offer[] =>
+  ["/v1/jobs/commit/fast", "/v1/chat/completions", "/v1/completions"].map((path) => ({ ...offer, resource: new URL(path, offer.resource).href }));
+const ENDPOINTS = offersOf(evmOffer()).map(({ resource }) => resource);
+const { "payment-identifier": identifier } = extensionsOf(ENDPOINTS[0] ?? "");
 
 /** The middleware of x402-hono with our terms, in front of one endpoint. Its facilitator is never asked to verify or settle. */
 function stock({ instance, network, payTo, token, resource, policy }: Offer): Hono {
@@ -40,11 +49,11 @@ function stock({ instance, network, payTo, token, resource, policy }: Offer): Ho
   const { pathname } = new URL(resource);
   const accepts = { scheme: "exact", network: kind.network, payTo, price, maxTimeoutSeconds: 300 };
   return new Hono()
-    .use(paymentMiddleware({ [`POST ${pathname}`]: { accepts, resource, ...described, extensions: { ...EXTENSIONS } } }, server))
+    .use(paymentMiddleware({ [`POST ${pathname}`]: { accepts, resource, ...described, extensions: extensionsOf(resource) } }, server))
     .post(pathname, (c) => c.json({}, 201));
 }
 
-describe.each([evmOffer(), svmOffer()])("the 402 of $instance", (offer) => {
+describe.each([evmOffer(), svmOffer()].flatMap(offersOf))("the 402 of $instance at $resource", (offer) => {
   let theirs: unknown;
   beforeAll(async () => {
     // Empty, as the services ask: the terms come before any check of a body.
@@ -63,15 +72,31 @@ describe.each([evmOffer(), svmOffer()])("the 402 of $instance", (offer) => {
 });
 
 describe("the bazaar extension", () => {
-  test("[PY4] is valid for the validators of @x402/extensions", () => {
-    expect(validateDiscoveryExtension(asDeclared)).toEqual({ valid: true });
-    expect(validateDiscoveryExtensionSpec(EXTENSIONS.bazaar as Record<string, unknown>)).toEqual({ valid: true });
+  test.each(ENDPOINTS)("[PY4] is valid for the validators of @x402/extensions: %s", (resource) => {
+    expect(validateDiscoveryExtension(bazaarOf(resource) as Declared)).toEqual({ valid: true });
+    expect(validateDiscoveryExtensionSpec(bazaarOf(resource) as Record<string, unknown>)).toEqual({ valid: true });
+  });
+
+  test.each(ENDPOINTS)("[PY4] names type and method of the input, without which a service does not list it, and its example is one: %s", (resource) => {
+    const { info, schema } = Bazaar.parse(bazaarOf(resource));
+    expect(info.input).toMatchObject({ type: "http", method: "POST", bodyType: "json" });
+    const isInput = new Ajv2020({ strict: false }).compile(schema.properties.input.properties.body);
+    expect(isInput(info.input.body), JSON.stringify(isInput.errors)).toBe(true);
+  });
+
+  test.each([
+    ["chat", "/v1/chat/completions"],
+    ["completions", "/v1/completions"],
+  ] as const)("[PY4] [API9] the example of %s is a request that its route takes", (api, path) => {
+    const { info } = Bazaar.parse(bazaarOf(new URL(path, ENDPOINTS[0]).href));
+    expect(readOpenAi(api, info.input.body)).toMatchObject({ ok: true, value: { stream: false, user: null } });
   });
 
   test("[PY4] has an example for each job type that our own parser and its schema accept, and PRIVATE in none: nobody has paired workers yet", () => {
-    const { body } = bazaar.schema.properties.input.properties;
+    const { info, schema } = Bazaar.parse(bazaarOf(ENDPOINTS[0] ?? ""));
+    const { body } = schema.properties.input.properties;
     const isInput = new Ajv2020({ strict: false }).compile(body);
-    const commits = [bazaar.info.input.body, ...body.examples].map((example) => {
+    const commits = [info.input.body, ...(body.examples ?? [])].map((example) => {
       expect(isInput(example), JSON.stringify(isInput.errors)).toBe(true);
       const parsed = parseCommit(example);
       if (!parsed.ok) throw new Error(JSON.stringify(parsed));
@@ -81,21 +106,34 @@ describe("the bazaar extension", () => {
     expect(isInput({ job_type: "TASK", user_id: "u", payload: { task_type: "translate", input: "x" } })).toBe(false);
   });
 
-  test("[PY4] goes to the facilitator with a payment, which lists the endpoint with method, description, name and tags", () => {
-    const offer = evmOffer();
-    const envelope = { x402Version: 2, accepted: requirements(offer), payload: authorization(Date.now()), extensions: { bazaar: "a client's own" } };
-    const read = readPayment({ "PAYMENT-SIGNATURE": encode(envelope), "X-PAYMENT": undefined }, offer, Date.now());
-    if (!read.ok) throw new Error(read.reason);
-    const sent = JSON.parse(payloadText(read.value, offer)) as Parameters<typeof extractDiscoveryInfo>[0];
-    expect(extractDiscoveryInfo(sent, sent.accepted)).toMatchObject({
-      resourceUrl: offer.resource,
-      method: "POST",
-      description: "Commit a compute job to the FAST tier",
-      serviceName: "Compute Router",
-      tags: ["inference", "llm", "summarize", "classify", "extract-json"],
-      discoveryInfo: bazaar.info,
-    });
-  });
+  test.each([
+    ["commit/fast", "Commit a compute job to the FAST tier"],
+    ["chat/completions", "A chat completion, as in OpenAI's API"],
+    ["/v1/completions", "A completion, as in OpenAI's API"],
+  ])(
+    "[PY4] goes to the facilitator with each question about a payment, which lists the endpoint with method, description, name and tags: %s",
+    async (path, description) => {
+      const offer = offersOf(evmOffer()).find(({ resource }) => resource.endsWith(path)) ?? evmOffer();
+      const envelope = { x402Version: 2, accepted: requirements(offer), payload: authorization(Date.now()), extensions: { bazaar: "a client's own" } };
+      const read = readPayment({ "PAYMENT-SIGNATURE": encode(envelope), "X-PAYMENT": undefined }, offer, Date.now());
+      if (!read.ok) throw new Error(read.reason);
+      await using facilitator = await answering({});
+      const where = { payment: { facilitator: facilitator.url, authorization: null } };
+      for (const ask of [verifyPayment, settlePayment]) await ask(where, payloadText(read.value, offer), JSON.stringify(requirements(offer)));
+      expect(facilitator.asked).toHaveLength(2);
+      for (const { body } of facilitator.asked) {
+        const { paymentPayload: sent } = body as { paymentPayload: Parameters<typeof extractDiscoveryInfo>[0] };
+        expect(extractDiscoveryInfo(sent, sent.accepted)).toMatchObject({
+          resourceUrl: offer.resource,
+          method: "POST",
+          description,
+          serviceName: "Compute Router",
+          tags: ["inference", "llm", "summarize", "classify", "extract-json"],
+          discoveryInfo: Bazaar.parse(bazaarOf(offer.resource)).info,
+        });
+      }
+    },
+  );
 });
 
 describe("the payment-identifier extension", () => {
@@ -106,9 +144,8 @@ describe("the payment-identifier extension", () => {
   });
 
   test("[API5] is offered, and the id that x402's client puts into it is read from either header", () => {
-    const offered: unknown = EXTENSIONS["payment-identifier"];
-    expect(offered).toEqual(declarePaymentIdentifierExtension(false));
-    const extensions = appendPaymentIdentifierToExtensions(structuredClone({ ...EXTENSIONS }), "order_4711-0123456789");
+    expect(identifier).toEqual(declarePaymentIdentifierExtension(false));
+    const extensions = appendPaymentIdentifierToExtensions(structuredClone(extensionsOf(ENDPOINTS[0] ?? "")), "order_4711-0123456789");
     expect(paymentIdentifier(header(extensions))).toBe("order_4711-0123456789");
     expect(paymentIdentifier(header(extensions, "X-PAYMENT"))).toBe("order_4711-0123456789");
   });
@@ -116,7 +153,7 @@ describe("the payment-identifier extension", () => {
   test.each([
     undefined,
     {},
-    { "payment-identifier": EXTENSIONS["payment-identifier"] },
+    { "payment-identifier": identifier },
     ...["short", "x".repeat(129), "sixteen chars é!", 4711].map((id) => ({ "payment-identifier": { info: { id } } })),
   ])("[API5] no id, or one of another form, is no key: %j", (extensions) => {
     expect(paymentIdentifier(header(extensions))).toBeNull();

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { bringsPayment, chargedTerms, type PaymentHeaders, payloadText, readPayment } from "../../../src/coordinator/payment/read-payment.ts";
-import { EXTENSIONS, type Offer, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
+import { type Offer, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { authorization, encode, evmOffer, SVM_KEY, svmOffer, TRANSACTION } from "../../support/payments.ts";
 
@@ -63,7 +63,6 @@ describe("what is read", () => {
       resource: resourceInfo(EVM),
       accepted: requirements(EVM),
       payload: reading.value.payload,
-      extensions: { bazaar: EXTENSIONS.bazaar },
     });
   });
 
