@@ -42,6 +42,8 @@ const WranglerFile = z.object({
 const OPEN_FILES = 8_192;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
+/** For real use V8 begins with a larger heap: under load it collects garbage less often, which is a tenth of a job's CPU time. In MiB. */
+const V8_HEAP = "--initial-heap-size=128 --min-semi-space-size=16 --max-semi-space-size=16";
 /** How long requests may take to end when an instance for real use stops. */
 const DRAIN_MS = 5_000;
 const LOGGED = new Set(["warn", "error"]);
@@ -136,6 +138,7 @@ async function main(): Promise<void> {
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
   if (files < OPEN_FILES) console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${OPEN_FILES} (ulimit -Hn)`);
+  if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await configuration(options);
   const runtime = new Runtime();
   const miniflare = new Miniflare(config);

@@ -1,6 +1,7 @@
 // Collects the changes of one turn until they are written and sent together. On a job's way: between each decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, OrderOutcome, Payment, RowChange, Send } from "../dispatch/index.ts";
+import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import { explained, type ExplainedRefusal } from "./job-answers.ts";
 import type { PaymentTexts } from "./ledger-store.ts";
@@ -100,4 +101,25 @@ function messageOf(send: Send, completion: CheckedCompletion | undefined): Outgo
 /** The map key of an idempotency key: each user has idempotency keys of their own. */
 export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
+}
+
+/** How long the next batch collects changes. */
+export class Pace {
+  #writtenAt = 0;
+  #hasFailed = false;
+
+  written(): void {
+    this.#writtenAt = Date.now();
+    this.#hasFailed = false;
+  }
+
+  failed(): void {
+    this.#hasFailed = true;
+  }
+
+  /** The time in ms: at rest none, because the last write is long ago. A clock that was set back makes it no longer. */
+  left(): number {
+    if (this.#hasFailed) return TUNING.journalPause;
+    return Math.max(0, Math.min(TUNING.journalSpacing, this.#writtenAt + TUNING.journalSpacing - Date.now()));
+  }
 }

@@ -27,8 +27,7 @@ import {
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
-import { TUNING } from "../tuning.ts";
-import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage } from "./batch.ts";
+import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage, Pace } from "./batch.ts";
 import { parkedFrame } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
@@ -50,9 +49,9 @@ export type DispatcherEvents = {
 };
 
 /**
- * Runs the dispatch core and makes its changes durable. Each event is reduced at once, in memory. Once per turn of the event loop everything that changed
- * is written in one transaction, and only then the frames are sent. Commits, claims and completions that arrive in one turn share one transaction. If the
- * write fails, the memory is discarded and rebuilt from the journal; nothing of it was sent.
+ * Runs the dispatch core and makes its changes durable. Each event is reduced at once, in memory. Once per turn of the event loop, under load every 2 ms,
+ * everything that changed is written in one transaction, and only then the frames are sent: commits, claims and completions share one transaction. If the write
+ * fails, the memory is discarded and rebuilt from the journal; nothing of it was sent.
  */
 export class Dispatcher {
   readonly #journal: Journal;
@@ -66,8 +65,7 @@ export class Dispatcher {
   #state: DispatchState;
   #batch: Batch | null = null;
   #isLoading = false;
-  /** How long a batch collects changes, ms. */
-  #pause = 0;
+  readonly #pace = new Pace();
 
   constructor(parts: {
     journal: Journal;
@@ -268,12 +266,12 @@ export class Dispatcher {
       this.#journal.transaction(() => (stored = this.#write(batch)));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
-      this.#pause = TUNING.journalPause;
+      this.#pace.failed();
       this.#undo(batch, error);
       this.#recover();
       return;
     }
-    this.#pause = 0;
+    this.#pace.written();
     const lost = batch.outgoing.filter((message) => !this.#isDelivered(message, batch)).map((message) => message.conn);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
@@ -314,7 +312,7 @@ export class Dispatcher {
   #openBatch(): Batch {
     if (this.#batch === null) {
       this.#batch = new Batch();
-      setTimeout(() => this.flush(), this.#pause);
+      setTimeout(() => this.flush(), this.#pace.left());
     }
     return this.#batch;
   }
