@@ -8,7 +8,7 @@ import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
 import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
 import { answerOf } from "../src/coordinator/routes/openai-answer.ts";
 import type { OpenAiApi } from "../src/coordinator/routes/openai-request.ts";
-import { UNSUPPORTED } from "../src/protocol/openai.ts";
+import { UNSUPPORTED_MEMBERS } from "../src/protocol/openai.ts";
 
 const root = new URL("..", import.meta.url);
 const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
@@ -83,7 +83,7 @@ function compact(name: string): Record<string, unknown> {
     "stop",
     "top_p",
     "tool_calls",
-    ...Object.keys(UNSUPPORTED),
+    ...UNSUPPORTED_MEMBERS,
   ]);
   const text = JSON.stringify(document.components.schemas[name], (key, value: JsonSchema | false | undefined) => {
     if (dropped.has(key) || (key === "additionalProperties" && value !== false)) return undefined;

@@ -9,7 +9,7 @@ const Message = z.looseObject({
 });
 
 /** Members with which a request asks for what the coordinator does not do. They may be there only with the value that asks for nothing. */
-export const UNSUPPORTED = {
+const UNSUPPORTED = {
   n: z.literal(1, "must be 1").nullish(),
   tools: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
   functions: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
@@ -20,6 +20,9 @@ export const UNSUPPORTED = {
   best_of: z.literal(1, "must be 1").nullish(),
   suffix: z.null("must be absent").optional(),
 };
+
+/** The names of these members. They are no part of what a worker gets. */
+export const UNSUPPORTED_MEMBERS: readonly string[] = Object.keys(UNSUPPORTED);
 
 const Common = z.looseObject({
   ...UNSUPPORTED,

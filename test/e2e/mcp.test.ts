@@ -119,7 +119,7 @@ describe.each(Object.entries(WAYS))("MCP over %s", (_, connect) => {
     expect((await check({ receipt, result: output })).structuredContent).toMatchObject({ valid: true, job_id, provider_pubkey: worker.publicKey });
     expect((await check({ job_id })).structuredContent).toMatchObject({ valid: true });
     expect((await check({ receipt, result: { output: "another" } })).structuredContent).toMatchObject({ valid: false, reason: "hash_mismatch" });
-    expect(await check({})).toMatchObject({ isError: true });
+    for (const incomplete of [{}, { receipt }]) expect(texts(await check(incomplete))).toEqual(["give `receipt` and `result`, or `job_id`."]);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 // `compute-router verify`: checks a receipt against the result of its job, offline.
 import { Receipt } from "../../protocol/job.ts";
-import { isJsonObject } from "../../protocol/text.ts";
+import { isJsonObject, parseJson } from "../../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
@@ -24,13 +24,15 @@ export const verify = command({
     job: {
       type: "string",
       valueHint: "file",
-      description: "The whole job, as `run --json`, `task --json` and `job --json` print it; `-` reads standard input",
+      description:
+        "The whole job, as `run --json`, `task --json` and `job --json` print it, or an answer of /v1/chat/completions or /v1/completions; `-` reads standard input",
     },
     json: { type: "boolean", description: "Print JSON" },
   },
   run: async (args) => {
-    const { receipt, result } = await subject(args);
-    const check = verifyReceipt(receipt, result);
+    const { receipt, results } = await subject(args);
+    const checks = results.map((result) => verifyReceipt(receipt, result));
+    const check = checks.find(({ ok }) => ok) ?? checks[0] ?? { ok: false, reason: "hash_mismatch" };
     const { provider_pubkey, job_id, completed_at } = receipt;
     if (args.json === true) printJson({ valid: check.ok, ...(!check.ok && { reason: check.reason }), job_id, provider_pubkey, completed_at });
     if (!check.ok) throw new CliError(EXIT.receipt, `the receipt is NOT valid: ${WHY[check.reason]} (${check.reason})`);
@@ -39,25 +41,47 @@ export const verify = command({
   },
 });
 
-type Subject = { receipt: Receipt; result: unknown };
+/** A receipt, and the results of which one must be that of the receipt. */
+type Subject = { receipt: Receipt; results: readonly unknown[] };
 
 async function subject(args: { receipt?: string | undefined; result?: string | undefined; job?: string | undefined }): Promise<Subject> {
   if ((args.result === undefined) === (args.job === undefined))
     throw new CliError(EXIT.usage, `give the result of the receipt: --result RESULT.json or --job JOB.json; see: ${ownCommand("verify --help")}`);
   if (args.job === undefined) {
     if (args.receipt === undefined) throw new CliError(EXIT.usage, `the receipt is missing: ${ownCommand("verify RECEIPT.json --result RESULT.json")}`);
-    return { receipt: readReceipt(await readJsonFile(args.receipt), args.receipt), result: await readJsonFile(args.result ?? "-") };
+    return { receipt: readReceipt(await readJsonFile(args.receipt), args.receipt), results: [await readJsonFile(args.result ?? "-")] };
   }
   const job = await readJsonFile(args.job);
   const name = args.job === "-" ? "standard input" : args.job;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
+  if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
   if (job["result"] === null || job["result"] === undefined) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
   const receipt = args.receipt === undefined ? readReceipt(job["receipt"], name) : readReceipt(await readJsonFile(args.receipt), args.receipt);
-  // A genuine receipt of another job would be valid for an equal result, so the ids are compared.
   // The coordinator names the member `id`, and `run --json` names it `job_id`.
-  const id = job["id"] ?? job["job_id"];
+  return { receipt: ofJob(receipt, job["id"] ?? job["job_id"]), results: [job["result"]] };
+}
+
+/** A genuine receipt of another job would be valid for an equal result, so the ids are compared. */
+function ofJob(receipt: Receipt, id: unknown): Receipt {
   if (id !== receipt.job_id) throw new CliError(EXIT.receipt, `the receipt is NOT valid: it belongs to job ${receipt.job_id}, this is job ${String(id)}`);
-  return { receipt, result: job["result"] };
+  return receipt;
+}
+
+/**
+ * The subject of an answer of OpenAI's API. It has the parts of the result in other places, so the result is built again, in each form that has these parts
+ * [JB7]: a worker says its usage and its model, or does not. A result with more members cannot be built again.
+ */
+function openAiSubject(answer: Record<string, unknown>, { job_id, receipt }: Record<string, unknown>, name: string): Subject {
+  const [choice] = Array.isArray(answer["choices"]) ? answer["choices"] : [];
+  const { message, text, finish_reason } = isJsonObject(choice) ? choice : {};
+  const output = isJsonObject(message) ? message["content"] : text;
+  if (typeof output !== "string") throw new CliError(EXIT.usage, `${name} has no text: of a stream, save the job (${ownCommand("job ID --json")})`);
+  const { prompt_tokens, completion_tokens } = isJsonObject(answer["usage"]) ? answer["usage"] : {};
+  const withModel = { finish_reason, model: answer["model"], output };
+  const forms = [{ ...withModel, usage: { completion_tokens, prompt_tokens } }, withModel, { finish_reason, output }, { output }];
+  // A result that has no text came as its JSON.
+  const whole = parseJson(output);
+  return { receipt: ofJob(readReceipt(receipt, name), job_id), results: [...forms, ...(whole === undefined ? [] : [whole])] };
 }
 
 function readReceipt(value: unknown, file: string): Receipt {

@@ -181,7 +181,7 @@ type Given = { job_id?: string | undefined; receipt?: Receipt | undefined; resul
 async function checkedReceipt(client: ComputeRouter, given: Given, signal: AbortSignal): Promise<Record<string, unknown>> {
   const job = given.receipt === undefined && given.job_id !== undefined ? await client.get(given.job_id, { signal }) : given;
   const { receipt, result } = job;
-  if (receipt === undefined) throw new TypeError("give `receipt` and `result`, or `job_id`");
+  if (receipt === undefined || result === undefined) throw new TypeError("give `receipt` and `result`, or `job_id`");
   if (receipt === null) throw new TypeError("this job has no receipt: it has not ended, it failed, or its worker sent none");
   const { job_id, provider_pubkey, completed_at } = receipt;
   const isOther = given.job_id !== undefined && job_id !== given.job_id;

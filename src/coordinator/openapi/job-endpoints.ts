@@ -215,7 +215,7 @@ export const userJobs: Operation = {
   },
 };
 
-const OPENAI_ERROR = { "wrong request": EXAMPLES.openAiError };
+const { openAiError } = EXAMPLES;
 
 /** `POST /v1/chat/completions` and `POST /v1/completions` [API9] */
 export const openAi = (api: "chat" | "completions"): Operation => ({
@@ -239,16 +239,33 @@ export const openAi = (api: "chat" | "completions"): Operation => ({
       headers: headers("X-Job-Id", "X-Cancel-Token", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE"),
       content: { "application/json": { schema: { type: "object" } }, "text/event-stream": { schema: { type: "string" } } },
     },
-    "400": json("The request asks for something that is not supported, or a member of it is wrong.", "OpenAiError", OPENAI_ERROR),
+    "400": json("The request asks for something that is not supported, or a member of it is wrong.", "OpenAiError", {
+      "wrong request": openAiError("invalid_request_error", "invalid_request", "n must be 1, got 2"),
+      "too long": openAiError("invalid_request_error", "context_length_exceeded", "the job failed: context_length_exceeded"),
+    }),
     "402": json("Payment gating is on, and the request has no valid payment.", "PaymentRequired", { unpaid: EXAMPLES.unpaid("FAST") }, "PAYMENT-REQUIRED"),
-    "404": json("No worker offers the model.", "OpenAiError", OPENAI_ERROR),
-    "409": json("The `Idempotency-Key` was used for another request.", "OpenAiError", OPENAI_ERROR),
-    "413": json("The texts are too large.", "OpenAiError", OPENAI_ERROR),
-    "415": json("The body is compressed.", "OpenAiError", OPENAI_ERROR),
-    "429": json("Too many requests.", "OpenAiError", OPENAI_ERROR, "Retry-After"),
-    "500": json("An internal error.", "OpenAiError", OPENAI_ERROR),
-    "503": json("No worker was there for the job, or the job failed.", "OpenAiError", OPENAI_ERROR, "Retry-After"),
-    "504": json("The job took too long.", "OpenAiError", OPENAI_ERROR),
+    "404": json("No worker offers the model.", "OpenAiError", {
+      "no worker": openAiError("invalid_request_error", "no_such_model", "no_such_model; online are: llama3.2:latest, Qwen3-8B"),
+    }),
+    "409": json("The `Idempotency-Key` was used for another request.", "OpenAiError", {
+      reused: openAiError("invalid_request_error", "idempotency_key_reused"),
+    }),
+    "413": json("The texts are too large.", "OpenAiError", { "too large": openAiError("invalid_request_error", "payload_too_large") }),
+    "415": json("The body is compressed.", "OpenAiError", {
+      compressed: openAiError("invalid_request_error", "invalid_request", "Content-Encoding is not supported"),
+    }),
+    "429": json("Too many requests.", "OpenAiError", { "too many": openAiError("rate_limit_error", "rate_limited") }, "Retry-After"),
+    "500": json("An internal error.", "OpenAiError", { internal: openAiError("server_error", "internal_error") }),
+    "503": json(
+      "No worker was there for the job, or the job failed.",
+      "OpenAiError",
+      {
+        "no worker": openAiError("server_error", "no_eligible_worker", "the job failed: no_eligible_worker"),
+        "queue full": openAiError("server_error", "queue_full"),
+      },
+      "Retry-After",
+    ),
+    "504": json("The job took too long.", "OpenAiError", { "too long": openAiError("server_error", "deadline_exceeded", "the job failed: deadline_exceeded") }),
   },
 });
 

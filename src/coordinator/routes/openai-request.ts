@@ -1,7 +1,7 @@
 // Reads the requests of OpenAI's API: each becomes the commit of an LLM_INFER [API9]. The first step of such a job.
 import type { ChatMessage } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
-import { ChatCompletionRequest, CompletionRequest, UNSUPPORTED } from "../../protocol/openai.ts";
+import { ChatCompletionRequest, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/openai.ts";
 import { isJsonObject, type Result } from "../../protocol/text.ts";
 
 /** Which endpoint of OpenAI's API a request came to. */
@@ -11,7 +11,7 @@ export type OpenAiApi = "chat" | "completions";
 export type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
 /** The members that are read here and do not go to the worker. */
-const READ = [...Object.keys(UNSUPPORTED), "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call"];
+const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call"];
 
 /** Reads a request. What is wrong with it is said in a sentence that names the member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
