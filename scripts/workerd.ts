@@ -38,8 +38,8 @@ const WranglerFile = z.object({
   assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
 });
 
-/** The files that the sockets and held requests of one coordinator need together, with some to spare. */
-const OPEN_FILES = 8_192;
+/** The files that one coordinator needs: two for each socket, open or closed and still connected, one for each held request, and some to spare. */
+const OPEN_FILES = 24_576;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
 /** For real use V8 begins with a larger heap: under load it collects garbage less often, which is a tenth of a job's CPU time. In MiB. */

@@ -62,6 +62,8 @@ export const LIMITS = {
   queueGuarantee: 1 / 8,
   /** Worker sockets of one hub. */
   sockets: 5_000,
+  /** Worker sockets that one hub has closed and whose other side stays connected; of one client as many as it may have open. */
+  lingeringSockets: 5_000,
   /** IPv6 /64 networks of one /48 whose rates count in full: a /48 may have as many times the rate of one client [LM2]. */
   clientsPerNetwork: 8,
   /** Worker sockets of one hub that have not registered yet. */
@@ -72,8 +74,8 @@ export const LIMITS = {
   unreadBytes: 4 * MiB,
   /** Such bytes of all sockets of one client: enough for the largest job on each of them. */
   unreadBytesPerClient: 64 * MiB,
-  /** Bytes that each of these frames counts beside its text: what the platform keeps with it. */
-  unreadFrameBytes: 512,
+  /** Bytes that each of these frames counts beside its text: what workerd keeps with it. `npm run floods -- --unread` measures it. */
+  unreadFrameBytes: 1.25 * KiB,
   /** Invalid frames in a row after which the socket is closed. */
   badFramesInARow: 10,
   /** Results in a row, of jobs that the key has never held, after which the socket is closed [LM2]. */
@@ -208,6 +210,8 @@ export const TIMING = {
   silentClosed: 30 * SECOND,
   /** How often the hub sweeps its sockets while there are any [WS6]. */
   sweep: 30 * SECOND,
+  /** How long the body of a request may take to arrive [LM1]. */
+  body: 30 * SECOND,
   /** How long a socket may stay unregistered [WS2]. */
   register: 10 * SECOND,
   /** A socket that has sent something within this time is not replaced by an unsigned registration of its key [WS7]. */

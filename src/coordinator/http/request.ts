@@ -1,10 +1,11 @@
 // Reads what a request brings: its body, the user token, the job id, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, SECOND, TIMING } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
+import { LATE, within } from "../deadline.ts";
 import type { AppContext } from "./context.ts";
 import { refuse, refuseWith } from "./errors.ts";
 
@@ -15,7 +16,7 @@ export type JsonBody = { json: unknown; text: string };
 export type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
- * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says [LM1].
+ * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says, and gives up on one that does not end: its connection would be kept [LM1].
  * Content-Type is not checked, because many clients forget it [API2]. A byte order mark is skipped; bytes that are not UTF-8 are refused.
  */
 export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<Result<JsonBody, BodyFault>> {
@@ -24,7 +25,8 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   if (Number(request.headers.get("Content-Length") ?? 0) > limit) return failed(413, "payload_too_large");
   let text: string;
   try {
-    const bytes = isAnnounced(request) ? await request.bytes() : await readBytes(request.body, limit);
+    const bytes = await within(TIMING.body, isAnnounced(request) ? request.bytes() : readBytes(request.body, limit));
+    if (bytes === LATE) return failed(400, `Body must be complete within ${TIMING.body / SECOND} s`);
     if (bytes === null || bytes.length > limit) return failed(413, "payload_too_large");
     text = UTF8.decode(bytes);
   } catch {

@@ -27,14 +27,15 @@ export class SocketGate {
     this.#clock = parts.clock;
   }
 
-  /** Answers an upgrade: 101 and a challenge, 429 for a client with too many sockets, 503 if there is no room. The router adds the bodies of 429 and 503. */
+  /** Answers an upgrade: 101 and a challenge, 429 for a client with too many sockets, open or closed and still connected, 503 if there is no room. The router adds the bodies of 429 and 503. */
   accept(request: Request): Response {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
     const { rateLimits, rates, network, local, publicHost } = this.#settings;
     if (rateLimits) {
       const dial = this.#dials.take(client, rates.connectsPerMinute, now);
-      if (!dial.ok || this.#sockets.countOf(client) >= rates.socketsPerIp) {
+      const held = Math.max(this.#sockets.countOf(client), this.#sockets.lingeringOf(client));
+      if (!dial.ok || held >= rates.socketsPerIp) {
         const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.reason.retryAfter / 1_000);
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }

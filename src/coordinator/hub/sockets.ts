@@ -77,6 +77,9 @@ const UNREGISTERED = { most: LIMITS.unregisteredSockets, each: LIMITS.unregister
 /** How many bytes may be unread of one client. */
 const UNREAD = { most: Infinity, each: LIMITS.unreadBytesPerClient };
 
+/** How many sockets may linger. */
+const LINGERING = { most: LIMITS.lingeringSockets };
+
 /** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
@@ -97,6 +100,14 @@ function asOf(now: number, attachment: Attachment): Attachment {
   return { ...attachment, ...times, worker: { ...worker, tierDue: Math.min(worker.tierDue, now + TIMING.stakeRefresh) } };
 }
 
+/** A socket of which nothing is known but its attachment. */
+function connOf(ws: WebSocket, attachment: Attachment): Conn {
+  return {
+    ...{ ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, buckets: null },
+    ...{ spared: null, foreignResults: 0, registering: false, leaving: false },
+  };
+}
+
 /** The worker sockets of one hub, by connection id. A socket is disposable; its identity is its attachment. */
 export class Sockets {
   readonly #ctx: Platform;
@@ -108,6 +119,12 @@ export class Sockets {
   #unregisteredShare = new FairShare(UNREGISTERED);
   /** The bytes that each client's sockets have not shown to have read. */
   #unread = new FairShare(UNREAD);
+  /**
+   * The sockets of each network that the hub has closed and whose connection has not ended. The platform waits for the other side to answer the close, without
+   * a time limit, and meanwhile keeps the connection and all that is unread. It still delivers frames, which nobody reads.
+   */
+  #lingering = new FairShare(LINGERING);
+  readonly #closed = new Map<string, Conn>();
   readonly #ownerOf: (client: string) => string | null;
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
@@ -127,9 +144,14 @@ export class Sockets {
     return this.#open.of(wideNetworkOf(client));
   }
 
+  /** The number of sockets of this client's network that the hub has closed and whose connection has not ended. */
+  lingeringOf(client: string): number {
+    return this.#lingering.of(wideNetworkOf(client));
+  }
+
   /** True if there is room for one more socket. */
   get hasRoom(): boolean {
-    return this.#open.hasRoom(null);
+    return this.#open.hasRoom(null) && this.#lingering.hasRoom(null);
   }
 
   /** True if there is room for one more unregistered socket, `all`; and true if this client's share has room for it, `own`. */
@@ -152,10 +174,15 @@ export class Sockets {
     this.#open = new FairShare({ most: LIMITS.sockets });
     this.#unregisteredShare = new FairShare(UNREGISTERED);
     this.#unread = new FairShare(UNREAD);
+    this.#lingering = new FairShare(LINGERING);
+    this.#closed.clear();
     const found: { ws: WebSocket; attachment: Attachment }[] = [];
     for (const ws of this.#ctx.getWebSockets()) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
-      if (ws.readyState !== WebSocket.OPEN) continue;
+      if (ws.readyState !== WebSocket.OPEN) {
+        if (attachment.success) this.#linger(connOf(ws, attachment.data));
+        continue;
+      }
       if (attachment.success) found.push({ ws, attachment: attachment.data });
       else ws.close(1012, "unknown socket");
     }
@@ -164,8 +191,24 @@ export class Sockets {
   }
 
   of(ws: WebSocket): Conn | undefined {
+    // Before all else: who ignores that it was closed may send as fast as it can.
+    if (ws.readyState !== WebSocket.OPEN) return undefined;
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
     return conn !== undefined && this.isHere(conn) ? conn : undefined;
+  }
+
+  /** Forgets a socket whose connection has ended. Returns it if the hub had not closed it. */
+  ended(ws: WebSocket): Conn | undefined {
+    const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
+    if (conn === undefined) return undefined;
+    if (this.#closed.delete(conn.attachment.conn)) {
+      this.#lingering.give(wideNetworkOf(conn.attachment.client));
+      this.read(conn);
+      return undefined;
+    }
+    const wasHere = this.isHere(conn);
+    this.forget(conn);
+    return wasHere ? conn : undefined;
   }
 
   /** True if the hub still has this socket and will not close it in this turn. */
@@ -243,6 +286,12 @@ export class Sockets {
     if (conn !== undefined) conn.leaving = true;
   }
 
+  /** True if half of what the worker may leave unread is free, so that a frame that it can do without may be sent: such frames never close a socket [WS6]. */
+  mayOffer({ attachment, unreadBytes }: Conn): boolean {
+    const owner = this.#ownerOf(attachment.client);
+    return unreadBytes <= LIMITS.unreadBytes / 2 && (owner === null || this.#unread.of(owner) <= UNREAD.each / 2);
+  }
+
   /** Sends a frame; false if the socket is gone, or if its worker reads so little that it is closed instead [LM1]. */
   send(id: string, frame: CoordinatorFrame | string): boolean {
     const conn = this.#conns.get(id);
@@ -269,20 +318,32 @@ export class Sockets {
     conn.unreadBytes = 0;
   }
 
-  /** Closes a socket and forgets it, so that frames that still arrive change nothing. */
+  /** Closes a socket, so that frames that still arrive change nothing. It lingers until its connection has ended. */
   close(id: string, code: number, reason: string): void {
     const conn = this.#conns.get(id);
     if (conn === undefined) return;
-    this.forget(conn);
+    this.#remove(conn);
+    this.#linger(conn);
     hangUp(conn.ws, code, reason);
   }
 
+  /** Forgets a socket that is gone. */
   forget(conn: Conn): void {
-    if (this.#conns.delete(conn.attachment.conn)) {
-      this.#open.give(wideNetworkOf(conn.attachment.client));
-      this.read(conn);
-    }
+    if (this.#remove(conn)) this.read(conn);
+  }
+
+  #remove(conn: Conn): boolean {
     this.#registered(conn);
+    const wasOpen = this.#conns.delete(conn.attachment.conn);
+    if (wasOpen) this.#open.give(wideNetworkOf(conn.attachment.client));
+    return wasOpen;
+  }
+
+  /** Counts a closed socket until its connection has ended. What it has not read stays in its client's share. */
+  #linger(conn: Conn): void {
+    this.#bySocket.set(conn.ws, conn);
+    this.#closed.set(conn.attachment.conn, conn);
+    this.#lingering.add(wideNetworkOf(conn.attachment.client));
   }
 
   /** The socket is not an unregistered one any more. */
@@ -291,18 +352,7 @@ export class Sockets {
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
-    const conn: Conn = {
-      ws,
-      attachment,
-      seenAt: attachment.seenAt,
-      badFrames: 0,
-      unreadBytes: 0,
-      buckets: null,
-      spared: null,
-      foreignResults: 0,
-      registering: false,
-      leaving: false,
-    };
+    const conn = connOf(ws, attachment);
     this.#conns.set(attachment.conn, conn);
     this.#open.add(wideNetworkOf(attachment.client));
     this.#bySocket.set(ws, conn);
@@ -314,6 +364,7 @@ export class Sockets {
 
   #byAttachment(ws: WebSocket): Conn | undefined {
     const attachment = Attachment.safeParse(ws.deserializeAttachment());
-    return attachment.success ? this.#conns.get(attachment.data.conn) : undefined;
+    if (!attachment.success) return undefined;
+    return this.#conns.get(attachment.data.conn) ?? this.#closed.get(attachment.data.conn);
   }
 }

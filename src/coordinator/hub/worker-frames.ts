@@ -78,7 +78,8 @@ export class WorkerFrames {
     const id = conn.attachment.conn;
     switch (frame.type) {
       case "heartbeat":
-        return dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
+        if (sockets.mayOffer(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
+        return;
       case "job_ack":
         this.#noteReading(conn, frame.job_id);
         return void dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });

@@ -351,9 +351,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   #gone(ws: WebSocket): void {
-    const conn = this.#sockets.of(ws);
+    const conn = this.#sockets.ended(ws);
     if (conn === undefined) return;
-    this.#sockets.forget(conn);
     const { worker, conn: id } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", conn: id });
     this.#arm();

@@ -268,8 +268,111 @@ describe("bytes that a worker has not read", () => {
     sockets.read(conns[0]!);
     expect(send(open("2001:db8:1:ffff::/64"), each)).toBe(true);
     // A socket that is gone gives back what it had.
-    sockets.close(conns[1]!.attachment.conn, 1_000, "");
+    sockets.forget(conns[1]!);
     expect(send(conns[0]!, each)).toBe(true);
+  });
+});
+
+describe("sockets that the hub has closed and whose client stays connected", () => {
+  /** The sockets of a hub, and how to open one. */
+  function table(): { sockets: Sockets; dial: (client: string) => { status: number; conn: Conn | undefined } } {
+    const sockets = new Sockets(PLATFORM, (client) => shareOwner(client, true));
+    const gate = new SocketGate({
+      settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits: true },
+      ...{ sockets, dispatcher: NO_DISPATCHER, clock: () => 1_000_000 },
+    });
+    const dialAs = (client: string) => {
+      const { status } = gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } }));
+      return { status, conn: status === 101 ? [...sockets.unregistered()].at(-1) : undefined };
+    };
+    return { sockets, dial: dialAs };
+  }
+
+  test("[LM2] one client has as many of them as open ones; the next is 429 until one has ended, another client's is not", () => {
+    const { sockets, dial: dials } = table();
+    const closed = Array.from({ length: RATES.socketsPerIp }, () => {
+      const { conn } = dials("192.0.2.1");
+      sockets.close(conn!.attachment.conn, 4_008, "not registered in time");
+      return conn!;
+    });
+    expect(sockets.countOf("192.0.2.1")).toBe(0);
+    expect(dials("192.0.2.1").status).toBe(429);
+    expect(dials("192.0.2.2").status).toBe(101);
+    expect(sockets.ended(closed[0]!.ws), "the hub has closed it before").toBeUndefined();
+    expect(dials("192.0.2.1").status).toBe(101);
+  });
+
+  test("[LM1] a hub has 5,000 of them; the next socket is 503 until one has ended", () => {
+    const { sockets, dial: dials } = table();
+    const closed = Array.from({ length: LIMITS.lingeringSockets }, (_, n) => {
+      const { conn } = dials(`10.0.${n >> 8}.${n & 255}`);
+      sockets.close(conn!.attachment.conn, 4_008, "not registered in time");
+      return conn!;
+    });
+    expect(dials("192.0.2.1").status).toBe(503);
+    sockets.ended(closed[0]!.ws);
+    expect(dials("192.0.2.1").status).toBe(101);
+  });
+
+  test("[LM1] what one of them has not read stays in its client's share until it has ended", () => {
+    const { sockets, dial: dials } = table();
+    const send = (conn: Conn) => {
+      for (let n = 1; n < LIMITS.unreadBytes / MiB; n++) sockets.send(conn.attachment.conn, "x".repeat(MiB));
+      return sockets.isHere(conn);
+    };
+    const most = Math.floor(LIMITS.unreadBytesPerClient / LIMITS.unreadBytes);
+    const worker = () => {
+      const { conn } = dials("192.0.2.1");
+      sockets.identify(conn!, REGISTERED);
+      return conn!;
+    };
+    const all = Array.from({ length: 2 * most }, worker);
+    const full = all.findIndex((conn) => !send(conn));
+    expect(full).toBeGreaterThanOrEqual(most);
+    for (const conn of all.slice(0, full)) sockets.close(conn.attachment.conn, 4_008, "");
+    expect(send(all.at(-1)!)).toBe(false);
+    for (const conn of all.slice(0, full + 1)) sockets.ended(conn.ws);
+    expect(send(worker())).toBe(true);
+  });
+
+  test("[LM2] they are counted again after a loss of memory", () => {
+    const { sockets, dial: dials } = table();
+    const { conn } = dials("192.0.2.1");
+    const { ws } = conn!;
+    ws.accept();
+    sockets.close(conn!.attachment.conn, 4_008, "");
+    expect(sockets.of(ws), "its frames are ignored").toBeUndefined();
+    const again = new Sockets({ ...PLATFORM, getWebSockets: () => [ws] }, () => null);
+    expect(again.reload(1_000_000)).toEqual([]);
+    expect([again.countOf("192.0.2.1"), again.lingeringOf("192.0.2.1")]).toEqual([0, 1]);
+    again.ended(ws);
+    expect(again.lingeringOf("192.0.2.1")).toBe(0);
+  });
+});
+
+describe("answers to heartbeats in another form", () => {
+  test("[WS6] alone they close no socket: they end when half of what may be unread is, and there is one again when the worker has read", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const acks = () => heard(worker, "heartbeat_ack");
+    // As many as an idle worker sends in a few hours, at the rate that is allowed.
+    const most = LIMITS.unreadBytes / LIMITS.unreadFrameBytes;
+    for (let sent = 0; sent < 1.2 * most; sent += RATES.messageBurst) {
+      await flood(hub, worker, RATES.messageBurst);
+      hub.skip(2_000);
+      await flood(hub, worker, 1, { type: "heartbeat", n: sent });
+    }
+    expect(acks()).toBeGreaterThan(0.4 * most);
+    expect(acks()).toBeLessThan(0.6 * most);
+    expect(await hub.workersOnline()).toBe(1);
+    const before = acks();
+    await hub.stub.commit(commitInput());
+    await until(async () => heard(worker, "job_assign") === 1, "a job");
+    const { job_id, attempt } = JSON.parse(worker.texts.find((text) => text.includes("job_assign"))!);
+    worker.send({ type: "job_ack", job_id, attempt });
+    worker.send({ type: "heartbeat", again: true });
+    await until(async () => acks() === before + 1, "an answer");
   });
 });
 

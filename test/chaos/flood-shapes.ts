@@ -1,0 +1,443 @@
+// The floods of npm run floods, one function each: in bytes, with fresh keys, and with connections that read nothing.
+import { randomBytes, randomUUID } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { LIMITS, MiB } from "../../src/protocol/limits.ts";
+import { ADDRESS_HEADER, FloodSocket, framed } from "./flood-socket.ts";
+
+/** What a flood knows of its target, and what it counts. */
+export class Attack {
+  readonly port: number;
+  readonly over: AbortSignal;
+  /** What came back, by status or close. */
+  readonly answers = new Map<string, number>();
+  bytes = 0;
+  readonly #addresses: number;
+  readonly #open = new Set<{ destroy(): void }>();
+  #used = 0;
+
+  constructor(port: number, addresses: number, over: AbortSignal) {
+    this.port = port;
+    this.#addresses = addresses;
+    this.over = over;
+  }
+
+  get isOver(): boolean {
+    return this.over.aborted;
+  }
+
+  /** The next of the attacker's addresses. */
+  address(): string {
+    return `192.0.2.${(this.#used++ % this.#addresses) + 1}`;
+  }
+
+  count(answer: string | number): void {
+    this.answers.set(String(answer), (this.answers.get(String(answer)) ?? 0) + 1);
+  }
+
+  /** Keeps a connection until the end of the flood. */
+  keep<T extends { destroy(): void }>(socket: T): T {
+    this.#open.add(socket);
+    return socket;
+  }
+
+  drop(socket: { destroy(): void }): void {
+    this.#open.delete(socket);
+    socket.destroy();
+  }
+
+  /** Ends all connections. */
+  end(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  async rest(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.over }).catch(() => {});
+  }
+
+  /** Does something again and again, `width` times at once, until the end; a failure is counted. */
+  async repeat(width: number, step: (lane: number) => Promise<void>): Promise<void> {
+    const lane = async (_: unknown, index: number): Promise<void> => {
+      while (!this.isOver) {
+        try {
+          await step(index);
+        } catch (error) {
+          if (!this.isOver) this.count(error instanceof Error ? error.name : "error");
+          await this.rest(20);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: width }, lane));
+  }
+
+  /** Dials; null, after a pause, where the upgrade was refused. */
+  async dial(): Promise<FloodSocket | null> {
+    const socket = this.keep(new FloodSocket(this.port, this.address()));
+    const status = await socket.opened;
+    this.count(`upgrade ${status}`);
+    if (status === 101) return socket;
+    this.drop(socket);
+    await this.rest(100);
+    return null;
+  }
+
+  /** Dials and registers a fresh key; null, after a pause, where one of the two was refused. */
+  async worker(changes: Record<string, unknown> = {}, onFrame?: (socket: FloodSocket, frame: Record<string, unknown>) => void): Promise<FloodSocket | null> {
+    const socket = this.keep(new FloodSocket(this.port, this.address()));
+    if (onFrame !== undefined) socket.onFrame = (frame) => onFrame(socket, frame);
+    const accepted = await socket.register(changes);
+    this.count(accepted ? "registered" : `upgrade ${await socket.opened}`);
+    if (accepted) return socket;
+    this.drop(socket);
+    await this.rest(100);
+    return null;
+  }
+
+  /** One request. */
+  async ask(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = { ...init.headers, [ADDRESS_HEADER]: this.address() };
+    if (typeof init.body === "string") this.bytes += init.body.length;
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, { ...init, headers, signal: this.over });
+    this.count(response.status);
+    return response;
+  }
+
+  /** A commit; resolves to the id of its job, or null after a pause. */
+  async commit(tier: "fast" | "cheap", body: object, headers: Record<string, string> = {}): Promise<string | null> {
+    const init = { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
+    const answer = (await (await this.ask(`/v1/jobs/commit/${tier}`, init)).json()) as { job_id?: string };
+    if (answer.job_id !== undefined) return answer.job_id;
+    await this.rest(200);
+    return null;
+  }
+}
+
+/** One flood. */
+export type Flood = { name: string; what: string; run: (attack: Attack) => Promise<void> };
+
+const MEGABYTE = "x".repeat(1_150_000);
+/** A heartbeat that the platform does not answer by itself. */
+const ODD = framed('{"type":"heartbeat","more":1}');
+const EXACT = framed('{"type":"heartbeat"}');
+
+const llm = (prompt: string, more: object = {}) => ({
+  ...{ job_type: "LLM_INFER", user_id: randomUUID(), payload: { job_type: "LLM_INFER", prompt, ...more } },
+});
+const task = (input: string, more: object = {}) => ({
+  ...{ job_type: "TASK", user_id: randomUUID(), payload: { job_type: "TASK", task_type: "classify", input, ...more } },
+});
+
+/** Random text of so many bytes: it cannot be compressed. */
+const text = (bytes: number): string => randomBytes((bytes * 3) / 4).toString("base64");
+
+/** Writes as much as the connection takes, until it ends. */
+async function pour(attack: Attack, socket: FloodSocket, bytes: Buffer): Promise<void> {
+  while (!attack.isOver && !socket.ended) {
+    attack.bytes += bytes.length;
+    if (!socket.sendRaw(bytes)) await socket.drained();
+  }
+  attack.count("ended by the coordinator");
+}
+
+/** Keys that come with a habit, and come back as others after each job. */
+async function fresh(attack: Attack, width: number, habit: (socket: FloodSocket, job: Record<string, unknown>) => void): Promise<void> {
+  await attack.repeat(width, async () => {
+    let done: () => void = () => {};
+    const over = new Promise<void>((resolve) => (done = resolve));
+    const socket = await attack.worker({ capabilities: ["TASK"] }, (own, frame) => {
+      if (frame.type !== "job_assign") return;
+      attack.count("jobs taken");
+      habit(own, frame);
+      setTimeout(done, 50);
+    });
+    if (socket === null) return;
+    await Promise.race([over, attack.rest(10_000), socket.gone(10_000)]);
+    attack.drop(socket);
+  });
+}
+
+/** A plain connection that sends what it is given. */
+async function plain(attack: Attack, head: string): Promise<Socket> {
+  const socket = attack.keep(connect(attack.port, "127.0.0.1"));
+  socket.on("error", () => {});
+  await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
+  socket.write(head);
+  return socket;
+}
+
+export const FLOODS: readonly Flood[] = [
+  {
+    name: "big frames",
+    what: "frames of 1.1 MB on sockets that never register",
+    run: async (attack) => {
+      const bytes = framed(JSON.stringify({ type: "heartbeat", pad: MEGABYTE }));
+      await attack.repeat(16, async () => {
+        const socket = await attack.dial();
+        if (socket === null) return;
+        await pour(attack, socket, bytes);
+        attack.drop(socket);
+      });
+    },
+  },
+  {
+    name: "oversize frames",
+    what: "frames of 3 MB, which close their socket",
+    run: async (attack) => {
+      const bytes = framed("y".repeat(3 * MiB));
+      await attack.repeat(8, async () => {
+        const socket = await attack.dial();
+        if (socket === null) return;
+        attack.bytes += bytes.length;
+        socket.sendRaw(bytes);
+        await socket.gone(5_000);
+        attack.drop(socket);
+      });
+    },
+  },
+  {
+    name: "unfinished messages",
+    what: "30 MB of a message that never ends, on registered sockets that stay",
+    run: async (attack) => {
+      const part = Buffer.alloc(MiB, "z");
+      await attack.repeat(32, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return;
+        for (let sent = 0; sent < 30 && !socket.ended && !attack.isOver; sent++) {
+          attack.bytes += part.length;
+          if (!socket.sendPart(part, sent === 0)) await socket.drained(5_000);
+        }
+        await Promise.race([attack.rest(20_000), socket.gone(20_000)]);
+        attack.count(socket.ended ? "ended by the coordinator" : "kept");
+        attack.drop(socket);
+      });
+    },
+  },
+  {
+    name: "foreign results",
+    what: "results of 500 KB for jobs that the key never held",
+    run: async (attack) => {
+      await attack.repeat(8, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return;
+        const receipt = { job_id: "", provider_pubkey: "00", output_hash: "00", completed_at: new Date().toISOString(), payment_ref: null };
+        while (!attack.isOver && !socket.ended) {
+          const result = { type: "job_complete", job_id: randomUUID(), output: MEGABYTE.slice(0, 500_000), receipt };
+          attack.bytes += 500_000;
+          if (!socket.send(result)) await socket.drained();
+          await attack.rest(20);
+        }
+        attack.count("ended by the coordinator");
+        attack.drop(socket);
+      });
+    },
+  },
+  {
+    name: "fresh keys register",
+    what: "ever-fresh keys that register and leave",
+    run: (attack) =>
+      attack.repeat(8, async () => {
+        const socket = await attack.worker({ capabilities: ["LLM_INFER"], models: [randomUUID()] });
+        if (socket !== null) attack.drop(socket);
+      }),
+  },
+  { name: "fresh keys hang", what: "20 ever-fresh keys that take a job and do nothing", run: (attack) => fresh(attack, 20, () => {}) },
+  {
+    name: "fresh keys reject",
+    what: "20 ever-fresh keys that reject each job, every second one after an acknowledgement",
+    run: (attack) =>
+      fresh(attack, 20, (socket, { job_id, attempt }) => {
+        if (Math.random() < 0.5) socket.send({ type: "job_ack", job_id, attempt });
+        socket.send({ type: "job_reject", job_id, reason: "busy" });
+      }),
+  },
+  {
+    name: "fresh keys fail",
+    what: "20 ever-fresh keys that end each job for good",
+    run: (attack) =>
+      fresh(attack, 20, (socket, { job_id, attempt }) => {
+        socket.send({ type: "job_failed", job_id, attempt, error: "no", message: "m".repeat(10_000), retryable: false });
+      }),
+  },
+  {
+    name: "large payloads",
+    what: "commits of 500 KB that no worker can run",
+    run: (attack) => attack.repeat(8, async () => void (await attack.commit("fast", llm(text(250_000), { more: text(240_000) })))),
+  },
+  {
+    name: "large results",
+    what: "own TASK jobs of 500 KB, run by an own worker with an output of 900 KB",
+    run: async (attack) => {
+      const output = { sentiment: "positive", confidence: 1, more: "r".repeat(900_000) };
+      const workers = fresh(attack, 4, (socket, { job_id, attempt }) => {
+        socket.send({ type: "job_ack", job_id, attempt });
+        socket.send({ type: "job_complete", job_id, attempt, output, receipt: {}, receipt_signature: "" });
+      });
+      await Promise.all([workers, attack.repeat(4, async () => void (await attack.commit("cheap", task(text(250_000), { more: text(240_000) }))))]);
+    },
+  },
+  {
+    name: "queue",
+    what: "small LLM jobs that no worker can run, beside TASK jobs",
+    run: (attack) => attack.repeat(16, async () => void (await attack.commit("fast", llm("hi")))),
+  },
+  {
+    name: "idempotency keys",
+    what: "each commit with a key of its own, and repeats of old ones",
+    run: async (attack) => {
+      const old: { body: object; headers: Record<string, string> }[] = [];
+      await attack.repeat(16, async () => {
+        const again = old.length > 20 && Math.random() < 0.5 ? old[Math.floor(Math.random() * old.length)] : undefined;
+        const commit = again ?? { body: llm("hi"), headers: { "idempotency-key": text(186) } };
+        if (again === undefined && old.length < 1_000) old.push(commit);
+        await attack.commit("fast", commit.body, { ...commit.headers, prefer: "wait=5" });
+      });
+    },
+  },
+  {
+    name: "streams and waits",
+    what: "event streams and waits of a job that nobody runs, held as long as they last",
+    run: async (attack) => {
+      let job: string | null = null;
+      const jobs = attack.repeat(1, async () => {
+        job = (await attack.commit("fast", llm("hi"))) ?? job;
+        await attack.rest(20_000);
+      });
+      const held = attack.repeat(600, async (lane) => {
+        if (job === null) return attack.rest(100);
+        const response = await attack.ask(lane % 2 === 0 ? `/v1/jobs/${job}/events` : `/v1/jobs/${job}?wait=25`);
+        await response.arrayBuffer();
+        if (response.status !== 200) await attack.rest(500);
+      });
+      await Promise.all([jobs, held]);
+    },
+  },
+  {
+    name: "unread answers",
+    what: "ever-fresh registered sockets that read nothing and ask as often as allowed; they stay when they have been closed",
+    run: async (attack) => {
+      await attack.repeat(256, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return attack.rest(2_000);
+        socket.pause();
+        // So often is allowed: after so many seconds 4 MiB are unread and the socket is closed.
+        for (let second = 0; second < 200 && !socket.ended && !attack.isOver; second++) {
+          for (let n = 0; n < LIMITS.badFramesInARow * 4; n++) socket.sendRaw(ODD);
+          attack.bytes += ODD.length * LIMITS.badFramesInARow * 4;
+          await attack.rest(1_000);
+        }
+      });
+    },
+  },
+  {
+    name: "unread heartbeats",
+    what: "registered sockets that read nothing, with a pending frame, and heartbeats as fast as they go",
+    run: async (attack) => {
+      const many = Buffer.concat(Array.from({ length: 2_000 }, () => EXACT));
+      await attack.repeat(4, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return;
+        socket.pause();
+        const end = performance.now() + 60_000;
+        while (!attack.isOver && !socket.ended && performance.now() < end) {
+          attack.bytes += many.length;
+          socket.sendRaw(ODD);
+          if (!socket.sendRaw(many)) await socket.drained();
+        }
+        attack.count(socket.ended ? "ended by the coordinator" : "kept");
+      });
+    },
+  },
+  {
+    name: "heartbeats",
+    what: "registered sockets that read, each with 45 heartbeats a second in another form",
+    run: (attack) =>
+      attack.repeat(250, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return attack.rest(2_000);
+        while (!attack.isOver && !socket.ended) {
+          for (let n = 0; n < 9; n++) socket.sendRaw(ODD);
+          attack.bytes += 9 * ODD.length;
+          await attack.rest(200);
+        }
+        attack.count("ended by the coordinator");
+        attack.drop(socket);
+      }),
+  },
+  {
+    name: "exact heartbeats",
+    what: "registered sockets that read, with exact heartbeats as fast as they go",
+    run: async (attack) => {
+      const many = Buffer.concat(Array.from({ length: 2_000 }, () => EXACT));
+      await attack.repeat(4, async () => {
+        const socket = await attack.worker();
+        if (socket === null) return;
+        await pour(attack, socket, many);
+        attack.drop(socket);
+      });
+    },
+  },
+  {
+    name: "lingering sockets",
+    what: "sockets that never register, read nothing, and stay when they have been closed",
+    run: (attack) =>
+      attack.repeat(16, async () => {
+        const socket = await attack.dial();
+        socket?.pause();
+      }),
+  },
+  { name: "health", what: "GET /v1/health without end", run: (attack) => attack.repeat(32, async () => void (await (await attack.ask("/v1/health")).text())) },
+  {
+    name: "polls",
+    what: "polls of unknown jobs, each with an id of its own",
+    run: (attack) => attack.repeat(32, async () => void (await (await attack.ask(`/v1/jobs/${randomUUID()}`)).text())),
+  },
+  {
+    name: "refused upgrades",
+    what: "upgrades over the rate, and with a Host of 1,100 characters",
+    run: (attack) =>
+      attack.repeat(16, async (lane) => {
+        const socket = attack.keep(
+          lane % 2 === 0 ? new FloodSocket(attack.port, attack.address()) : new FloodSocket(attack.port, attack.address(), "h".repeat(1_100)),
+        );
+        attack.count(`upgrade ${await socket.opened}`);
+        attack.drop(socket);
+      }),
+  },
+  {
+    name: "pairing codes",
+    what: "wrong pairing codes, and codes for users that nobody knows",
+    run: (attack) =>
+      attack.repeat(16, async (lane) => {
+        const claim = { pairing_code: randomBytes(3).toString("hex").toUpperCase(), provider_pubkey: randomBytes(32).toString("hex") };
+        const [path, body] = lane % 2 === 0 ? ["claim", claim] : ["create", { user_id: randomUUID() }];
+        await (await attack.ask(`/v1/trust/${path}`, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } })).text();
+      }),
+  },
+  {
+    name: "stalled bodies",
+    what: "commits whose body of 500 KB stops before its last byte",
+    run: (attack) =>
+      attack.repeat(8, async () => {
+        const head = `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: 127.0.0.1\r\n${ADDRESS_HEADER}: ${attack.address()}\r\nContent-Length: 500000\r\n\r\n`;
+        const socket = await plain(attack, head);
+        socket.write(Buffer.alloc(499_999, "b"));
+        attack.bytes += 499_999;
+        attack.count("bodies");
+        await attack.rest(200);
+      }),
+  },
+  {
+    name: "unread pages",
+    what: "pages and documents asked for by connections that read nothing",
+    run: (attack) =>
+      attack.repeat(8, async () => {
+        const socket = await plain(attack, "");
+        socket.pause();
+        const ask = `GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n${ADDRESS_HEADER}: ${attack.address()}\r\n\r\n`;
+        socket.write(ask.repeat(100));
+        attack.bytes += 100 * ask.length;
+        attack.count("connections");
+        await attack.rest(400);
+      }),
+  },
+];
