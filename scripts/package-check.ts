@@ -21,7 +21,7 @@ const Packed = z.array(z.object({ filename: z.string(), size: z.number(), entryC
 const Lock = z.object({
   packages: z.record(z.string(), z.object({ integrity: z.string().optional(), link: z.boolean().optional(), optional: z.boolean().optional() })),
 });
-for (const place of [".", "runtimes/llama", "test/bench/peers", "test/payment"]) {
+for (const place of [".", "runtimes/llama", "test/bench/peers", "test/payment", "test/runtimes"]) {
   const { packages } = Lock.parse(JSON.parse(readFileSync(join(ROOT, place, "package-lock.json"), "utf8")));
   const entries = Object.entries(packages).filter(([path, { link }]) => path !== "" && link !== true);
   // Only the payment lab lacks some, of optional packages for other platforms. It is not published, and it runs on Linux.

@@ -1,0 +1,30 @@
+// Ask an LLM, check the receipt, and read an answer while it is written: node examples/node.mjs "What is a hash?"
+// Set ROUTER_BASE_URL for another coordinator than http://127.0.0.1:4010.
+import { ComputeRouter, ComputeRouterError } from "compute-router";
+
+const question = process.argv[2] ?? "What is a hash?";
+const router = new ComputeRouter({ requireVerified: true });
+
+try {
+  const { data } = await router.models();
+  console.log(`models: ${data.map(({ id }) => id).join(", ") || "without a name"}`);
+
+  const { output, verified, receipt, price } = await router.chat([{ role: "user", content: question }], { maxTokens: 100 });
+  console.log(`${output}\n(${verified ? "verified" : "not verified"}, worker ${receipt.provider_pubkey.slice(0, 8)}, ${price})`);
+
+  // Ctrl-C cancels the job.
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort(new Error("cancelled")));
+  let text = "";
+  for await (const event of router.stream({ job_type: "LLM_INFER", prompt: question }, { signal: stop.signal })) {
+    if (event.type === "delta") text += event.delta;
+    // Another worker starts again, or some text was lost.
+    if (event.type === "reset") text = "";
+    if (event.type === "done") console.log(`streamed ${text.length} characters; the whole text: ${event.result.output}`);
+  }
+  console.log(router.usage());
+} catch (error) {
+  if (!(error instanceof ComputeRouterError)) throw error;
+  console.error(`${error.code}: ${error.message}`);
+  process.exitCode = 1;
+}

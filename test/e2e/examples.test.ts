@@ -1,0 +1,153 @@
+// Each example runs as its first lines say, against a real coordinator. Those that need a wallet or the AI SDK run in test/payment/sdk/examples.test.ts.
+import { execFile, spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Coordinator, freePort, ROOT, startWrangler } from "../../scripts/coordinator-process.ts";
+import { ComputeRouter } from "../../src/sdk/index.ts";
+import { CHROMIUM, launchChromium, WITHOUT } from "../browser/chromium.ts";
+import { launchCoordinator } from "../support/coordinator.ts";
+import { bundleExample } from "../support/example.ts";
+import { finallyDo } from "../support/finally.ts";
+import { PlainWorker } from "../support/plain-worker.ts";
+import { until } from "../support/until.ts";
+
+const run = promisify(execFile);
+const RUNTIMES = join(ROOT, "test", "runtimes", "node_modules", ".bin");
+const PYTHON = process.env["PYTHON"] ?? "/usr/bin/python3";
+const HAS_CRYPTOGRAPHY = spawnSync(PYTHON, ["-c", "import cryptography"]).status === 0;
+
+let coordinator: Coordinator;
+let worker: PlainWorker;
+
+beforeAll(async () => {
+  coordinator = await launchCoordinator("evm");
+  worker = new PlainWorker(coordinator.socketUrl, { acks: true });
+  await worker.connect();
+  worker.serve();
+  return () => worker.close();
+});
+
+/** How each runtime runs a file, and what is missing if it cannot. */
+const HOW: [runtime: string, command: string, args: string[]][] = [
+  ["Node", process.execPath, []],
+  ["Deno", join(RUNTIMES, "deno"), ["run", "--allow-net=127.0.0.1", "--allow-env"]],
+  ["Bun", join(RUNTIMES, "bun"), ["run"]],
+];
+
+describe.each(HOW)("examples/node.mjs in %s", (runtime, command, args) => {
+  const isHere = existsSync(command);
+  it.skipIf(!isHere)(`asks, verifies and streams${isHere ? "" : ` (skipped: no ${runtime}; npm ci --prefix test/runtimes)`}`, async () => {
+    const bundle = await bundleExample("node.mjs");
+    const env = { ...process.env, ROUTER_BASE_URL: coordinator.url, NO_COLOR: "1" };
+    const { stdout } = await run(command, [...args, bundle, "Hello?"], { env });
+    expect(stdout).toMatch(/^models: .+\nan answer\n\(verified, worker [0-9a-f]{8}, \$0\.010\)\nstreamed \d+ characters; the whole text: an answer\n/);
+    expect(stdout).toContain("completed: 2");
+  });
+});
+
+it("examples/cloudflare-worker.mjs summarizes what is posted to it", async () => {
+  const bundle = await bundleExample("cloudflare-worker.mjs", "browser");
+  const port = await freePort();
+  const place = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--show-interactive-dev-session=false"];
+  // A date before Workers had any of Node's globals by themselves.
+  const settings = ["--no-bundle", "--compatibility-date", "2024-09-01", "--var", `ROUTER_BASE_URL:${coordinator.url}`];
+  const child = startWrangler(["dev", bundle, ...settings, ...place], dirname(bundle));
+  finallyDo(() => child.stop());
+  const address = `http://127.0.0.1:${port}/`;
+  const isReady = async () => ((await fetch(address, { signal: AbortSignal.timeout(2_000) }).catch(() => null))?.status === 405 ? true : undefined);
+  await until("the Worker", isReady, () => child.lines.join("\n"));
+  const answer = await fetch(address, { method: "POST", body: "A long text. And more." });
+  expect([answer.status, await answer.json()]).toEqual([200, { summary: "short", word_count: 1, verified: true }]);
+});
+
+describe.skipIf(CHROMIUM === undefined)(`examples/browser${WITHOUT}`, () => {
+  it("shows the answer, and its second button cancels the job [JB13]", async () => {
+    const bundle = await bundleExample("browser/page.mjs", "browser");
+    const files: Record<string, [string, string]> = {
+      "/": ["text/html", join(ROOT, "examples", "browser", "index.html")],
+      "/bundle.js": ["text/javascript", bundle],
+    };
+    const server = createServer(({ url = "/" }, response) => {
+      const [type, file] = files[new URL(url, "http://a").pathname] ?? [];
+      if (type === undefined || file === undefined) return void response.writeHead(404).end();
+      response.setHeader("content-type", type).end(readFileSync(file));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    finallyDo(() => void server.close());
+    const address = server.address();
+    const page = await (await launchChromium()).newPage();
+    await page.goto(`http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/?router=${encodeURIComponent(coordinator.url)}`);
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("an answer (verified)").waitFor();
+
+    worker.close();
+    await page.getByRole("button", { name: "Ask" }).click();
+    const cancelled = page.waitForResponse((response) => response.request().method() === "DELETE");
+    await page.waitForResponse((response) => response.url().endsWith("/events"));
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("cancelled", { exact: true }).waitFor();
+    expect(await (await cancelled).json()).toMatchObject({ status: "failed", result: { error: "cancelled" } });
+    await worker.connect();
+    worker.serve();
+  });
+});
+
+describe.skipIf(!HAS_CRYPTOGRAPHY)(
+  `examples/verify_receipt.py${HAS_CRYPTOGRAPHY ? "" : " (skipped: apt-get install python3-cryptography, or PYTHON=path of one that has it)"}`,
+  () => {
+    async function verify(job: unknown, ...words: string[]): Promise<{ code: number | null; said: string }> {
+      const child = spawn(PYTHON, ["-B", join(ROOT, "examples", "verify_receipt.py"), ...words]);
+      const code = new Promise<number | null>((resolve) => child.on("close", resolve));
+      child.stdin.end(JSON.stringify(job));
+      const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+      return { code: await code, said: out + errors };
+    }
+
+    it("[RC1, RC2] finds the receipt of a job valid, and that of another job, worker or result not", async () => {
+      const client = new ComputeRouter({ baseUrl: coordinator.url });
+      const { jobId } = await client.chat("Hello?");
+      const job = await client.get(jobId ?? "");
+      const id = job.id;
+      expect(await verify(job, id)).toEqual({ code: 0, said: "valid\n" });
+      expect(await verify(job, id, worker.publicKey)).toEqual({ code: 0, said: "valid\n" });
+      expect(await verify(job, id, "00".repeat(32))).toEqual({ code: 1, said: "NOT valid: another worker has signed the receipt\n" });
+      expect(await verify(job, "11111111-2222-4333-8444-555555555555")).toMatchObject({ code: 1, said: expect.stringContaining("another job") });
+      expect(await verify({ ...job, result: { output: "another answer" } }, id)).toMatchObject({ code: 1, said: expect.stringContaining("another result") });
+      const later = { ...job, receipt: { ...job.receipt, completed_at: "2026-01-01T00:00:00.000Z" } };
+      expect(await verify(later, id)).toMatchObject({ code: 1, said: expect.stringContaining("not that of the worker's key") });
+      expect(await verify({ ...job, receipt: null }, id)).toMatchObject({ code: 1, said: expect.stringContaining("no receipt") });
+      const paid = { ...job, receipt: { ...job.receipt, payment_ref: "0x1" } };
+      expect(await verify(paid, id)).toMatchObject({ code: 0 });
+    });
+
+    it("[RC1, RC2] agrees with the vectors: every output, the malleable signature, and the keys that must be refused", async () => {
+      const vectors: {
+        receipts: { name: string; output_json: string; hashed_text: string; receipt: Record<string, string>; malleable_signature?: string }[];
+        refused_keys: { name: string; key: string }[];
+      } = JSON.parse(readFileSync(join(ROOT, "test", "vectors", "receipts.json"), "utf8"));
+      const program = [
+        "import json, sys; sys.path.insert(0, sys.argv[1]); import verify_receipt as v",
+        "def tried(receipt, text):",
+        "    try: return v.verify({'receipt': receipt, 'result': json.loads(text)}, receipt['job_id'])",
+        "    except (ValueError, KeyError) as error: return str(error)",
+        "given = json.load(sys.stdin); first = given['receipts'][0]",
+        "said = [[tried(one['receipt'], one['output_json']), tried({**one['receipt'], 'signature': one.get('malleable_signature') or ''}, one['output_json'])] for one in given['receipts']]",
+        "keys = [tried({**first['receipt'], 'provider_pubkey': one['key']}, first['output_json']) for one in given['refused_keys']]",
+        "print(json.dumps({'said': said, 'keys': keys}))",
+      ].join("\n");
+      const child = spawn(PYTHON, ["-B", "-c", program, dirname(join(ROOT, "examples", "verify_receipt.py"))]);
+      child.stdin.end(JSON.stringify(vectors));
+      const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+      expect(errors).toBe("");
+      const { said, keys }: { said: [unknown, unknown][]; keys: unknown[] } = JSON.parse(out);
+      expect(said.map(([valid]) => valid)).toEqual(vectors.receipts.map(() => null));
+      expect(said.filter(([, malleable]) => malleable === null)).toEqual([]);
+      expect(keys).toHaveLength(vectors.refused_keys.length);
+      for (const key of keys) expect(key).toEqual(expect.any(String));
+    });
+  },
+);
