@@ -212,9 +212,13 @@ export class LedgerStore {
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 
-  /** The payments whose newest revision D1 does not have, oldest first. Reservations are not copied, because they are not verified yet. */
-  uncopied(most: number): PaymentCopy[] {
-    const query = "SELECT * FROM payments WHERE copied_rev < rev AND kind <> 'reserved' ORDER BY updated_at";
+  /**
+   * The payments whose newest revision D1 does not have, oldest first; with `live` false, without those that will change again soon. Reservations are not
+   * copied, because they are not verified yet.
+   */
+  uncopied(most: number, live = true): PaymentCopy[] {
+    const kinds = live ? "kind <> 'reserved'" : "kind IN ('spent', 'credit', 'void', 'unresolved')";
+    const query = `SELECT * FROM payments WHERE copied_rev < rev AND ${kinds} ORDER BY updated_at`;
     const copies: PaymentCopy[] = [];
     // The query has no limit: damaged rows are skipped, and they must not block the others for ever.
     for (const row of this.#sql.exec<Row>(query)) {
@@ -227,7 +231,11 @@ export class LedgerStore {
 
   /** Notes that D1 has these revisions. */
   copied(rows: readonly Pick<PaymentCopy, "key" | "rev">[]): void {
-    for (const { key, rev } of rows) this.#sql.exec("UPDATE payments SET copied_rev = ? WHERE key = ? AND copied_rev < ?", rev, key, rev);
+    this.#sql.exec(
+      `UPDATE payments SET copied_rev = copied.rev FROM (SELECT value ->> 0 AS key, value ->> 1 AS rev FROM json_each(?)) AS copied
+         WHERE payments.key = copied.key AND copied_rev < copied.rev`,
+      JSON.stringify(rows.map(({ key, rev }) => [key, rev])),
+    );
   }
 
   /** True if there is a payment that the operator may decide about [PY8]. */

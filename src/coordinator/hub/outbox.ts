@@ -102,16 +102,15 @@ export class Outbox {
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
-    const isPaid = this.#paymentsSince !== null;
-    const isUrgent = this.#ended > 0 || isPaid;
+    const isUrgent = this.#ended > 0;
     const at = Math.max(now + (isUrgent ? TUNING.outboxLinger : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
-    this.#timer = { at, handle: setTimeout(() => void this.drain(isPaid || !isUrgent), at - now) };
+    this.#timer = { at, handle: setTimeout(() => void this.drain(!isUrgent), at - now) };
   }
 
-  /** Writes until D1 has everything, or refuses; with `live` false, without the jobs that have not ended: the alarm copies them. Never rejects. */
+  /** Writes until D1 has everything, or refuses; with `live` false, without the jobs that have not ended and their payments: the alarm copies them. Never rejects. */
   drain(live = true): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
@@ -133,21 +132,22 @@ export class Outbox {
 
   async #run(live: boolean): Promise<void> {
     await this.#copyJobs(live);
-    await this.#copyPayments();
+    await this.#copyPayments(live);
   }
 
-  async #copyPayments(): Promise<void> {
+  async #copyPayments(live: boolean): Promise<void> {
     while (this.#paymentsSince !== null && Date.now() >= this.#payments.until(Date.now())) {
       const since = this.#paymentsSince;
       try {
-        this.#paymentsSince = null;
-        const rows = this.#ledger.uncopied(TUNING.copiedPayments);
+        if (live) this.#paymentsSince = null;
+        const rows = this.#ledger.uncopied(TUNING.copiedPayments, live);
         if (rows.length === 0) return;
         const db = this.#db();
         await writeD1(db, () => copyStatement(db, rows).run());
         this.#ledger.copied(rows);
         this.#payments.succeeded();
         if (rows.length === TUNING.copiedPayments) this.#paymentsSince = since;
+        else if (!live) return;
       } catch (error) {
         this.#paymentsSince = since;
         this.#payments.failed(Date.now());

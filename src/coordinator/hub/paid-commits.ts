@@ -175,10 +175,10 @@ export class PaidCommits {
 
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal, refusal } = this.#parts;
-    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit.
-    const row = ledger.find(key);
+    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then its job may be in the journal alone.
+    const row = dispatcher.state.ledger.payments.get(key) ?? ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
-    const stored = journal.result(input.id);
+    const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
@@ -216,8 +216,9 @@ export class PaidCommits {
 
   /** The answer to a submit that has been settled, refused, or is not known. */
   async #outcome(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
-    const { ledger } = this.#parts;
-    const refusal = ledger.refusalOf(paidBy, input.id);
+    const { ledger, dispatcher } = this.#parts;
+    const { kind } = dispatcher.state.ledger.payments.get(paidBy)?.phase ?? {};
+    const refusal = kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, input.id);
     if (refusal !== null) {
       // Only an answer of 201 is stored.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);

@@ -146,7 +146,7 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
   c.set("hasPaid", true);
-  const submitted = await askHub(c.env, (hub) => hub.submit({ ...commit.input(), settles: true }, input.key, payer));
+  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...commit.input(), settles: true, again }, input.key, payer));
   const answer = "settle" in submitted ? await settleHere(c, commit, input) : submitted;
   if (answer.ok) {
     setSettlement(c, answer.settlement);
