@@ -91,9 +91,21 @@ it("every file that README and docs link to is there", () => {
     "README.md",
     "SECURITY.md",
     "CONTRIBUTING.md",
-    ...["agents", "architecture", "operations", "payments", "protocol", "receipts", "rules", "sdk", "tasks", "threats", "worker"].map(
-      (name) => `docs/${name}.md`,
-    ),
+    ...[
+      "agents",
+      "architecture",
+      "operations",
+      "payments",
+      "protocol",
+      "quickstart",
+      "receipts",
+      "rules",
+      "sdk",
+      "supported",
+      "tasks",
+      "threats",
+      "worker",
+    ].map((name) => `docs/${name}.md`),
   ];
   for (const page of pages) {
     const at = new URL(page, ROOT);

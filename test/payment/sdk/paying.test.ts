@@ -90,6 +90,16 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     expect(asked()).toBe(1);
   });
 
+  it("[PY1] [API6] a stream pays as a run does", async () => {
+    const { router } = client(0);
+    const sum = await moved(0, async () => {
+      const events = [];
+      for await (const event of router.stream({ job_type: "LLM_INFER", prompt: "Hello." })) events.push(event);
+      expect(events.at(-1)).toMatchObject({ type: "done", result: { output: "an answer", verified: true, price: "$0.010" } });
+    });
+    expect(sum).toBe(10_000n);
+  });
+
   it("[PY6] the same run again with its idempotency key is the same job, paid once", async () => {
     const { router } = client(1);
     const sum = await moved(1, async () => {

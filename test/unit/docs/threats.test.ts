@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { has, type NamedTest } from "./support/named-test.ts";
 
 /** A row of docs/threats.md: its number, and what it names as proof. */
-type Row = { number: number; named: { file: string; title: string }[] };
+type Row = { number: number; named: NamedTest[] };
 
 const rows: Row[] = readFileSync("docs/threats.md", "utf8")
   .split("\n")
@@ -15,25 +16,6 @@ const rows: Row[] = readFileSync("docs/threats.md", "utf8")
     });
     return { number: Number(number), named };
   });
-
-/** Whether a test file has a test of this title, or a document this text. */
-function has({ file, title }: Row["named"][number]): boolean {
-  if (title.length < 10) return false;
-  if (file === "SECURITY.md") return flat(readFileSync(file, "utf8")).includes(title);
-  if (!existsSync(`test/${file}`)) return false;
-  const source = readFileSync(`test/${file}`, "utf8");
-  // Behind the parenthesis of `test(`, `it(` or `test.each(…)(`; the formatter may have put a line end between.
-  return ['"', "'", "`"].some((quote) =>
-    source
-      .split(`${quote}${title}${quote}`)
-      .slice(0, -1)
-      .some((before) => /\(\s*$/.test(before)),
-  );
-}
-
-function flat(text: string): string {
-  return text.replaceAll(/\s+/g, " ");
-}
 
 describe("docs/threats.md", () => {
   test("numbers its rows without a gap, and each names a proof", () => {

@@ -1,0 +1,152 @@
+// Every snippet of docs/quickstart.md, run as a reader would run it, against real coordinators. Only addresses and the place of this package are replaced.
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Coordinator, freePort, ROOT } from "../../../scripts/coordinator-process.ts";
+import { startBundled } from "../../support/bundle.ts";
+import { PlainWorker } from "../../support/plain-worker.ts";
+import { type FullLab, startLab } from "../start-lab.ts";
+import { Bench, LAB, PRICE } from "../support/bench.ts";
+
+const run = promisify(execFile);
+const PYTHON = process.env["PYTHON"] ?? "python3";
+
+/** The snippets in their order, with the heading that they stand below. */
+const SNIPPETS = (() => {
+  let heading = "";
+  return [...readFileSync(join(ROOT, "docs", "quickstart.md"), "utf8").matchAll(/^## (.+)$|^```(\w+)\n([^]*?)^```$/gm)].flatMap(([, title, language, code]) => {
+    heading = title ?? heading;
+    return language === undefined || code === undefined ? [] : [{ heading, language, code }];
+  });
+})();
+
+function snippet(heading: string, language: string, index = 0): string {
+  const found = SNIPPETS.filter((one) => one.heading === heading && one.language === language)[index];
+  if (found === undefined) throw new Error(`docs/quickstart.md has no such snippet below ${heading}`);
+  return found.code;
+}
+
+let lab: FullLab;
+let paid: Bench;
+let free: Coordinator;
+let worker: PlainWorker;
+let folder: string;
+
+beforeAll(async () => {
+  lab = await startLab(LAB);
+  paid = await new Bench(lab, "evm").start();
+  await paid.join();
+  // Below this folder, so that Node finds the packages of the lab.
+  folder = mkdtempSync(join(import.meta.dirname, "..", ".snippets-"));
+  free = await startBundled({ instance: "evm", port: await freePort(), stateDir: join(folder, "state"), settings: { TESTNET_MODE: "true" } });
+  worker = new PlainWorker(free.socketUrl, { acks: true });
+  await worker.connect();
+  worker.serve();
+});
+afterAll(async () => {
+  worker.close();
+  await Promise.all([free.stop(), paid.stop()]);
+  await lab.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a snippet of TypeScript; resolves to what it prints. */
+async function typescript(code: string, url: string, env: Record<string, string> = {}): Promise<string> {
+  const place = (path: string): string => JSON.stringify(pathToFileURL(join(ROOT, "src", "sdk", path)).href);
+  const here = code
+    .replaceAll("http://127.0.0.1:4010", url)
+    .replaceAll('"compute-router"', place("index.ts"))
+    .replaceAll('"compute-router/x402"', place("pay/x402.ts"));
+  const file = join(folder, `snippet-${SNIPPETS.findIndex((one) => one.code === code)}.ts`);
+  writeFileSync(file, here);
+  return (await run(process.execPath, [file], { env: { ...process.env, ...env } })).stdout;
+}
+
+async function python(code: string): Promise<string> {
+  return (await run(PYTHON, ["-c", code.replaceAll("http://127.0.0.1:4010", free.url)])).stdout;
+}
+
+describe("docs/quickstart.md", () => {
+  it("has these snippets, and each is run below", () => {
+    expect(SNIPPETS.map(({ heading, language }) => `${heading}: ${language}`)).toEqual([
+      "An OpenAI client: ts",
+      "An OpenAI client: ts",
+      "An OpenAI client: ts",
+      "An agent: json",
+      "curl: sh",
+      "TypeScript: ts",
+      "Python: python",
+      "Python: python",
+      "Paying: ts",
+    ]);
+  });
+
+  it.each([
+    ["OpenAI's package", 0],
+    ["the AI SDK", 1],
+    ["LangChain", 2],
+  ])("[API9] %s", async (_, index) => {
+    expect((await typescript(snippet("An OpenAI client", "ts", index), free.url)).trim()).toBe("an answer");
+  });
+
+  it("[JB10] OpenAI's package lists the models", async () => {
+    const models = [];
+    for await (const model of new OpenAI({ baseURL: `${free.url}/v1`, apiKey: "none" }).models.list()) models.push(model);
+    expect(models).toEqual([]);
+  });
+
+  it("an agent: the configuration starts a server with our tools", async () => {
+    const { mcpServers }: { mcpServers: Record<string, { command: string; args: string[] }> } = JSON.parse(snippet("An agent", "json"));
+    const { command, args: [program, ...args] = [] } = mcpServers["compute-router"] ?? {};
+    expect([command, program]).toEqual(["npx", "compute-router"]);
+    const here = args.map((arg) => arg.replace("http://127.0.0.1:4010", free.url));
+    const client = new Client({ name: "test", version: "1" });
+    const env = { PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), "compute-router-quickstart-")) };
+    await client.connect(new StdioClientTransport({ command: process.execPath, args: [join(ROOT, "src", "cli", "main.ts"), ...here], env }));
+    try {
+      const result = await client.callTool({ name: "classify", arguments: { text: "good" } });
+      expect(result.structuredContent).toMatchObject({ verified: true, result: { sentiment: "neutral" } });
+    } finally {
+      await client.close();
+      rmSync(env.XDG_CONFIG_HOME, { recursive: true });
+    }
+  });
+
+  it("curl", async () => {
+    const { stdout } = await run("bash", ["-c", snippet("curl", "sh").replaceAll("http://127.0.0.1:4010", free.url)]);
+    expect(JSON.parse(stdout)).toMatchObject({ job: { status: "completed", receipt: { provider_pubkey: worker.publicKey } } });
+  });
+
+  it("TypeScript", async () => {
+    expect((await typescript(snippet("TypeScript", "ts"), free.url)).trim()).toBe("an answer (receipt checked)");
+  });
+
+  it("[API9] Python, whole", async () => {
+    expect((await python(snippet("Python", "python"))).trim()).toBe("an answer");
+  });
+
+  it("[API9] Python, as a stream", async () => {
+    expect((await python(snippet("Python", "python", 1))).trim()).toBe("an answer");
+  });
+
+  it("[PY1] [API9] paying: exactly the price moves", async () => {
+    const secret = lab.description.payers.evm?.[paid.payer()]?.secret ?? "";
+    const asset = JSON.stringify(lab.evm.token);
+    // The wallet of the snippet may spend USDC of the testnet; the lab has a token of its own.
+    const code = snippet("Paying", "ts");
+    const limits = "{ maxPrice: 0.02 }";
+    expect(code).toContain(limits);
+    const gained = await paid.earning(async () => {
+      const printed = await typescript(code.replace(limits, `{ maxPrice: 0.02, asset: ${asset} }`), paid.url, { EVM_PRIVATE_KEY: secret });
+      expect(printed.trim()).toBe("an answer");
+    });
+    expect(gained).toBe(PRICE.fast);
+  });
+});
