@@ -135,6 +135,9 @@ export const LIMITS = {
   chainPages: 5,
   /** How many blocks before the newest finalized one a payment notes: it may have waited for a while before it is settled [PY8]. */
   chainMargin: 200,
+  /** Signatures of one page of an account's history on Solana, and transactions that one reading reads of it for one payment [PY8]. */
+  chainSignatures: 1_000,
+  chainTransactions: 10,
   /** Unresolved payments with which a hub that has started begins to read the chain, the oldest first [PY8]. */
   chainDoubts: 1_000,
   /** Late results, of jobs that are no longer live, that the hub looks up in D1 at the same time [WS10]. */
@@ -280,6 +283,8 @@ export const TIMING = {
   svmLifetime: 120 * SECOND,
   /** How long a signed payment must stay valid: `maxTimeoutSeconds` of a 402. */
   paymentValid: 300 * SECOND,
+  /** How long after its time a transaction that is not in the history of Solana is void: later a node may have forgotten the history [PY8]. */
+  svmHistory: 1 * HOUR,
   /** This long before an authorization ends, the hub asks once more for an unknown outcome, without waiting for the next retry [PY8]. */
   settleLastChance: 10 * SECOND,
   /** The period of a rate "per minute". */

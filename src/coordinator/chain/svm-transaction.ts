@@ -14,6 +14,8 @@ export type SvmTransaction = {
   /** In the order of `signers`. A missing signature is 64 zero bytes. */
   signatures: Uint8Array[];
   signers: string[];
+  /** The blockhash, or the nonce that stands in its place. */
+  blockhash: string;
   instructions: SvmInstruction[];
 };
 
@@ -88,7 +90,7 @@ function read(bytes: Uint8Array): SvmTransaction {
   const readonlySigners = reader.byte();
   const readonlyOthers = reader.byte();
   const keys = reader.list(() => base58.encode(reader.take(32)));
-  reader.take(32); // The blockhash or a nonce.
+  const blockhash = base58.encode(reader.take(32));
   const compiled = reader.list(() => {
     const program = reader.byte();
     const length = reader.length();
@@ -115,5 +117,5 @@ function read(bytes: Uint8Array): SvmTransaction {
     if (program === 0 || programKey === undefined || accounts.some((index) => index >= keys.length + lookedUp)) throw new Malformed();
     return { program: programKey, accounts: accounts.map((index) => keys[index] ?? null), data };
   });
-  return { message: bytes.subarray(start), signatures, signers: keys.slice(0, signerCount), instructions };
+  return { message: bytes.subarray(start), signatures, signers: keys.slice(0, signerCount), blockhash, instructions };
 }

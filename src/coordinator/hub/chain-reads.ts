@@ -5,6 +5,7 @@ import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/
 import { errorFacts, logError, logWarning } from "../log.ts";
 import type { ChainAnswer, ChainSource, Found } from "../payment/chain.ts";
 import { EvmChain } from "../payment/chain-evm.ts";
+import { SvmChain } from "../payment/chain-svm.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { LedgerStore } from "./ledger-store.ts";
@@ -110,8 +111,8 @@ export class ChainReads {
   /** Tells dispatch. What has been decided meanwhile stays as it is. */
   #decide(key: string, finding: Finding): void {
     const { dispatcher, ledger } = this.#parts;
-    // Payments to which nothing happens by itself are read from the ledger's table, so everything must be written first.
-    dispatcher.flush();
+    // Payments to which nothing happens by itself are read from the ledger's table, so what has changed of this one must be written first.
+    dispatcher.flush(key);
     const stored = ledger.find(key);
     if (stored === null || !isInDoubt(stored)) return;
     try {
@@ -135,6 +136,7 @@ function pauseAfter(readings: number): number {
 
 /** The chain of an instance; null if no RPC is set: then nothing is read, and the facilitator and the operator decide. */
 export function chainSource({ instance, network, payment }: Pick<Settings, "instance" | "network" | "payment">): ChainSource | null {
-  if (payment.rpcUrl === null || instance === "svm") return null;
-  return new EvmChain({ url: payment.rpcUrl, deadline: TIMING.chainAnswer }, network);
+  if (payment.rpcUrl === null) return null;
+  const rpc = { url: payment.rpcUrl, deadline: TIMING.chainAnswer };
+  return instance === "evm" ? new EvmChain(rpc, network) : new SvmChain(rpc, network);
 }

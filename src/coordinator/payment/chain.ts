@@ -16,9 +16,9 @@ export type Doubt = {
 
 /**
  * What a reading leaves for the next one: how far the chain was searched, and the finalized block at which the authorization was last seen unused. `isOlder`:
- * it was used before the block that was noted.
+ * it was used before the block that was noted. `before`: the signature at which a search of a history goes on.
  */
-export type Found = { searched: number | null; unusedAt: number | null; isOlder?: true };
+export type Found = { searched: number | null; unusedAt: number | null; isOlder?: true; before?: string };
 
 /**
  * What one reading has shown. `settled`: its money has moved to our payee. `void`: it has not, and it cannot any more, by this `proof`. `open`: the chain does
@@ -33,8 +33,8 @@ export type ChainAnswer =
 export interface ChainSource {
   /** The most payments of one `read`. */
   readonly most: number;
-  /** A finalized block that is older than every payment that is verified now. @throws {RpcFailure} */
-  block(): Promise<number>;
+  /** A finalized block that is older than every payment that is verified now; null if payments need none. @throws {RpcFailure} */
+  block(): Promise<number | null>;
   /** Reads what became of these payments, in a few bounded requests, and answers in the same order. `now` is ms since the epoch. @throws {RpcFailure} */
   read(doubts: readonly Doubt[], now: number): Promise<ChainAnswer[]>;
 }

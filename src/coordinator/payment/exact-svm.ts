@@ -51,7 +51,8 @@ export function readExactSvm(payload: unknown, ours: Requirements, now: number):
   };
 }
 
-function isTransfer({ program, data }: SvmInstruction): boolean {
+/** True for a transfer of tokens whose first account is the one that pays. */
+export function isTransfer({ program, data }: SvmInstruction): boolean {
   return TOKEN_PROGRAMS.includes(program) && data[0] === TRANSFER_CHECKED;
 }
 

@@ -137,3 +137,54 @@ describe("money that moved is found on the EVM", () => {
     expect(free).toBe(0n);
   });
 });
+
+describe("money that moved is found on the SVM", () => {
+  let lab: FullLab;
+  let bench: Bench;
+  beforeAll(async () => {
+    lab = await startLab(LAB);
+    bench = await new Bench(lab, "svm", { SVM_RPC_URL: lab.svm.rpcUrl }).start();
+    await bench.join(2);
+  });
+  afterAll(async () => {
+    await bench.stop();
+    await lab.stop();
+  });
+  beforeEach(() => lab.facilitator.faults.clear());
+
+  const LOST: [string, Fault][] = [
+    ["is cut after the transfer", { kind: "lost", how: "reset" }],
+    ["is a 500 after the transfer", { kind: "lost", how: "status" }],
+    ["is `settlement_pending`", { kind: "pending" }],
+  ];
+  it.each(LOST)(
+    "[PY8] an answer that %s: the job runs, paid by the transaction that the chain shows, though the facilitator never says so",
+    async (text, fault) => {
+      const paid = await bench.pay("cheap", { who: bench.payer() });
+      lab.facilitator.faults.add({ operation: "settle", fault, times: 1 });
+      lab.facilitator.faults.add({ operation: "settle", fault: { kind: "status" } });
+      const gained = await bench.earning(async () => {
+        const response = await bench.commit("cheap", text, paid.headers());
+        expect([await brief(response), settlementOf(response)]).toEqual(["201 ", null]);
+        const { job, response: poll } = await bench.ended(await idOf(response));
+        expect(job.status).toBe("completed");
+        expect(settlementOf(poll)).toMatchObject({ success: true, payer: paid.payer, transaction: job.receipt?.payment_ref });
+        expect((await lab.svm.received()).filter(({ transaction }) => transaction === job.receipt?.payment_ref)).toMatchObject([{ amount: 1_000n }]);
+      });
+      expect(gained).toBe(1_000n);
+    },
+  );
+
+  it("[PY8] `duplicate_settlement` after a lost answer is not believed, if no transaction is there", async () => {
+    const paid = await bench.pay("cheap", { who: bench.payer() });
+    lab.facilitator.log.clear();
+    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "reset" }, times: 1 });
+    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "refuse", reason: "duplicate_settlement" } });
+    const gained = await bench.earning(async () => {
+      const id = await idOf(await bench.commit("cheap", "duplicate", paid.headers()));
+      await until("two more settle calls", async () => (bench.settles() >= 3 ? true : undefined));
+      expect((await bench.job(id)).job.status).toBe("pending");
+    });
+    expect(gained).toBe(0n);
+  });
+});

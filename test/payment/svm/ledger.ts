@@ -122,6 +122,24 @@ export class Ledger {
     return runs.map((landed) => ({ key: messageKey(getTransactionDecoder().decode(landed.bytes)), landed }));
   }
 
+  /** The transactions that have run and name this account, the newest first. */
+  history(account: Address): Landed[] {
+    const names = ({ bytes }: Landed) =>
+      getCompiledTransactionMessageDecoder().decode(getTransactionDecoder().decode(bytes).messageBytes).staticAccounts.includes(account);
+    return [...this.#landed.values()].filter(names).toReversed();
+  }
+
+  /** True if a new transaction may have this blockhash. */
+  isBlockhashValid(blockhash: string): boolean {
+    const given = this.#blockhashes.get(blockhash);
+    return given !== undefined && this.#now() - given <= this.#ttl;
+  }
+
+  /** When a slot was, ms since the epoch. */
+  timeOf(slot: number): number {
+    return this.#began + (slot - FIRST_SLOT) * SLOT_MS;
+  }
+
   account(address: Address): MaybeEncodedAccount {
     return this.#svm.getAccount(address);
   }

@@ -70,6 +70,16 @@ function methodsOf(ledger: Ledger, { confirmMs }: RpcOptions): Record<string, Me
     getGenesisHash: () => GENESIS_HASH,
     getSlot: () => ledger.slot,
     getBlockHeight: () => ledger.slot,
+    getBlockTime: ([slot]) => Math.floor(ledger.timeOf(Number(slot)) / 1000),
+    isBlockhashValid: ([blockhash]) => inContext(ledger.isBlockhashValid(String(blockhash))),
+    getSignaturesForAddress: ([address, config]) => {
+      const { limit = 1_000, before } = (config ?? {}) as { limit?: number; before?: string };
+      const all = ledger.history(address as Address).filter(isConfirmed);
+      const first = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
+      return all.slice(first, first + limit).map(({ signature, slot, error, at }) => ({
+        ...{ signature, slot, err: error, memo: null, blockTime: Math.floor(at / 1000), confirmationStatus: "finalized" },
+      }));
+    },
     getLatestBlockhash: () => inContext(ledger.latestBlockhash()),
     getBalance: ([address]) => inContext(lamportsOf(ledger, address)),
     getAccountInfo: ([address]) => inContext(accountInfo(ledger, address)),

@@ -33,6 +33,7 @@ function readByKit(bytes: Uint8Array): SvmTransaction | null {
       message: Uint8Array.from(message),
       signatures: keys.slice(0, signers).map((key) => Uint8Array.from(transaction.signatures[key] ?? new Uint8Array(64))),
       signers: keys.slice(0, signers),
+      blockhash: compiled.lifetimeToken,
       instructions: compiled.instructions.map(({ programAddressIndex, accountIndices = [], data = [] }) => ({
         program: keys[programAddressIndex] ?? "",
         accounts: accountIndices.map((index) => keys[index] ?? null),

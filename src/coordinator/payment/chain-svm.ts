@@ -1,0 +1,159 @@
+// Reads from Solana what became of signed transactions. After a job's way: for payments whose settlement is not known.
+import { sha256 } from "@noble/hashes/sha2.js";
+import * as z from "zod";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { readJson } from "../../protocol/text.ts";
+import { fromBase64, toHex } from "../../receipt/bytes.ts";
+import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
+import { readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { type ChainAnswer, type ChainSource, type Doubt, open } from "./chain.ts";
+import { isTransfer } from "./exact-svm.ts";
+
+const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
+/** So much of a memo tells transactions apart: x402's clients put 32 hex digits of chance into it. */
+const MEMO_CHARS = 32;
+/** It runs a transaction with a nonce that never expires, if that is what the transaction has in the place of its blockhash. */
+const SYSTEM_PROGRAM = "11111111111111111111111111111111";
+
+const slot = z.int().min(0);
+const Signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
+const Entries = z.array(z.object({ signature: Signature, err: z.unknown(), memo: z.string().nullish(), blockTime: z.int().nullish() }));
+type Entry = z.infer<typeof Entries>[number];
+const Landed = z.object({ transaction: z.tuple([z.string(), z.literal("base64")]), meta: z.object({ err: z.unknown() }) });
+const Validity = z.object({ context: z.object({ slot }), value: z.boolean() });
+const Payload = z.object({ payload: z.object({ transaction: z.string() }) });
+
+/** A transaction to look for: the account in whose history it must be, and the texts of its memos. */
+type Wanted = { transaction: SvmTransaction; account: string; memos: string[] };
+
+/** The newest finalized block: its slot, and its time in ms. */
+type Head = { slot: number; time: number };
+
+/**
+ * Solana. A landed transaction is ours if its message is, byte by byte: its signature is made by the facilitator, so nobody else knows it before. It is looked for
+ * in the finalized history of the payer's token account. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
+ */
+export class SvmChain implements ChainSource {
+  readonly most = 4;
+  readonly #rpc: RpcOptions;
+  readonly #network: string;
+
+  constructor(rpc: RpcOptions, network: string) {
+    this.#rpc = rpc;
+    this.#network = network;
+  }
+
+  /** The history has times, so payments note no block. */
+  async block(): Promise<null> {
+    return null;
+  }
+
+  async read(doubts: readonly Doubt[], now: number): Promise<ChainAnswer[]> {
+    const genesis = await this.#ask(z.string(), "getGenesisHash", []);
+    if (this.#network !== `solana:${genesis.slice(0, 32)}`) throw new RpcFailure("wrong_chain");
+    const finalized = await this.#ask(slot, "getSlot", [{ commitment: "finalized" }]);
+    const head: Head = { slot: finalized, time: (await this.#ask(slot, "getBlockTime", [finalized])) * 1_000 };
+    const answers: ChainAnswer[] = [];
+    for (const doubt of doubts) answers.push(await this.#read(doubt, head, now));
+    return answers;
+  }
+
+  async #read(doubt: Doubt, head: Head, now: number): Promise<ChainAnswer> {
+    const wanted = wantedOf(doubt);
+    if (wanted === null) return open(null, "payload_erased");
+    try {
+      return await this.#search(doubt, wanted, head, now);
+    } catch (error) {
+      // One answer of several. Those about the other payments count.
+      if (error instanceof RpcFailure && error.reason !== "timeout" && error.reason !== "unreachable") return open(doubt.found, error.reason);
+      throw error;
+    }
+  }
+
+  async #search(doubt: Doubt, wanted: Wanted, head: Head, now: number): Promise<ChainAnswer> {
+    const { found } = doubt;
+    const page = { limit: LIMITS.chainSignatures, commitment: "finalized", ...(found?.before !== undefined && { before: found.before }) };
+    const entries = await this.#ask(Entries, "getSignaturesForAddress", [wanted.account, page]);
+    let read = 0;
+    for (const [at, entry] of entries.entries()) {
+      if (!mayBe(entry, wanted, doubt)) continue;
+      if (read === LIMITS.chainTransactions) return { kind: "open", found: searchedTo(entries[at - 1] ?? entry, found), more: true };
+      read++;
+      const landed = await this.#ask(Landed, "getTransaction", [
+        entry.signature,
+        { encoding: "base64", commitment: "finalized", maxSupportedTransactionVersion: 0 },
+      ]);
+      const bytes = fromBase64(landed.transaction[0]);
+      const message = bytes === null ? undefined : readTransaction(bytes)?.message;
+      if (message === undefined) return open(found, "invalid_response");
+      if (toHex(sha256(message)) !== doubt.key) continue;
+      if ((entry.err === null) !== (landed.meta.err === null)) return open(null, "contradiction");
+      return landed.meta.err === null ? { kind: "settled", transaction: entry.signature } : { kind: "void", proof: "failed" };
+    }
+    const last = entries.at(-1);
+    const isOver = last === undefined || entries.length < LIMITS.chainSignatures || timeOf(last) < beginningOf(doubt);
+    if (!isOver) return { kind: "open", found: searchedTo(last, found), more: true };
+    return this.#absent(doubt, wanted, head, now);
+  }
+
+  /** The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must say so. */
+  async #absent({ expiresAt, found }: Doubt, { transaction }: Wanted, head: Head, now: number): Promise<ChainAnswer> {
+    const nothing = open({ searched: null, unusedAt: null });
+    // With a nonce it would never expire; and after some time a node may have forgotten the history.
+    const hasNonce = transaction.instructions.some(({ program }) => program === SYSTEM_PROGRAM);
+    const isTime = head.time >= expiresAt && now >= expiresAt && head.time < expiresAt + TIMING.svmHistory;
+    if (hasNonce || !isTime) return nothing;
+    const { context, value: isValid } = await this.#ask(Validity, "isBlockhashValid", [transaction.blockhash, { commitment: "finalized" }]);
+    if (isValid || context.slot < head.slot) return nothing;
+    // An older node answers.
+    if (found?.unusedAt != null && found.unusedAt > head.slot) return open(found, "old_answer");
+    if (found?.unusedAt != null) return { kind: "void", proof: "expired" };
+    return { kind: "open", found: { searched: null, unusedAt: head.slot }, more: true };
+  }
+
+  /** @throws {RpcFailure} also if the answer is not of this form */
+  async #ask<T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> {
+    const [answer] = await askRpc(this.#rpc, [{ method, params }]);
+    const value = answer?.ok === true ? schema.safeParse(answer.value) : undefined;
+    if (value?.success !== true) throw new RpcFailure(answer?.ok === false ? answer.reason : "invalid_response");
+    return value.data;
+  }
+}
+
+/** What is to be looked for; null if the payload is erased. */
+function wantedOf({ payload }: Doubt): Wanted | null {
+  const json = readJson(payload);
+  const parsed = json.ok ? Payload.safeParse(json.value).data : undefined;
+  const bytes = parsed === undefined ? null : fromBase64(parsed.payload.transaction);
+  const transaction = bytes === null ? null : readTransaction(bytes);
+  if (transaction === null) return null;
+  const source = transaction.instructions.find(isTransfer)?.accounts[0];
+  const account = source ?? transaction.signers[1] ?? transaction.signers[0];
+  if (account === undefined) return null;
+  const texts = transaction.instructions.filter(({ program }) => program === MEMO_PROGRAM).map(({ data }) => new TextDecoder().decode(data));
+  // The beginning, and only of a text that every RPC shows in the same way.
+  const memos = texts.map((text) => text.slice(0, MEMO_CHARS)).filter((text) => /^[\w-]+$/.test(text));
+  return { transaction, account, memos };
+}
+
+/** When the transaction was signed at the earliest, ms: its blockhash was fresh enough to be verified when it came to us. */
+function beginningOf({ expiresAt }: Doubt): number {
+  return expiresAt - 2 * TIMING.svmLifetime;
+}
+
+/** Without a time an entry may be of any time. */
+function timeOf({ blockTime }: Entry): number {
+  return typeof blockTime === "number" ? blockTime * 1_000 : Infinity;
+}
+
+/** True if this entry may be the transaction: by its time, and by its memos, if the RPC shows them. */
+function mayBe(entry: Entry, { memos }: Wanted, doubt: Doubt): boolean {
+  const time = timeOf(entry);
+  if (time < beginningOf(doubt) || (time !== Infinity && time > doubt.expiresAt + TIMING.svmLifetime)) return false;
+  const { memo } = entry;
+  return typeof memo !== "string" || memos.every((text) => memo.includes(text));
+}
+
+function searchedTo({ signature }: Entry, found: Doubt["found"]): NonNullable<Doubt["found"]> {
+  return { searched: null, unusedAt: found?.unusedAt ?? null, before: signature };
+}
