@@ -31,6 +31,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/trust/create", { pairing_code: expect.stringMatching(/^[0-9A-F]{6}$/) }],
   ["/v1/trust/claim", { user_id: "me-5f0c6e" }],
   ["/v1/trust/list", { providers: [expect.objectContaining({ paired_at: expect.any(String) })] }],
+  ["/v1/jobs?user_id=", { jobs: expect.arrayContaining([expect.objectContaining({ status: "completed" })]), next: null }],
   ["/llms.txt", "# Compute Router"],
   ["/.well-known/x402", { version: 1, resources: [] }],
   ["/openapi.json", { openapi: expect.stringMatching(/^3\.1/) }],
@@ -38,7 +39,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
 
 describe("the README's curl commands", () => {
   let coordinator: Coordinator;
-  const environment: Record<string, string> = {};
+  const environment: Record<string, string> = { USER_TOKEN: "a-secret" };
   const folder = mkdtempSync(join(tmpdir(), "readme-"));
   const headers = join(folder, "headers");
 

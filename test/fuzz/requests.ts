@@ -63,9 +63,15 @@ const headers: fc.Arbitrary<Record<string, string>> = fc
   .uniqueArray(fc.constantFrom(...Object.keys(HEADERS)), { maxLength: 3 })
   .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, HEADERS[name] ?? value]))));
 const query = fc
-  .array(fc.tuple(fc.constantFrom("user_id", "job_type", "policy", "wait", "x"), fc.oneof(nasty, fc.constantFrom("TASK", "LLM_INFER", "AUTO", "FAST", "0"))), {
-    maxLength: 3,
-  })
+  .array(
+    fc.tuple(
+      fc.constantFrom("user_id", "job_type", "policy", "model", "wait", "limit", "before", "x"),
+      fc.oneof(nasty, fc.constantFrom("TASK", "LLM_INFER", "AUTO", "FAST", "0")),
+    ),
+    {
+      maxLength: 3,
+    },
+  )
   .map((pairs) => pairs.map(([name, text]) => `${name}=${encode(text)}`).join("&"));
 const segment = fc.oneof(fc.uuid({ version: 4 }), nasty.map(encode), fc.constantFrom("..%2f", "%2e%2e", "%ff", "%", "*", "ABCDEF"));
 
@@ -82,7 +88,7 @@ export const anyRequest: fc.Arbitrary<Ask> = fc.oneof(
       fc.constant(null),
     ),
   },
-  { weight: 2, arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health", "/v1/models"), fc.constant(null)) },
+  { weight: 2, arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health", "/v1/models", "/v1/jobs"), fc.constant(null)) },
   {
     weight: 3,
     arbitrary: to(

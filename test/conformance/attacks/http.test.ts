@@ -218,7 +218,7 @@ describe("headers", () => {
     }
   });
 
-  test.each(["/metrics", "/admin", "/dashboard", "/debug", "/status", "/v1/admin", "/v1/metrics", "/v1/jobs", "/v1/workers", "/v1/users", "/.git/config"])(
+  test.each(["/metrics", "/admin", "/dashboard", "/debug", "/status", "/v1/admin", "/v1/metrics", "/v1/workers", "/v1/users", "/.git/config"])(
     "[API1] there is no %s to be left open",
     async (path) => {
       expect(await evm.api.get(path)).toMatchObject({ status: 404, body: { error: "not_found" } });

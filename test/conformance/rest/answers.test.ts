@@ -48,6 +48,8 @@ const asks: [name: string, method: string, path: string, body: unknown, status: 
   ["trust create", "POST", "/v1/trust/create", { user_id: "answers" }, 201],
   ["bad claim", "POST", "/v1/trust/claim", { pairing_code: "ABCDEF", provider_pubkey: "00".repeat(32) }, 400],
   ["trust list", "GET", "/v1/trust/list?user_id=answers", undefined, 200],
+  ["jobs without a token", "GET", "/v1/jobs?user_id=answers", undefined, 401],
+  ["bad jobs", "GET", "/v1/jobs", undefined, 400],
   ["bad trust list", "GET", "/v1/trust/list", undefined, 400],
 ];
 
@@ -127,6 +129,7 @@ describe("unknown things", () => {
     ["POST", "/.well-known/x402"],
     ["GET", "/v1/jobs/commit/fast"],
     ["PUT", "/v1/jobs/commit/cheap"],
+    ["POST", "/v1/jobs"],
     ["PATCH", `/v1/jobs/${UNKNOWN}`],
     ["POST", `/v1/jobs/${UNKNOWN}`],
     ["GET", "/v1/trust/create"],
@@ -153,6 +156,7 @@ describe("documents", () => {
         "/v1/models",
         "/v1/jobs/commit/fast",
         "/v1/jobs/commit/cheap",
+        "/v1/jobs",
         "/v1/jobs/{id}",
         "/v1/trust/create",
         "/v1/trust/claim",

@@ -9,7 +9,7 @@ const NETWORK = { evm: "eip155:10143", svm: "solana:EtWTRABZaYq6iMfeYKouRu166VU2
 describe("a socket before it registers", () => {
   test("[WS1] any path outside the REST table takes an upgrade, in any case, and / does", async () => {
     const hub = new TestHub();
-    for (const path of ["/", "/ws", "/v1/worker", "/v1/jobs", "/x?y=z"]) {
+    for (const path of ["/", "/ws", "/v1/worker", "/v1/jobs/x/y", "/x?y=z"]) {
       expect((await hub.connect(undefined, `http://hub.test${path}`)).challenge).toMatchObject({ type: "challenge" });
     }
     const upper = await hub.fetch(new Request("http://hub.test/", { headers: { Upgrade: "WebSocket" } }));
