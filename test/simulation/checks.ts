@@ -23,6 +23,8 @@ type Assign = Extract<Send, { type: "assign" }>;
 const LATE = 3_000;
 /** How long a worker that does not acknowledge is given nothing after it registered, ms [JB2]. */
 const ARRIVAL = 2_000;
+/** How long a worker that was found silent may count as silent after a heartbeat [WS6]. */
+const SILENT_RECHECKED = 1_000;
 
 /**
  * The invariants, after every event. A rule id says which rule.
@@ -210,12 +212,11 @@ export class Checks {
     if (event.type === "submit" && this.#isNew && live !== undefined) checkAccepted(state, live);
     if (!("reason" in answer) || answer.reason !== "queue_full") return;
     const payer = event.payment === undefined ? null : (state.ledger.payments.get(event.payment.key)?.payer ?? event.payment.payer);
-    checkRefused(
-      state,
-      job,
-      payer,
-      (worker) => worker.jobId === null && !worker.resting && !this.#isSilent(worker, now) && this.#arrivesAt(worker, now) === null,
-    );
+    // Only the platform knows that a worker that was found silent has sent a heartbeat since. The hub asks it once a second at most, because strangers choose
+    // how many silent workers and how many refused jobs there are.
+    const isFound = (worker: Worker) => worker.silent && now - state.silentCheckedAt < SILENT_RECHECKED;
+    const isIdle = (worker: Worker) => worker.jobId === null && !worker.resting && !isFound(worker);
+    checkRefused(state, job, payer, (worker) => isIdle(worker) && !this.#isSilent(worker, now) && this.#arrivesAt(worker, now) === null);
     this.#world.stats.full++;
   }
 

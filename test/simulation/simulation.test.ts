@@ -72,6 +72,9 @@ describe("seeds that found a bug once", () => {
       expectHolds(seed);
     });
   }
+  test("[LM1, WS6] seed 66: a job was refused beside a worker that was found silent and has sent a heartbeat less than a second ago", () => {
+    expectHolds(66, doubtfulPlanOf(66) ?? planOf(66));
+  });
 });
 
 test("the same seed gives the same history, with and without a trace", () => {
