@@ -84,7 +84,7 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       // One runtime per core, not per file, because its start costs 4 s of CPU. setup.ts and withSettings undo what a file changes.
       isolate: false,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
-      deps: { optimizer: { ssr: { enabled: true, include: ["@x402/core/http", "drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
+      deps: { optimizer: { ssr: { enabled: true, include: ["drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
       sequence: { groupOrder: 1 },
     },
   };

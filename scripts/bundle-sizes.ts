@@ -8,10 +8,14 @@ import { ROOT, startWrangler } from "./coordinator-process.ts";
 /** Replacements for the modules of the coordinator that import the rest of payments. Each exports the names that other modules import from it. */
 const WITHOUT_GATE: Readonly<Record<string, string>> = {
   "routes/paid-commit.ts": `export const paymentGate = () => (_c, next) => next();
+export const commitRate = (_c, next) => next();
+export const paymentKey = () => null;
 export const paidCommit = () => { throw new Error('no payments'); };
 export const keyInPayment = () => null;
 export const setSettlement = () => {};`,
   "payment/facilitator.ts": "export const settlePayment = () => { throw new Error('no payments'); };",
+  "payment/chain-evm.ts": "export class EvmChain {}",
+  "payment/chain-svm.ts": "export class SvmChain {}",
 };
 
 /** Bundles the sources in `folder` as a deployment does and returns the gzipped size in bytes. @throws when it does not bundle */

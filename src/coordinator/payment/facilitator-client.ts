@@ -1,5 +1,5 @@
 // The HTTP client of the facilitator: strict about redirects, sizes and answers. On a job's way: pay → verify, and settle.
-import { type FacilitatorConfig, HTTPFacilitatorClient } from "@x402/core/http";
+import type { FacilitatorClient as X402FacilitatorClient } from "@x402/core/server";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -54,21 +54,24 @@ export class NoAnswer extends Error {
 }
 
 /**
- * The library's client, with stricter requests. It follows no redirect (version 2.27 does), reads an answer up to a bound, accepts it only if status and
- * body agree (2.27 ignores `success` in the body of a 4xx), and never asks twice (2.27 sleeps up to a minute for `/supported`). All else is a
- * {@link NoAnswer}.
+ * A client as @x402/core has one, with stricter requests. It follows no redirect (theirs of version 2.27 does), reads an answer up to a bound, accepts it only
+ * if status and body agree (2.27 ignores `success` in the body of a 4xx), and never asks twice (2.27 sleeps up to a minute for `/supported`). All else is a
+ * {@link NoAnswer}. Of theirs nothing would be left but two fields, and with them the bundle would have a second version of zod.
  */
-export class FacilitatorClient extends HTTPFacilitatorClient {
+export class FacilitatorClient implements X402FacilitatorClient {
+  readonly #url: string;
+  readonly #timeoutMs: number;
   readonly #authorization: string | null;
 
   /** `authorization` is sent with every request to the facilitator, and nowhere else: no redirect is followed. */
-  constructor(config: FacilitatorConfig, authorization: string | null) {
-    super(config);
+  constructor({ url, timeoutMs }: { url: string; timeoutMs: number }, authorization: string | null) {
+    this.#url = url.replace(/\/+$/, "");
+    this.#timeoutMs = timeoutMs;
     this.#authorization = authorization;
   }
 
   /** @throws {NoAnswer} */
-  override async verify(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<VerifyResponse> {
+  async verify(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<VerifyResponse> {
     const { ok, status, json } = await this.#ask("verify", { paymentPayload, paymentRequirements });
     const answer = VerifyAnswer.safeParse(json);
     if (!answer.success || (answer.data.isValid && !ok)) throw new NoAnswer("invalid_response", status);
@@ -76,7 +79,7 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
   }
 
   /** The answer with its HTTP status; what it means, settle-table.ts says. @throws {NoAnswer} */
-  override async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse & { status: number }> {
+  async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse & { status: number }> {
     const { status, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
     const answer = SettleAnswer.safeParse(json);
     if (!answer.success) throw new NoAnswer("invalid_response", status);
@@ -85,7 +88,7 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
   }
 
   /** @throws {NoAnswer} */
-  override async getSupported(): Promise<SupportedResponse> {
+  async getSupported(): Promise<SupportedResponse> {
     const { ok, status, json } = await this.#ask("supported", null);
     const answer = SupportedAnswer.safeParse(json);
     if (!answer.success || !ok) throw new NoAnswer("invalid_response", status);
@@ -96,9 +99,9 @@ export class FacilitatorClient extends HTTPFacilitatorClient {
     operation: string,
     question: { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements } | null,
   ): Promise<{ ok: boolean; status: number; json: unknown }> {
-    return await withSignal(this.timeoutMs, async (signal) => {
+    return await withSignal(this.#timeoutMs, async (signal) => {
       try {
-        const response = await fetch(`${this.url}/${operation}`, {
+        const response = await fetch(`${this.#url}/${operation}`, {
           method: question === null ? "GET" : "POST",
           headers: {
             "Content-Type": "application/json",

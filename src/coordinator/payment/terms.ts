@@ -21,6 +21,13 @@ const DESCRIPTION = {
 
 const JSON_TYPE = "application/json";
 
+/** USDC on Solana: mainnet, devnet, testnet. */
+const USDC_MINTS: Readonly<Record<string, string>> = {
+  "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+  "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+};
+
 /** What discovery services file the endpoint under: at most five words of at most 32 characters. */
 const TAGS = ["inference", "llm", "summarize", "classify", "extract-json"];
 
@@ -124,39 +131,25 @@ export function resourceUrl(endpoint: string, requestUrl: string, publicHost: st
 /** What a commit endpoint costs, for a request to `requestUrl`. On SVM this may ask the facilitator for its fee payers [PY12]. */
 export async function offerOf(settings: Settings, policy: ResolvedPolicy, requestUrl: string): Promise<Offer> {
   const { instance, network, payment, publicHost } = settings;
-  const token = await tokenOf(settings, policy);
+  const token = await tokenOf(settings);
   const { pathname } = new URL(requestUrl);
   const endpoint = openAiAt(pathname) === null ? endpointOf(policy) : pathname;
   return { instance, network, policy, payTo: payment.payTo, token, resource: resourceUrl(endpoint, requestUrl, publicHost) };
 }
 
-async function tokenOf(settings: Settings, policy: ResolvedPolicy): Promise<Token> {
+async function tokenOf(settings: Settings): Promise<Token> {
   const { asset } = settings.payment;
   if (asset !== null) return evmToken(asset);
-  const mint = await mintOf(settings.network, policy);
-  return svmToken(mint, (await feePayers(settings))?.quoted ?? null);
+  return svmToken(mintOf(settings.network), (await feePayers(settings))?.quoted ?? null);
 }
 
-const mints = new Map<string, string>();
-
-/** The mint of the token in which the scheme asks for dollars on a network [PY11]. @throws {SettingsError} if the scheme does not know the network */
-async function mintOf(network: string, policy: ResolvedPolicy): Promise<string> {
-  let mint = mints.get(network);
-  if (mint === undefined) {
-    // Imported only here and only when it is needed: it loads a large part of Solana's libraries, and EVM instances never need it.
-    const { ExactSvmScheme } = await import("@x402/svm/exact/server");
-    try {
-      mint = (await new ExactSvmScheme().parsePrice(commitPrice(policy), caip2(network))).asset;
-    } catch {
-      throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
-    }
-    mints.set(network, mint);
-  }
+/**
+ * The mint of the token in which the scheme asks for dollars on a network [PY11]. @x402/svm has the same table, and a test compares them; to load it from there
+ * would bring a large part of Solana's libraries into the bundle.
+ * @throws {SettingsError} if the scheme does not know the network
+ */
+export function mintOf(network: string): string {
+  const mint = Object.hasOwn(USDC_MINTS, network) ? USDC_MINTS[network] : undefined;
+  if (mint === undefined) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
   return mint;
-}
-
-/** A network in the form of the library's types. */
-function caip2(network: string): `${string}:${string}` {
-  const [namespace = "", reference = ""] = network.split(":");
-  return `${namespace}:${reference}`;
 }

@@ -1,6 +1,8 @@
+import { SOLANA_DEVNET_CAIP2, SOLANA_MAINNET_CAIP2, SOLANA_TESTNET_CAIP2 } from "@x402/svm";
+import { ExactSvmScheme } from "@x402/svm/exact/server";
 import { describe, expect, test } from "vitest";
-import { readSettings } from "../../../src/coordinator/config.ts";
-import { atomicAmount, evmToken, offerOf, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/terms.ts";
+import { readSettings, SettingsError } from "../../../src/coordinator/config.ts";
+import { atomicAmount, evmToken, mintOf, offerOf, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/terms.ts";
 
 import { PaymentRequired } from "../../../src/protocol/rest.ts";
 import { evmOffer, FEE_PAYER, svmOffer } from "../../support/payments.ts";
@@ -55,6 +57,15 @@ describe("402 header", () => {
 
   test("[PY12] without an answer of the facilitator there is still a 402 on SVM", () => {
     expect(svmToken("mint", null)).toEqual({ address: "mint", extra: {} });
+  });
+
+  test("[PY11] on SVM it is the token in which @x402/svm asks for dollars on the network, and none on a network that it does not know", async () => {
+    const scheme = new ExactSvmScheme();
+    for (const network of [SOLANA_MAINNET_CAIP2, SOLANA_DEVNET_CAIP2, SOLANA_TESTNET_CAIP2] as const) {
+      expect(mintOf(network)).toBe((await scheme.parsePrice("$0.010", network)).asset);
+    }
+    await expect(scheme.parsePrice("$0.010", "solana:unknown")).rejects.toThrow("Unsupported");
+    for (const network of ["solana:unknown", "constructor"]) expect(() => mintOf(network)).toThrow(SettingsError);
   });
 });
 
