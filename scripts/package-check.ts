@@ -135,6 +135,8 @@ function checkOnNode20(program: string, configDir: string): void {
     [["run", "hi", ...nobody, ...place], 6, /no coordinator/],
     [["pair", "list", ...nobody, ...place], 6, /no coordinator/],
     [["job", "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11", ...nobody], 6, /no coordinator/],
+    // The end of standard input ends it.
+    [["mcp", ...nobody, ...place], 0, /^$/],
     [["verify", "--job", "-"], 2, /standard input is empty/],
   ];
   for (const [words, exit, says] of commands) {

@@ -195,6 +195,16 @@ it("a coordinator that is not there is a tool error in plain words", async () =>
   expect(texts(result)[0]).toMatch(/^The coordinator cannot be reached: /);
 });
 
+it("[JB8] with --private a job goes to paired workers only", async () => {
+  const client = new Client({ name: "test", version: "1" });
+  await client.connect(new StdioClientTransport({ command: process.execPath, args: commandLine("--private") }));
+  finallyDo(() => client.close());
+  const seen = jobsSeen();
+  const result = await client.callTool({ name: "classify", arguments: { text: "Mine alone." } });
+  expect(texts(result)).toEqual(["None of the user's paired workers is online, and this server sends jobs to no others. Nothing was charged."]);
+  expect(jobsSeen()).toBe(seen);
+});
+
 describe("MCP over HTTP", () => {
   let url: URL;
   beforeAll(async () => {

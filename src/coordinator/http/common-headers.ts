@@ -5,8 +5,9 @@ import type { AppEnv } from "./context.ts";
 import { answerError, refuseWith } from "./errors.ts";
 import { refusedLocally } from "./local-door.ts";
 
-const ALLOW_HEADERS = "content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id";
-const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, x-cancel-token, retry-after, x-request-id";
+/** The `*` is for the headers that OpenAI's client adds in a browser. It does not cover `authorization`. */
+const ALLOW_HEADERS = "authorization, content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id, *";
+const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, x-cancel-token, x-job-id, retry-after, x-request-id";
 const ALLOW_METHODS = "GET, HEAD, POST, DELETE, OPTIONS";
 const PREFLIGHT_SECONDS = "86400";
 

@@ -7,8 +7,29 @@ import { within } from "../support/wait.ts";
 
 let evm: Subject;
 const UNKNOWN = "11111111-2222-4333-8444-555555555555";
-const ALLOWED = ["content-type", "x-payment", "payment-signature", "idempotency-key", "prefer", "x-user-token", "last-event-id"];
-const EXPOSED = ["payment-required", "payment-response", "x-payment-response", "preference-applied", "retry-after", "x-request-id"];
+// OpenAI's client sends x-stainless-… in a browser.
+const ALLOWED = [
+  "*",
+  "authorization",
+  "content-type",
+  "x-payment",
+  "payment-signature",
+  "idempotency-key",
+  "prefer",
+  "x-user-token",
+  "x-cancel-token",
+  "last-event-id",
+];
+const EXPOSED = [
+  "payment-required",
+  "payment-response",
+  "x-payment-response",
+  "preference-applied",
+  "x-cancel-token",
+  "x-job-id",
+  "retry-after",
+  "x-request-id",
+];
 
 beforeAll(async () => {
   // As a deployed coordinator: a local one does not answer to pages of other sites.

@@ -5,8 +5,28 @@ import main from "../../../src/coordinator/main.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { ORIGIN, TASK, failingDb, failingHub, post, read, refusal, rest } from "./rest.ts";
 
-const EXPOSED = ["payment-required", "payment-response", "x-payment-response", "preference-applied", "x-cancel-token", "retry-after", "x-request-id"];
-const ALLOWED = ["content-type", "x-payment", "payment-signature", "idempotency-key", "prefer", "x-user-token", "x-cancel-token", "last-event-id"];
+const EXPOSED = [
+  "payment-required",
+  "payment-response",
+  "x-payment-response",
+  "preference-applied",
+  "x-cancel-token",
+  "x-job-id",
+  "retry-after",
+  "x-request-id",
+];
+const ALLOWED = [
+  "*",
+  "authorization",
+  "content-type",
+  "x-payment",
+  "payment-signature",
+  "idempotency-key",
+  "prefer",
+  "x-user-token",
+  "x-cancel-token",
+  "last-event-id",
+];
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
 

@@ -106,6 +106,7 @@ describe("docs/quickstart.md", () => {
     const { mcpServers }: { mcpServers: Record<string, { command: string; args: string[] }> } = JSON.parse(snippet("An agent", "json"));
     const { command, args: [program, ...args] = [] } = mcpServers["compute-router"] ?? {};
     expect([command, program]).toEqual(["npx", "compute-router"]);
+    expect(readFileSync(join(ROOT, "docs", "agents.md"), "utf8")).toContain(snippet("An agent", "json"));
     const here = args.map((arg) => arg.replace("http://127.0.0.1:4010", free.url));
     const client = new Client({ name: "test", version: "1" });
     const env = { PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), "compute-router-quickstart-")) };
