@@ -116,6 +116,27 @@ describe("orders of the operator", () => {
     expect(await phase(hub)).toMatchObject({ kind: "unresolved" });
   });
 
+  test("[PY8] an order decides about a payment that a bug has set aside; one whose money is in a balance stays, and its order gets a word for that", async () => {
+    for (const [credit, said, kind] of [
+      ["NULL", "done", "credit"],
+      [`'{"left":"1000","lent":"0","since":1,"transaction":"0x01"}'`, "has_balance", "unresolved"],
+    ] as const) {
+      const hub = new TestHub();
+      const { payment } = await unresolved(hub);
+      // Its job fails when the hub starts.
+      await hub.sql(`UPDATE payments SET phase = '{"kind":"unresolved","reason":"illegal_move","retryDue":null}'`);
+      await hub.sql(`UPDATE payments SET credit = ${credit}`);
+      await hub.evict();
+      const id = await write(payment.key, "credit");
+      await hub.stub.wake();
+      await until(async () => {
+        if ((await outcome(id)) === null) await hub.stub.wake();
+        return (await outcome(id)) !== null;
+      }, "the order has an outcome");
+      expect([await outcome(id), (await phase(hub))?.["kind"]]).toEqual([said, kind]);
+    }
+  });
+
   test("[PY8] while D1 is down an order waits, and that is logged", async () => {
     const hub = new TestHub();
     const { payment } = await unresolved(hub);
