@@ -98,7 +98,7 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     teardownTimeout: 20_000,
     sequence: { sequencer: LongFirst },
-    reporters: process.env.CI ? ["default", ["json", { outputFile: ".state/test-results.json" }]] : ["default"],
+    reporters: process.env.CI ? ["default", ["json", { outputFile: `.state/test-results${process.env.TEST_PART ?? ""}.json` }]] : ["default"],
     projects: [
       {
         test: {

@@ -1,0 +1,38 @@
+// npm test: runs the test projects in two vitest processes side by side. Each of them waits much of its time, for processes, sockets and timers; together they
+// keep two cores busy. With arguments (`npm test -- -t "JB3"`) it is a plain `vitest run`.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { buildPages } from "./build-pages.ts";
+import { ROOT } from "./coordinator-process.ts";
+
+const VITEST = join(ROOT, "node_modules", "vitest", "vitest.mjs");
+/** The projects inside workerd. Their output is shown after that of the others. */
+const EDGE = ["edge-evm", "edge-svm"];
+const OTHERS = ["unit", "e2e", "browser"];
+
+const projects = (names: readonly string[]): string[] => names.flatMap((name) => ["--project", name]);
+
+async function run(args: readonly string[], part: string, stdio: "inherit" | "pipe"): Promise<{ passed: boolean; output: string }> {
+  const child = spawn(process.execPath, [VITEST, "run", ...args], { cwd: ROOT, stdio: ["inherit", stdio, stdio], env: { ...process.env, TEST_PART: part } });
+  // A Ctrl-C reaches the children too. They end, and then this process.
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  const [ended, out, err] = await Promise.all([
+    once(child, "exit"),
+    child.stdout === null ? "" : text(child.stdout),
+    child.stderr === null ? "" : text(child.stderr),
+  ]);
+  return { passed: ended[0] === 0, output: out + err };
+}
+
+process.on("SIGINT", () => {});
+const args = process.argv.slice(2);
+if (args.length > 0) process.exitCode = (await run(args, "", "inherit")).passed ? 0 : 1;
+else {
+  // Both processes would build them at the same time.
+  buildPages();
+  const [others, edge] = await Promise.all([run(projects(OTHERS), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
+  process.stdout.write(edge.output);
+  process.exitCode = others.passed && edge.passed ? 0 : 1;
+}
