@@ -16,7 +16,6 @@ const EXPOSED = [
   "x-request-id",
 ];
 const ALLOWED = [
-  "*",
   "authorization",
   "content-type",
   "x-payment",
@@ -26,6 +25,7 @@ const ALLOWED = [
   "x-user-token",
   "x-cancel-token",
   "last-event-id",
+  "*",
 ];
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
