@@ -1,9 +1,5 @@
 // What old facilitators, a chain that stalls, and payers who take an authorization back do to the money: none is lost, and nothing is free [PY8].
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ROOT } from "../../../scripts/coordinator-process.ts";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../facilitator/faults.ts";
 import { FACILITATOR_VERSIONS, type FacilitatorVersion } from "../facilitator/schemes.ts";
@@ -12,7 +8,7 @@ import { settlementOf } from "../pay/envelope.ts";
 import type { Payment } from "../pay/pay.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 import { Bench, brief, idOf, LAB, type Side } from "../support/bench.ts";
-import { balancedBooks, expectBooks, rowsOf } from "../support/books.ts";
+import { balancedBooks, expectBooks, order, rowsOf } from "../support/books.ts";
 
 /** How long a settle call waits for its receipt. */
 const WAIT_MS = 3_000;
@@ -208,10 +204,4 @@ describe("the doubt of a payment on evm", () => {
 
 function nonceOf({ payload }: Payment): `0x${string}` {
   return (payload as EvmPayload).authorization.nonce;
-}
-
-/** Runs `compute-router payments credit|void` for the payment of a job. */
-async function order({ state, side }: Bench, id: string, verb: "credit" | "void"): Promise<void> {
-  const args = ["payments", verb, id, "--reason", "seen on the chain", "--config", `wrangler.${side}.toml`, "--state", state];
-  await promisify(execFile)(process.execPath, [join(ROOT, "src", "cli", "main.ts"), ...args], { cwd: ROOT });
 }

@@ -1,10 +1,12 @@
 // Compares the chain with the ledger: each transfer to the payee is exactly one completed job, one open credit or one listed doubt [PY9].
+import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
+import { isDeepStrictEqual, promisify } from "node:util";
 import { expect } from "vitest";
+import { ROOT } from "../../../scripts/coordinator-process.ts";
 import type { Bench } from "./bench.ts";
 
 const POLL_MS = 50;
@@ -104,4 +106,10 @@ export function compare(transfers: readonly Received[], rows: readonly Row[]): {
   }
   for (const [payer, amount] of open) if (amount !== 0n) faults.push(`${amount} of ${payer} is neither spent on a job nor in the balance`);
   return { books, faults };
+}
+
+/** Runs `compute-router payments credit|void` for the payment of a job. */
+export async function order({ state, side }: Bench, id: string, verb: "credit" | "void"): Promise<void> {
+  const args = ["payments", verb, id, "--reason", "seen on the chain", "--config", `wrangler.${side}.toml`, "--state", state];
+  await promisify(execFile)(process.execPath, [join(ROOT, "src", "cli", "main.ts"), ...args], { cwd: ROOT });
 }
