@@ -38,8 +38,8 @@ const WranglerFile = z.object({
   assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
 });
 
-/** The files that one coordinator needs: two for each socket, open or closed and still connected, one for each held request, and some to spare. */
-const OPEN_FILES = 24_576;
+/** The files that one coordinator needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
+const OPEN_FILES = 16_384;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
 /** For real use V8 begins with a larger heap: under load it collects garbage less often, which is a tenth of a job's CPU time. In MiB. */
