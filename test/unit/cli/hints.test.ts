@@ -81,7 +81,7 @@ describe("an error in a command line names the help of that command", () => {
     [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
     [["verify"], "see: npx compute-router verify --help"],
     [["task", "translate"], "see: npx compute-router task --help"],
-    [["jobs", "--help"], "unknown command jobs; see: npx compute-router --help"],
+    [["jbos", "--help"], "unknown command jbos; see: npx compute-router --help"],
     [["help", "pair", "crate"], "unknown command crate; see: npx compute-router pair --help"],
     [["--url", "http://127.0.0.1:4020", "run", "hi"], "put options after the command: npx compute-router run …"],
     [["--url", "http://127.0.0.1:4020"], "put options after the command; see: npx compute-router --help"],
