@@ -38,7 +38,7 @@ const WranglerFile = z.object({
   assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
 });
 
-/** The files that one coordinator needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
+/** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
 const OPEN_FILES = 16_384;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
@@ -137,7 +137,9 @@ async function main(): Promise<void> {
   // workerd gets the environment of this process.
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
-  if (files < OPEN_FILES) console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${OPEN_FILES} (ulimit -Hn)`);
+  // A local coordinator has a few workers, and its owner need not raise any limit to try it.
+  if (options.serves && files < OPEN_FILES)
+    console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${OPEN_FILES} (ulimit -Hn)`);
   if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await configuration(options);
   const runtime = new Runtime();

@@ -134,6 +134,7 @@ it("the wrangler files differ in names, ids and port only", () => {
   expect(
     svm
       ?.replaceAll(/\bsvm\b/g, "evm")
+      .replaceAll("SVM_", "EVM_")
       .replace("port = 4020", "port = 4010")
       .replaceAll('"402', '"401'),
   ).toBe(evm);

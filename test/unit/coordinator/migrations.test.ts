@@ -29,7 +29,7 @@ describe("the check of migrations/", () => {
   });
 
   test("[API10] finds a schema that has changed since", async () => {
-    edit("meta/0005_snapshot.json", '"jobs_full"', '"jobs_empty"');
+    edit("meta/0006_snapshot.json", '"jobs_full"', '"jobs_empty"');
     expect(await check()).toMatch(/the schema has changed: run `npx drizzle-kit generate[^]*jobs_full/);
   });
 
@@ -55,7 +55,7 @@ describe("the check of migrations/", () => {
   });
 
   test("[API10] refuses a file that is not in the journal", async () => {
-    writeFileSync(join(folder, "0006_forgotten.sql"), "CREATE TABLE `a` (`b` text);");
-    expect(await check()).toContain("0006_forgotten.sql; its journal has 0000_init.sql");
+    writeFileSync(join(folder, "0007_forgotten.sql"), "CREATE TABLE `a` (`b` text);");
+    expect(await check()).toContain("0007_forgotten.sql; its journal has 0000_init.sql");
   });
 });
