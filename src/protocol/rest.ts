@@ -50,6 +50,19 @@ export const Health = z
 /** Body of `GET /v1/health` [SPEC]. */
 export type Health = z.infer<typeof Health>;
 
+export const X402Resources = z
+  .object({
+    x402Version: z.literal(2),
+    version: z.literal(1),
+    kind: z.literal("resource-server"),
+    network: z.string(),
+    resources: z.array(z.url()).meta({ description: "The endpoints that ask for a payment; none if jobs are free here." }),
+    instructions: z.string(),
+  })
+  .meta({ id: "X402Resources" });
+/** Body of `GET /.well-known/x402` [API8]. */
+export type X402Resources = z.infer<typeof X402Resources>;
+
 /** Query of `GET /v1/quote`. An absent or empty `policy` means `AUTO` [API3]. An absent or empty `model` asks about no model [JB10]. */
 export const QuoteQuery = z.object({
   job_type: JobType,

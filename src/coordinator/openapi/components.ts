@@ -16,6 +16,7 @@ import {
   PaymentRequirement,
   Quote,
   TrustList,
+  X402Resources,
 } from "../../protocol/rest.ts";
 import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -190,6 +191,7 @@ export const NAMED = {
   PaymentRequirement,
   NoSuchModel,
   NoTrustedWorker,
+  X402Resources,
   ChatCompletionRequest,
   CompletionRequest,
   OpenAiError,

@@ -1,5 +1,5 @@
 // The service endpoints of the OpenAPI document (health, models, pages), and the table of all endpoints [API8].
-import { FAULTS, headers, json, type Operation, type Paths, shared } from "./components.ts";
+import { FAULTS, headers, json, type Operation, type Paths, shared, ref } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
 import { cancel, commit, events, job, openAi, quote, userJobs } from "./job-endpoints.ts";
 import { claim, create, list } from "./trust-endpoints.ts";
@@ -53,7 +53,7 @@ const x402Resources: Operation = {
     "200": {
       description: "The endpoints.",
       headers: headers("Vary"),
-      content: { "application/json": { schema: { type: "object" }, example: EXAMPLES.x402 } },
+      content: { "application/json": { schema: ref("X402Resources"), example: EXAMPLES.x402 } },
     },
     "404": json("The host name is malformed.", "Error", { host: { error: "not_found" } }),
     "500": shared("Internal"),

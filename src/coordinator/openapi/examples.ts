@@ -1,5 +1,17 @@
 // The example values of the OpenAPI document. Each has the type of what it shows, so the compiler checks it.
-import type { Health, JobPage, NoSuchModel, NoTrustedWorker, Paired, PairingClaim, PairingCode, PairingCreate, Quote, TrustList } from "../../protocol/rest.ts";
+import type {
+  Health,
+  JobPage,
+  NoSuchModel,
+  NoTrustedWorker,
+  Paired,
+  PairingClaim,
+  PairingCode,
+  PairingCreate,
+  Quote,
+  TrustList,
+  X402Resources,
+} from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
@@ -65,7 +77,7 @@ const models: ModelList = {
   ],
   workers_online: 3,
 };
-const x402 = {
+const x402: X402Resources = {
   x402Version: 2,
   version: 1,
   kind: "resource-server",

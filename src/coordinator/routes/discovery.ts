@@ -1,5 +1,6 @@
 // What programs read to learn what this address is: /llms.txt, and the paid endpoints at /.well-known/x402 [API8].
 import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
+import type { X402Resources } from "../../protocol/rest.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { addressOf } from "./pages.ts";
@@ -45,7 +46,7 @@ export function x402Resources(c: AppContext): Response {
   if (address === null) return refuse(c, "not_found");
   const { network, testnetMode } = c.var.settings;
   fresh(c);
-  return c.json({
+  return c.json<X402Resources>({
     x402Version: 2,
     version: 1,
     kind: "resource-server",
