@@ -40,6 +40,8 @@ const WranglerFile = z.object({
 
 /** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
 const OPEN_FILES = 16_384;
+/** The same for a local one, which its owner and a few workers use. */
+const OPEN_FILES_LOCAL = 8_192;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
 /** For real use V8 begins with a larger heap: under load it collects garbage less often, which is a tenth of a job's CPU time. In MiB. */
@@ -137,9 +139,8 @@ async function main(): Promise<void> {
   // workerd gets the environment of this process.
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
-  // A local coordinator has a few workers, and its owner need not raise any limit to try it.
-  if (options.serves && files < OPEN_FILES)
-    console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${OPEN_FILES} (ulimit -Hn)`);
+  const needed = options.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
+  if (files < needed) console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${needed} (ulimit -Hn)`);
   if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await configuration(options);
   const runtime = new Runtime();
