@@ -86,9 +86,11 @@ describe.skipIf(CHROMIUM === undefined)(`examples/browser${WITHOUT}`, () => {
     await page.getByText("an answer (verified)").waitFor();
 
     worker.close();
-    await page.getByRole("button", { name: "Ask" }).click();
+    // Both are awaited from here on: an answer may come before the click has returned.
     const cancelled = page.waitForResponse((response) => response.request().method() === "DELETE");
-    await page.waitForResponse((response) => response.url().endsWith("/events"));
+    const followed = page.waitForResponse((response) => response.url().endsWith("/events"));
+    await page.getByRole("button", { name: "Ask" }).click();
+    await followed;
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("cancelled", { exact: true }).waitFor();
     expect(await (await cancelled).json()).toMatchObject({ status: "failed", result: { error: "cancelled" } });
