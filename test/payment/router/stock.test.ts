@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
 import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
-import { EXTENSIONS_JSON } from "../../../src/coordinator/payment/extensions.ts";
+import { extensionsOf } from "../../../src/coordinator/payment/discovery.ts";
 import { startBundled } from "../../support/bundle.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
@@ -38,7 +38,7 @@ describe.each(["evm", "svm"] as const)("beside x402's own middleware on %s", (in
     const listing = {
       serviceName: "Compute Router",
       tags: ["inference", "llm", "summarize", "classify", "extract-json"],
-      extensions: JSON.parse(EXTENSIONS_JSON) as Record<string, unknown>,
+      extensions: { ...extensionsOf("http://127.0.0.1/v1/jobs/commit/cheap") },
     };
     const accepts = { scheme: "exact", network, payTo, price, maxTimeoutSeconds: 300 };
     stock = new Hono();
