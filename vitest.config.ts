@@ -79,8 +79,9 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       name: `edge-${instance}`,
       include: instance === "evm" ? ["test/edge/**/*.test.ts"] : PER_INSTANCE,
       setupFiles: ["test/edge/setup.ts"],
-      testTimeout: 20_000,
-      hookTimeout: 30_000,
+      // Guards against what never ends, as those of the unit tests.
+      testTimeout: 60_000,
+      hookTimeout: 60_000,
       // One runtime per core, not per file, because its start costs 4 s of CPU. setup.ts and withSettings undo what a file changes.
       isolate: false,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
