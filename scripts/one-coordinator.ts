@@ -4,9 +4,8 @@ import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
 import { printable } from "../src/worker/node/status-line.ts";
-import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
-
 import { stopSignal } from "./child.ts";
+import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 
 /** A name with more differences is another name, not a typing error. */
 const NEAR = 4;

@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { OPENAI_ENDPOINTS } from "../protocol/pricing.ts";
 import { commonHeaders } from "./http/common-headers.ts";
 import type { AppEnv } from "./http/context.ts";
 import { allowOnly, answerError } from "./http/errors.ts";
@@ -25,8 +26,8 @@ app.get("/v1/quote", quote);
 app.get("/v1/models", models);
 app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
-app.post("/v1/chat/completions", openAiErrors, commitRate, paymentGate("FAST"), complete("chat"));
-app.post("/v1/completions", openAiErrors, commitRate, paymentGate("FAST"), complete("completions"));
+app.post(OPENAI_ENDPOINTS.chat, openAiErrors, commitRate, paymentGate("FAST"), complete("chat"));
+app.post(OPENAI_ENDPOINTS.completions, openAiErrors, commitRate, paymentGate("FAST"), complete("completions"));
 app.get("/v1/jobs", rateLimit("polls"), userJobs);
 app.get("/v1/jobs/:id", rateLimit("polls"), job);
 app.delete("/v1/jobs/:id", rateLimit("commits"), cancel);

@@ -16,6 +16,9 @@ export function endpointOf(policy: ResolvedPolicy): Quote["endpoint"] {
   return ENDPOINTS[policy];
 }
 
+/** The paths of OpenAI's API. Both cost what FAST costs [API9]. */
+export const OPENAI_ENDPOINTS = { chat: "/v1/chat/completions", completions: "/v1/completions" } as const;
+
 /** Quoted prices in USD, by `<POLICY>_<JOB_TYPE>` [SPEC]. */
 const QUOTED: ReadonlyMap<string, string> = new Map([
   ["FAST_LLM_INFER", "$0.010"],

@@ -1,15 +1,14 @@
+import { OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import { EXTENSIONS_JSON } from "./extensions.ts";
 
 /** The extensions of x402 v2 that a 402 offers; `bazaar` by what an endpoint takes. */
 const EXTENSIONS: { readonly bazaar: Readonly<Record<"commit" | "chat" | "completions", unknown>>; readonly "payment-identifier": unknown } =
   JSON.parse(EXTENSIONS_JSON);
 
-/** The APIs of OpenAI by their paths [API9]. */
-const OPENAI = { "/v1/chat/completions": "chat", "/v1/completions": "completions" } as const;
-
 /** The API of OpenAI that is at this path; null for every other path. */
 export function openAiAt(pathname: string): "chat" | "completions" | null {
-  return pathname === "/v1/chat/completions" || pathname === "/v1/completions" ? OPENAI[pathname] : null;
+  if (pathname === OPENAI_ENDPOINTS.chat) return "chat";
+  return pathname === OPENAI_ENDPOINTS.completions ? "completions" : null;
 }
 
 /** The extensions that the 402 of an endpoint offers; `resource` is its URL [PY4]. */

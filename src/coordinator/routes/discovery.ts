@@ -1,12 +1,12 @@
 // What programs read to learn what this address is: /llms.txt, and the paid endpoints at /.well-known/x402 [API8].
-import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
+import { commitPrice, endpointOf, OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import type { X402Resources } from "../../protocol/rest.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse } from "../http/errors.ts";
 import { addressOf } from "./pages.ts";
 
 /** The endpoints that the payment gate stands before [PY1]. */
-const PAID = [endpointOf("FAST"), endpointOf("CHEAP"), "/v1/chat/completions", "/v1/completions"];
+const PAID = [endpointOf("FAST"), endpointOf("CHEAP"), ...Object.values(OPENAI_ENDPOINTS)];
 
 const PAYING = "Send the request without a payment: the 402 says what to pay in PAYMENT-REQUIRED. Send it again with PAYMENT-SIGNATURE.";
 
