@@ -8,7 +8,7 @@ import { buildPages } from "./build-pages.ts";
 import { ROOT } from "./coordinator-process.ts";
 
 const VITEST = join(ROOT, "node_modules", "vitest", "vitest.mjs");
-/** The projects inside workerd. Their output is shown after that of the others. */
+/** The projects inside workerd. Their output is shown after that of the others: all of it if a test failed, else its sum. */
 const EDGE = ["edge-evm", "edge-svm"];
 const OTHERS = ["unit", "e2e", "browser"];
 
@@ -23,7 +23,7 @@ async function run(args: readonly string[], part: string, stdio: "inherit" | "pi
     child.stdout === null ? "" : text(child.stdout),
     child.stderr === null ? "" : text(child.stderr),
   ]);
-  return { passed: ended[0] === 0, output: out + err };
+  return { passed: ended[0] === 0, output: err + out };
 }
 
 process.on("SIGINT", () => {});
@@ -33,6 +33,7 @@ else {
   // Both processes would build them at the same time.
   buildPages();
   const [others, edge] = await Promise.all([run(projects(OTHERS), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
-  process.stdout.write(edge.output);
+  // What failed stands at the end, where people look first.
+  process.stdout.write(edge.passed ? edge.output.slice(edge.output.lastIndexOf(" Test Files ")) : edge.output);
   process.exitCode = others.passed && edge.passed ? 0 : 1;
 }
