@@ -61,7 +61,7 @@ async function measure(settleSeconds: number): Promise<boolean> {
   const facilitator = await startFacilitator(settleSeconds * 1_000);
   const stateDir = mkdtempSync(join(tmpdir(), "compute-router-throughput-"));
   const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url };
-  const coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings, bundle: process.env.COORDINATOR_BUNDLE ?? null });
+  const coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings, serves: true, bundle: process.env.COORDINATOR_BUNDLE ?? null });
   const workers = await Promise.all(
     Array.from({ length: WORKERS }, async () => {
       const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
@@ -111,6 +111,7 @@ async function measure(settleSeconds: number): Promise<boolean> {
     const rate = (measured.length * 1_000) / (ended - began);
     // A worker is kept while its payment is settled, so one worker does at most one job in that time.
     const most = WORKERS / settleSeconds;
+    const busy = (after.coordinator - before.coordinator) * 1_000;
     const own = (after.driver.user + after.driver.system - before.driver.user - before.driver.system) / 1_000;
     const perJob = (ms: number): string => `${(ms / measured.length).toFixed(1)} ms`;
     const unsettled = outcomes.filter(({ status, isSettled }) => status === 201 && !isSettled).length;
@@ -118,7 +119,7 @@ async function measure(settleSeconds: number): Promise<boolean> {
     for (const { name } of outcomes) if (name !== "completed") failures.set(name, (failures.get(name) ?? 0) + 1);
     console.log(
       `settle ${settleSeconds} s (${took.toFixed(0)} ms): ${rate.toFixed(1)} jobs/s of ${most.toFixed(1)} (${Math.round((100 * rate) / most)} %), p50 ${at(0.5)}, p99 ${at(0.99)}, ` +
-        `${facilitator.most()} settlements at once, CPU per job: coordinator ${perJob((after.coordinator - before.coordinator) * 1_000)}, driver ${perJob(own)}, ` +
+        `${facilitator.most()} settlements at once, CPU per job: coordinator ${perJob(busy)} (${Math.round((100 * busy) / (ended - began))} % of a core), driver ${perJob(own)}, ` +
         `${unsettled} answers of 201 without PAYMENT-RESPONSE, not completed: ${JSON.stringify(Object.fromEntries(failures))}`,
     );
     return failures.size === 0;
