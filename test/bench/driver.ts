@@ -20,7 +20,7 @@ export const Load = z.object({
   seconds: z.number(),
   /** A commit waits for the end of its job, and nothing is polled. */
   waits: z.boolean(),
-  /** What the curves vary. It needs the server of counted-server.ts. */
+  /** What the curves vary. It needs the program counted-main.ts. */
   scene: z
     .object({
       /** Jobs in progress at the same time. */

@@ -188,7 +188,7 @@ function remarks({ cells, noise, pinned, skipped }: Results): string[] {
   ];
 }
 
-const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900"];
+const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900", "#cb4b16", "#586e75"];
 const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [760, 420, 60, 30, 50, 290];
 
 /** Jobs per second over the number of workers, as an SVG that is readable on light and on dark. */
@@ -262,6 +262,9 @@ than ${results.noise} cores meanwhile. [results.json](results.json) has every me
 
 The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. In the NATS system the workers talk to NATS itself, which only
 workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
+
+Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
+nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1.
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

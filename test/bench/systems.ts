@@ -35,16 +35,29 @@ async function startOurs(folder: string, core: number | null): Promise<Running> 
 }
 
 /** The coordinator that counts what its hub does, for the curves; `settings` override those of every system. */
-export async function startCounted(folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
+export function startCounted(folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
+  return startInWorkerd("counted", folder, core, { ...SETTINGS, ...settings });
+}
+
+/** A program of workerd/. */
+async function startInWorkerd(name: string, folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
   const port = await freePort();
-  const command = [...NODE, "--import", join(ROOT, "scripts", "orphan.mjs"), join(import.meta.dirname, "counted-server.ts"), String(port), folder];
-  return together(port, null, [await startServer(command, { ...SETTINGS, ...settings }, /^ready$/, core, ROOT)]);
+  const command = [...NODE, "--import", join(ROOT, "scripts", "orphan.mjs"), join(import.meta.dirname, "workerd-server.ts"), name, String(port), folder];
+  return together(port, null, [await startServer(command, settings, /^ready$/, core, ROOT)]);
 }
 
 /** The same coordinator twice: once its seekers poll, once their commits wait. */
 const OURS: System[] = [
   { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },
   { name: "ours-wait", label: "this coordinator, Prefer: wait", waits: true, missing: () => null, start: startOurs },
+];
+
+const startBare: System["start"] = (folder, core) => startInWorkerd("bare", folder, core, {});
+
+/** What the platform takes for the same requests, RPCs, frames and statements, without the coordinator's own work. */
+const BARE: System[] = [
+  { name: "bare", label: "bare workerd with the same events, commit + GET", waits: false, missing: () => null, start: startBare },
+  { name: "bare-wait", label: "bare workerd with the same events, Prefer: wait", waits: true, missing: () => null, start: startBare },
 ];
 
 const installed = (): string | null => (readdirSync(PEERS).includes("node_modules") ? null : "the packages of test/bench/peers");
@@ -121,7 +134,7 @@ const PLAIN: System = {
 };
 
 /** All systems, ours first. */
-export const SYSTEMS: readonly System[] = [...OURS, BULLMQ, NATS, POSTGRES, PLAIN];
+export const SYSTEMS: readonly System[] = [...OURS, ...BARE, BULLMQ, NATS, POSTGRES, PLAIN];
 
 function peer(name: string, port: number, env: Record<string, string>, core: number | null): Promise<Server> {
   return startServer([...NODE, join(PEERS, `${name}.ts`)], { PORT: String(port), ...env }, /^ready$/, core);

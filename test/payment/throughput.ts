@@ -61,7 +61,14 @@ async function measure(settleSeconds: number): Promise<boolean> {
   const facilitator = await startFacilitator(settleSeconds * 1_000);
   const stateDir = mkdtempSync(join(tmpdir(), "compute-router-throughput-"));
   const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url };
-  const coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings, serves: true, bundle: process.env.COORDINATOR_BUNDLE ?? null });
+  const coordinator = await startCoordinator({
+    instance: "evm",
+    port: await freePort(),
+    stateDir,
+    settings,
+    serves: true,
+    bundle: process.env.COORDINATOR_BUNDLE ?? null,
+  });
   const workers = await Promise.all(
     Array.from({ length: WORKERS }, async () => {
       const worker = new PlainWorker(coordinator.socketUrl, { acks: true });

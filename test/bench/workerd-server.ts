@@ -1,4 +1,4 @@
-// Starts the coordinator of workerd/counted-main.ts for the curves of npm run bench, as npm run serve starts the real one. Arguments: port, state folder.
+// Starts a program of workerd/ for npm run bench, as npm run serve starts the coordinator. Arguments: its name, port, state folder.
 import { rmSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import { build } from "esbuild";
 import { ROOT, startCoordinator } from "../../scripts/coordinator-process.ts";
 import { SETTING_NAMES } from "../../src/coordinator/config.ts";
 
-const [port = "", stateDir = ""] = process.argv.slice(2);
-const bundle = join(stateDir, "..", `counted-${port}.js`);
+const [program = "", port = "", stateDir = ""] = process.argv.slice(2);
+const bundle = join(stateDir, "..", `${program}-${port}.js`);
 await build({
-  entryPoints: [join(import.meta.dirname, "workerd", "counted-main.ts")],
+  entryPoints: [join(import.meta.dirname, "workerd", `${program}-main.ts`)],
   absWorkingDir: ROOT,
   bundle: true,
   minify: true,

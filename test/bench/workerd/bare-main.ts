@@ -1,0 +1,178 @@
+// The floor of the platform, for npm run bench: the same work in the same workerd and with as many requests, RPCs, frames and statements, and nothing else. It
+// has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks.
+import { DurableObject } from "cloudflare:workers";
+import { createHash, createPublicKey, type KeyObject, randomBytes, verify } from "node:crypto";
+
+type Env = { HUB: DurableObjectNamespace<WorkerHub> };
+type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };
+type Frame =
+  | { type: "register"; provider_pubkey: string; signature: string }
+  | { type: "job_complete"; job_id: string; output: unknown; receipt: Receipt; receipt_signature: string };
+type Job = { id: string; payload: string; ended: string | null; worker: WebSocket | null };
+type Worker = { name: string; key: KeyObject };
+
+/** A job that ended is answered from memory for so many others. */
+const RECENT = 2_000;
+
+export class WorkerHub extends DurableObject<Env> {
+  readonly #sql: SqlStorage;
+  readonly #jobs = new Map<string, Job>();
+  readonly #waiting: Job[] = [];
+  readonly #idle: WebSocket[] = [];
+  readonly #nonces = new Map<WebSocket, string>();
+  readonly #workers = new Map<WebSocket, Worker>();
+  readonly #waits = new Map<string, () => void>();
+  #writes: (() => void)[] = [];
+  #after: (() => void)[] = [];
+  #written = Promise.withResolvers<void>();
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#sql = ctx.storage.sql;
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT) WITHOUT ROWID");
+  }
+
+  async commit(id: string, payload: string, waits: boolean): Promise<string> {
+    const job: Job = { id, payload, ended: null, worker: null };
+    this.#jobs.set(id, job);
+    const ended = waits ? new Promise<void>((resolve) => this.#waits.set(id, resolve)) : null;
+    const worker = this.#idle.shift();
+    await this.#commit(
+      () => this.#sql.exec("INSERT INTO bare (id, payload) VALUES (?, ?)", id, payload),
+      () => {
+        if (worker === undefined) this.#waiting.push(job);
+        else this.#assign(worker, job);
+      },
+    );
+    await ended;
+    return this.#text(job);
+  }
+
+  async job(id: string): Promise<string | null> {
+    const job = this.#jobs.get(id);
+    return job === undefined ? null : this.#text(job);
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const [client, server] = Object.values(new WebSocketPair());
+    if (client === undefined || server === undefined) throw new Error("no sockets");
+    this.ctx.acceptWebSocket(server);
+    const nonce = randomBytes(16).toString("hex");
+    const host = request.headers.get("Host") ?? "";
+    this.#nonces.set(server, `bench\n${host}\n${nonce}`);
+    server.send(JSON.stringify({ type: "challenge", nonce, network: "bench", host }));
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  override async webSocketMessage(socket: WebSocket, data: string): Promise<void> {
+    const frame: Frame | { type: "heartbeat" } = JSON.parse(data);
+    if (frame.type === "register") this.#register(socket, frame.provider_pubkey, frame.signature);
+    if (frame.type === "job_complete") await this.#complete(socket, frame);
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    const place = this.#idle.indexOf(socket);
+    if (place >= 0) this.#idle.splice(place, 1);
+    this.#workers.delete(socket);
+    this.#nonces.delete(socket);
+  }
+
+  #register(socket: WebSocket, name: string, signature: string): void {
+    const key = createPublicKey({ format: "jwk", key: { kty: "OKP", crv: "Ed25519", x: Buffer.from(name, "hex").toString("base64url") } });
+    const text = `compute-router/register/v1\n${this.#nonces.get(socket)}\n${name}`;
+    if (!verify(null, Buffer.from(text), key, Buffer.from(signature, "base64"))) return socket.close(4401);
+    this.#workers.set(socket, { name, key });
+    socket.send('{"type":"register_ack","status":"ok"}');
+    this.#free(socket);
+  }
+
+  async #complete(socket: WebSocket, { job_id, output, receipt, receipt_signature }: Extract<Frame, { type: "job_complete" }>): Promise<void> {
+    const [job, worker] = [this.#jobs.get(job_id), this.#workers.get(socket)];
+    if (job === undefined || worker === undefined || job.worker !== socket) return;
+    const answer = (status: string): void => socket.send(`{"type":"job_complete_ack","job_id":"${job_id}","status":"${status}"}`);
+    if (!isValid(receipt, receipt_signature, output, job_id, worker)) return answer("rejected");
+    const ended = `"status":"completed","result":${JSON.stringify(output)},"receipt":${JSON.stringify({ ...receipt, signature: receipt_signature })}`;
+    job.worker = null;
+    this.#free(socket);
+    await this.#commit(
+      () => this.#sql.exec("UPDATE bare SET ended = ? WHERE id = ?", ended, job_id),
+      () => {
+        job.ended = ended;
+        this.#waits.get(job_id)?.();
+        this.#waits.delete(job_id);
+        answer("accepted");
+        if (this.#jobs.size > RECENT) this.#forget();
+      },
+    );
+  }
+
+  /** Writes with everything else of this turn; `after` runs when all of it is in the journal. The platform holds what is sent until that is durable. */
+  #commit(write: () => void, after: () => void): Promise<void> {
+    this.#after.push(after);
+    if (this.#writes.push(write) === 1) {
+      setTimeout(() => {
+        const [writes, afters, { resolve }] = [this.#writes, this.#after, this.#written];
+        [this.#writes, this.#after, this.#written] = [[], [], Promise.withResolvers<void>()];
+        this.ctx.storage.transactionSync(() => {
+          for (const one of writes) one();
+        });
+        for (const one of afters) one();
+        resolve();
+      }, 0);
+    }
+    return this.#written.promise;
+  }
+
+  #assign(socket: WebSocket, job: Job): void {
+    job.worker = socket;
+    socket.send(`{"type":"job_assign","job_id":"${job.id}","attempt":1,"job_type":"TASK","payload":${job.payload}}`);
+  }
+
+  #free(socket: WebSocket): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(socket);
+    else this.#assign(socket, next);
+  }
+
+  #text({ id, ended }: Job): string {
+    return `{"id":"${id}",${ended ?? '"status":"pending","result":null,"receipt":null'}}`;
+  }
+
+  #forget(): void {
+    for (const [id, { ended }] of this.#jobs) {
+      if (this.#jobs.size <= RECENT / 2) return;
+      if (ended !== null) this.#jobs.delete(id);
+    }
+  }
+}
+
+/** True if the receipt is about this output of this job, and its worker signed it. */
+function isValid(receipt: Receipt, signature: string, output: unknown, jobId: string, worker: Worker): boolean {
+  const { job_id, provider_pubkey, output_hash, completed_at, payment_ref } = receipt;
+  if (job_id !== jobId || provider_pubkey !== worker.name) return false;
+  if (output_hash !== `sha256:${createHash("sha256").update(JSON.stringify(output)).digest("hex")}`) return false;
+  const text = JSON.stringify({ job_id, provider_pubkey, output_hash, completed_at, payment_ref });
+  return verify(null, Buffer.from(text), worker.key, Buffer.from(signature, "base64"));
+}
+
+const JSON_TYPE = { headers: { "Content-Type": "application/json" } };
+
+export default {
+  async fetch(request, env): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const hub = env.HUB.getByName("hub");
+    if (request.headers.has("Upgrade")) return await hub.fetch(request);
+    if (request.method === "GET") {
+      if (pathname === "/v1/health") return new Response("{}", JSON_TYPE);
+      const text = await hub.job(pathname.slice("/v1/jobs/".length));
+      return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
+    }
+    const body: { user_id?: unknown; payload?: unknown } = await request.json();
+    if (typeof body.user_id !== "string" || typeof body.payload !== "object") return new Response('{"error":"bad request"}', { status: 400 });
+    const id = crypto.randomUUID();
+    const waits = request.headers.get("Prefer") !== null;
+    const job = await hub.commit(id, JSON.stringify(body.payload), waits);
+    return new Response(`{"job_id":"${id}"${waits ? `,"job":${job}` : ""}}`, { ...JSON_TYPE, status: 201 });
+  },
+  scheduled: () => {},
+} satisfies ExportedHandler<Env>;
