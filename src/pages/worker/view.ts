@@ -1,7 +1,6 @@
 // What the worker page shows of the worker's state, as a pure function.
 import { clockSentence } from "../../worker/session/clock.ts";
-import { sentence } from "../../worker/browser/event-text.ts";
-import type { Report } from "../../worker/browser/report.ts";
+import { type Report, sentence } from "../../worker/browser/report.ts";
 import type { Pause } from "./conditions.ts";
 
 /** The input of {@link viewOf}. */

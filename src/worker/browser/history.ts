@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { KeptResult } from "../session/state.ts";
 import type { SessionNote } from "../session/session-event.ts";
-import { checked, JobRecord, type JobRecord as CheckedRecord, receiptOf, type StoredRecord } from "./job-record.ts";
+import { checked, type JobRecord, receiptOf, StoredRecord } from "./job-record.ts";
 import { HISTORY_JOBS } from "./report.ts";
 import type { KeptStore } from "./kept-store.ts";
 import type { Verify } from "./identity.ts";
@@ -12,7 +12,7 @@ export type HistoryOptions = {
   database: Pick<KeptStore, "get" | "all" | "change"> | null;
   verify: Verify;
   /** Called after each change, with the number of all accepted results. */
-  onRecord: (record: CheckedRecord, delivered: number) => void;
+  onRecord: (record: JobRecord, delivered: number) => void;
   onFailure: (cause: unknown) => void;
 };
 
@@ -22,10 +22,10 @@ const Delivered = z.int().min(0).catch(0);
 export class History {
   readonly #options: HistoryOptions;
   /** Oldest first. */
-  readonly #records: Map<string, CheckedRecord>;
+  readonly #records: Map<string, JobRecord>;
   #delivered: number;
 
-  private constructor(options: HistoryOptions, records: readonly CheckedRecord[], delivered: number) {
+  private constructor(options: HistoryOptions, records: readonly JobRecord[], delivered: number) {
     this.#options = options;
     this.#records = new Map(records.map((record) => [keyOf(record), record]));
     this.#delivered = delivered;
@@ -35,17 +35,17 @@ export class History {
   static async open(options: HistoryOptions): Promise<History> {
     const { database, verify } = options;
     const stored = ((await database?.all("history")) ?? []).flatMap((value) => {
-      const record = JobRecord.safeParse(value);
+      const record = StoredRecord.safeParse(value);
       return record.success ? [record.data] : [];
     });
     const delivered = Delivered.parse(await database?.get("values", "delivered"));
-    const records: CheckedRecord[] = [];
+    const records: JobRecord[] = [];
     for (const record of stored.sort((a, b) => a.startedAt - b.startedAt)) records.push(await checked(record, verify));
     return new History(options, records, delivered);
   }
 
   /** Newest first. */
-  get records(): readonly CheckedRecord[] {
+  get records(): readonly JobRecord[] {
     return [...this.#records.values()].toReversed();
   }
 
@@ -120,7 +120,7 @@ export class History {
     if (record !== undefined) this.#put({ ...record, ...change });
   }
 
-  #put(record: CheckedRecord): void {
+  #put(record: JobRecord): void {
     const { database, onRecord, onFailure } = this.#options;
     const key = keyOf(record);
     this.#records.set(key, record);

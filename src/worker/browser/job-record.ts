@@ -7,7 +7,8 @@ import type { Verify } from "./identity.ts";
 export const JobOutcome = z.enum(["waiting", "accepted", "rejected", "failed", "cancelled", "dropped"]);
 export type JobOutcome = z.infer<typeof JobOutcome>;
 
-export const JobRecord = z.object({
+/** One job in the worker's own history, as it is stored. */
+export const StoredRecord = z.object({
   jobId: z.string(),
   attempt: z.int(),
   taskType: z.string(),
@@ -21,9 +22,8 @@ export const JobRecord = z.object({
   /** The receipt that this worker signed. The text of the job and its result are never stored. */
   receipt: Receipt.nullable(),
 });
-/** One job in the worker's own history. */
-export type StoredRecord = z.infer<typeof JobRecord>;
-/** A record with the result of checking its receipt's signature; null without a receipt. */
+export type StoredRecord = z.infer<typeof StoredRecord>;
+/** A stored record with the result of checking its receipt's signature; null without a receipt. */
 export type JobRecord = StoredRecord & { signatureHolds: boolean | null };
 
 const Completion = z.object({ receipt: Receipt.omit({ signature: true }), receipt_signature: z.string() });

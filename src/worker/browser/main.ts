@@ -2,12 +2,11 @@
 import * as z from "zod";
 import { ENGINE } from "../../tasks/index.ts";
 import { BrowserWorker, watchSleep } from "./browser-worker.ts";
-import { eventText } from "./event-text.ts";
 import { History } from "./history.ts";
 import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
 import { IndexedShelf, KeptStore, type StorageState } from "./kept-store.ts";
 import { claimCode } from "./pairing.ts";
-import type { EngineMessage, PageMessage, Pairing } from "./report.ts";
+import { type EngineMessage, eventText, type PageMessage, type Pairing } from "./report.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
