@@ -1,9 +1,9 @@
 // The status file of a running worker, which `compute-router worker status` reads.
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { replaceFile } from "./worker-config.ts";
-import { isRunning, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
+import { isRunning, namesIn, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
 const Count = z.int().min(0);
@@ -119,21 +119,13 @@ export class StatusFile {
 /** The reports of all running workers of this folder. Deletes the files of dead ones. */
 export function runningWorkers(folder: string): StatusReport[] {
   const reports: StatusReport[] = [];
-  for (const file of filesOf(folder)) {
+  for (const file of namesIn(folder)) {
     const owner = readProcessTag(/^worker\.([\d-]+)\.status\.json(?:\.new)?$/.exec(file)?.[1] ?? "");
     if (owner === null) continue;
     if (!isRunning(owner)) rmSync(join(folder, file), { force: true });
     else if (file.endsWith(".json")) reports.push(...readReport(join(folder, file)));
   }
   return reports;
-}
-
-function filesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }
 
 function readReport(file: string): StatusReport[] {

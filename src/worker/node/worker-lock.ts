@@ -73,7 +73,8 @@ function rivalOf(folder: string, name: string, mine: string | null): number | nu
   return rival;
 }
 
-function namesIn(folder: string): string[] {
+/** The names in a folder; none if it does not exist or cannot be read. */
+export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
