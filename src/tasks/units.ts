@@ -13,6 +13,8 @@ export type Unit = {
 
 // A shorter line ends its paragraph, unless the next line starts in lower case: wrapped prose has longer lines.
 const WRAPPED_LINE = 45;
+// The lines after "Kind regards," are at most this long. A longer line ends the closing.
+const SENDER_LINE = 41;
 
 /** Splits `text` into units, in order. Every unit has a letter or digit. The time is linear in the length of the text. */
 export function unitsOf(text: string): Unit[] {
@@ -29,7 +31,7 @@ export function unitsOf(text: string): Unit[] {
   const speakers = speakersIn(lines);
   for (const raw of lines) {
     const line = raw.trim();
-    if (line.length > 41) isClosing = false;
+    if (line.length > SENDER_LINE) isClosing = false;
     if (line.startsWith("```") || line.startsWith("~~~")) {
       fenced = !fenced;
       flush();
@@ -40,6 +42,7 @@ export function unitsOf(text: string): Unit[] {
     const item = /^(?:[-*+•‣▪◦·–]|\d{1,3}[.)]|[a-z][.)]) +(?:\[[ xX]\] +)?/.exec(line);
     const speaker = SPEAKER.exec(line)?.[1];
     const subject = /^(?:subject|betreff|objet|asunto) ?: *(?:(?:re|fwd?|aw) ?: *)*/i.exec(line);
+    const above = units.at(-1);
     if (speaker !== undefined && speakers.has(speaker)) {
       flush();
       units.push({ text: line, kind: "turn" });
@@ -58,9 +61,8 @@ export function unitsOf(text: string): Unit[] {
     } else if (item) {
       flush();
       units.push({ text: line.slice(item[0].length), kind: "item" });
-    } else if (/^\s/.test(raw) && paragraph === "" && previous !== "" && units.at(-1)?.kind === "item") {
-      const above = units.pop();
-      units.push({ text: `${above?.text} ${line}`, kind: "item" });
+    } else if (/^\s/.test(raw) && paragraph === "" && previous !== "" && above?.kind === "item") {
+      above.text += ` ${line}`;
     } else {
       const wrapped = previous.length >= WRAPPED_LINE || /^\p{Ll}/u.test(line);
       if (paragraph !== "" && !wrapped) flush();
