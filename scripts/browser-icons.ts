@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { ROOT } from "./coordinator-process.ts";
 
-const SHELL = join(ROOT, "src", "worker", "browser", "shell");
-const svg = readFileSync(join(SHELL, "icon.svg"), "utf8");
+const PAGES = join(ROOT, "src", "pages");
+const svg = readFileSync(join(PAGES, "shell", "icon.svg"), "utf8");
 /** A maskable icon fills its square, and its drawing stays within the inner 80 %. */
 const maskable = svg
   .replace('rx="112"', "")
@@ -20,7 +20,7 @@ for (const { name, size, drawing } of [
 ]) {
   const page = await browser.newPage({ viewport: { width: size, height: size } });
   await page.setContent(`<style>*{margin:0}svg{display:block;width:${size}px;height:${size}px}</style>${drawing}`);
-  writeFileSync(join(SHELL, name), await page.screenshot({ omitBackground: true }));
+  writeFileSync(join(PAGES, "worker", name), await page.screenshot({ omitBackground: true }));
   await page.close();
 }
 await browser.close();
