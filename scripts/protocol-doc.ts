@@ -120,16 +120,16 @@ function quantity(name: string, value: number): string {
   return `${value / size} ${unit}`;
 }
 
-/** The comments of the members, by group and name. A member without a comment has that of the member before it. */
+/** The comments of the members, by group and name. A comment belongs to the line below it, so that no member gets the words of another one. */
 function meanings(): Map<string, string> {
   const said = new Map<string, string>();
   let group = "";
   let words = "";
   for (const line of readFileSync(new URL("../src/protocol/limits.ts", import.meta.url), "utf8").split("\n")) {
     group = /^export const (\w+)/.exec(line)?.[1] ?? group;
-    words = /^ *\/\*\* (.*?)\.? \*\/$/.exec(line)?.[1] ?? words;
     const name = /^ {2}(\w+):/.exec(line)?.[1] ?? /^export const (MAX_WAIT_SECONDS)/.exec(line)?.[1];
-    if (name !== undefined) said.set(`${group}.${name}`, words.replaceAll(/\{@link ([^}]*)\}/g, "$1").replaceAll("|", "\\|"));
+    if (name !== undefined && words !== "") said.set(`${group}.${name}`, words.replaceAll(/\{@link ([^}]*)\}/g, "$1").replaceAll("|", "\\|"));
+    words = /^ *\/\*\* (.*?)\.? \*\/$/.exec(line)?.[1] ?? "";
   }
   return said;
 }

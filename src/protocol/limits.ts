@@ -32,11 +32,13 @@ export const LIMITS = {
   modelsPerWorker: 100,
   /** Bytes of all model names that the hub keeps for one worker. They are part of the socket's attachment, which may have 16 KiB in all [JB10]. */
   modelBytesPerWorker: 8 * KiB,
-  /** Texts of `stop`, and characters of each [JB12]. */
+  /** Texts of `stop` in one job [JB12]. */
   stops: 16,
+  /** Characters of each text of `stop` [JB12]. */
   stopChars: 256,
-  /** Places of model names in the indexes of one hub, and of one client: a worker has one for each of its models [JB10]. */
+  /** Places of model names in the indexes of one hub. A worker has one place for each of its models [JB10]. */
   modelPlaces: 50_000,
+  /** Such places that the workers of one network may have together [JB10]. */
   modelPlacesPerNetwork: 1_000,
   /** Models that a hub remembers after their last worker has left [JB10]. */
   modelsRemembered: 1_000,
@@ -130,13 +132,15 @@ export const LIMITS = {
   stakeReads: 6,
   /** Workers whose stake one sweep reads again, the longest-waiting first. Nine sweeps cover all sockets of a hub [ST2]. */
   stakesPerSweep: 600,
-  /** Blocks of one query for events, the smallest limit of public RPCs, and queries about one payment in one reading [PY8]. */
+  /** Blocks of one query for events: the smallest limit of public RPCs [PY8]. */
   chainPageBlocks: 100,
+  /** Queries for events about one payment in one reading of the chain [PY8]. */
   chainPages: 5,
   /** How many blocks before the newest finalized one a payment notes: it may have waited for a while before it is settled [PY8]. */
   chainMargin: 200,
-  /** Signatures of one page of an account's history on Solana, and transactions that one reading reads of it for one payment [PY8]. */
+  /** Signatures of one page of an account's history on Solana [PY8]. */
   chainSignatures: 1_000,
+  /** Transactions of such a history that one reading of the chain reads for one payment [PY8]. */
   chainTransactions: 10,
   /** Unresolved payments with which a hub that has started begins to read the chain, the oldest first [PY8]. */
   chainDoubts: 1_000,
@@ -158,8 +162,9 @@ export const LIMITS = {
   userTokenChars: 1_024,
   /** Characters of a `Host` header. */
   hostChars: 1_024,
-  /** Jobs of one page of `GET /v1/jobs`, and those of a request that does not say how many [JB14]. */
+  /** The most jobs of one page of `GET /v1/jobs` [JB14]. */
   jobsPerPage: 100,
+  /** Jobs of a page if the request has no `limit` [JB14]. */
   jobsListed: 20,
   /** Ended or changed jobs of one hub that D1 does not have yet. Above that, commits get 503. */
   jobsBehind: 20_000,
@@ -328,8 +333,10 @@ export const RETRY_AFTER = {
   rate_limited: 60,
 } as const;
 
-/** Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64, and its /48 has eight times the rate. What
- * a client holds, as sockets, counts for its /48. */
+/**
+ * Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64, and its /48 has eight times the rate.
+ * What a client holds, for example its sockets, counts for its /48.
+ */
 export const RATES = {
   /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
   commitsPerMinute: 60,
@@ -371,8 +378,11 @@ export const RATES = {
 
 /** How the reference client behaves, in milliseconds [SPEC]. */
 export const CLIENT = {
+  /** Pause between two polls of a job. */
   pollInterval: 500,
+  /** How long the client waits for the end of a TASK. */
   timeoutTask: 30 * SECOND,
+  /** How long the client waits for the end of an LLM_INFER. */
   timeoutLlm: 60 * SECOND,
   /** Pause between two checks whether a worker has claimed a pairing code. It leaves room within `trustPerMinute`, also if user and worker share an address. */
   pairingInterval: 10 * SECOND,
