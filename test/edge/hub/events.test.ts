@@ -61,37 +61,6 @@ describe("GET /v1/jobs/{id}/events", () => {
     expect(rest.at(-1)?.data).toEqual(await hub.job(id));
   });
 
-  test("[API6] a reader that comes later gets the text so far, one that reconnects gets only new events", async () => {
-    const hub = new TestHub();
-    const { id, worker, job } = await given(hub);
-    say(worker, job, 0, "a");
-    say(worker, job, 1, "b");
-    await worker.quiet();
-    const [, first, second] = await (await follow(hub, id)).take(3);
-    expect(second).toMatchObject({ data: { delta: "b" } });
-    say(worker, job, 2, "c");
-    await worker.quiet();
-    expect((await (await follow(hub, id, first?.id)).take(2)).map(inShort)).toEqual(["delta 1.1 b", "delta 1.2 c"]);
-    await worker.complete(job, "abc");
-    expect((await (await follow(hub, id, second?.id)).rest()).map(inShort)).toEqual(["delta 1.2 c", "status completed 1", "done completed"]);
-  });
-
-  test("[API6, JB1] a requeue resets the text", async () => {
-    const hub = new TestHub();
-    const { id, worker, job } = await given(hub);
-    const reader = await follow(hub, id);
-    say(worker, job, 0, "half");
-    expect((await reader.take(3)).map(inShort)).toEqual(["status assigned 1", "status running 1", "delta 1.0 half"]);
-    worker.send({ type: "job_failed", job_id: id, attempt: 1, error: "boom", retryable: true });
-    expect((await reader.take(2)).map(inShort)).toEqual(["reset 1", "status pending 1"]);
-    const other = await hub.worker();
-    const again = await other.assigned({ acks: false });
-    expect((await reader.take(1)).map(inShort)).toEqual(["status assigned 2"]);
-    say(other, again, 0, "whole");
-    await other.complete(again, "whole");
-    expect((await reader.rest()).map(inShort)).toEqual(["status running 2", "delta 2.0 whole", "status completed 2", "done completed"]);
-  });
-
   test("[WS9, WS12] only text of the socket and attempt that hold the job counts", async () => {
     const hub = new TestHub();
     const { id, worker, job } = await given(hub);
@@ -113,27 +82,6 @@ describe("GET /v1/jobs/{id}/events", () => {
 });
 
 describe("several readers of one job", () => {
-  test.each([2, 3])("[API6] %i readers that read all the time get everything, and the end, at once; nothing is logged", async (count) => {
-    const errors = muteErrors();
-    const hub = new TestHub();
-    const { id, worker, job } = await given(hub);
-    const readers = await Promise.all(Array.from({ length: count }, () => follow(hub, id)));
-    const told = Promise.all(readers.map((reader) => reader.rest()));
-    for (const [seq, text] of ["Grüße, ", "\u{1F600}"].entries()) {
-      say(worker, job, seq, text);
-      await worker.quiet();
-    }
-    await worker.complete(job, "Grüße, \u{1F600}");
-    for (const events of await told) {
-      expect(events.map(inShort)).toEqual([
-        ...["status assigned 1", "status running 1", "delta 1.0 Grüße, ", "delta 1.1 \u{1F600}"],
-        ...["status completed 1", "done completed"],
-      ]);
-      expect(events.at(-1)?.data).toEqual(await hub.job(id));
-    }
-    expect(errors.events()).toEqual([]);
-  });
-
   test("[API6] a fault of one reader ends only its stream: it is logged, and after a reconnect the reader gets the rest", async () => {
     const errors = muteErrors();
     const hub = new TestHub();
@@ -259,23 +207,6 @@ describe("refusals", () => {
       expect([head.status, head.headers.get("content-type"), await head.text()]).toEqual([200, "text/event-stream", ""]);
     }
     expect((await open(hub, UNKNOWN, undefined, { method: "HEAD" })).status).toBe(404);
-  });
-
-  test("[API6] one stream above the limit is 503; a stream that ends makes room at once", async () => {
-    const hub = new TestHub();
-    const id = await hub.commit("fast", LLM);
-    const readers: EventReader[] = [];
-    for (let count = 0; count < LIMITS.streams; count++) readers.push(await follow(hub, id));
-    const refused = await open(hub, id);
-    expect(await refusal(refused, 503)).toBe("overloaded");
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect((await hub.job(id)).status).toBe("pending");
-    await readers[0]?.leave();
-    await until(async () => {
-      const response = await open(hub, id);
-      await response.body?.cancel();
-      return response.status === 200;
-    }, "room");
   });
 });
 
