@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { NoTrustedWorker } from "../../../src/protocol/rest.ts";
-import { CommitResponse, Job } from "../../../src/protocol/job.ts";
+import { CommitResponse } from "../../../src/protocol/job.ts";
 import { LLM, TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";
 
@@ -15,14 +15,10 @@ const CHEAP = "/v1/jobs/commit/cheap";
 const FAST = "/v1/jobs/commit/fast";
 const OnlyId = z.strictObject({ job_id: z.uuid() });
 
-async function commit(body: unknown, headers: Record<string, string> = {}, path = CHEAP): Promise<string> {
-  const response = await post(path, body, headers);
+async function commit(body: unknown, headers: Record<string, string> = {}): Promise<string> {
+  const response = await post(CHEAP, body, headers);
   expect(response.status).toBe(201);
   return (await read(response, CommitResponse)).job_id;
-}
-
-async function poll(id: string): Promise<Job> {
-  return await read(await rest(`/v1/jobs/${id}`), z.strictObject(Job.shape));
 }
 
 /** The payload that D1 or the hub keeps: the text that the worker gets. */
@@ -37,40 +33,9 @@ async function payloadSeen(body: unknown): Promise<unknown> {
   }
 }
 
-describe("201", () => {
-  test.each([
-    [FAST, TASK],
-    [CHEAP, TASK],
-    [FAST, LLM],
-    [CHEAP, LLM],
-  ])("[SPEC] %s takes any job type and answers the job_id and nothing else", async (path, body) => {
-    const response = await post(path, body);
-    expect(response.status).toBe(201);
-    const { job_id } = await read(response, OnlyId);
-    expect(await poll(job_id)).toMatchObject({ id: job_id, status: "pending", result: null, receipt: null, completed_at: null });
-  });
-
-  test.each(["", "text/plain", "application/x-www-form-urlencoded"])("[API2] the content type %o does not matter", async (type) => {
-    await commit(TASK, { "content-type": type });
-  });
-
-  test("[API2] a byte order mark is skipped, unknown members are ignored", async () => {
-    const response = await post(CHEAP, `\uFEFF${JSON.stringify({ ...TASK, more: { deep: [1] } })}`);
-    expect(response.status).toBe(201);
-  });
-
-  test("[API2] of two members with the same name the last counts", async () => {
-    const text = JSON.stringify(TASK).replace('"job_type":"TASK"', '"job_type":"VIDEO","job_type":"TASK"');
-    expect((await post(CHEAP, text)).status).toBe(201);
-  });
-
-  test("[WS8] the payload reaches the worker unchanged; an absent job_type is added as the first member", async () => {
-    const payload = JSON.parse('{"z":1,"input":"good","__proto__":{"a":1},"task_type":"classify","b":{"y":1,"x":[1.5,null]}}');
-    const seen = await payloadSeen({ ...TASK, payload });
-    expect(JSON.stringify(seen)).toBe(`{"job_type":"TASK",${JSON.stringify(payload).slice(1)}`);
-    const own = { input: "good", task_type: "classify", job_type: "TASK" };
-    expect(JSON.stringify(await payloadSeen({ ...TASK, payload: own }))).toBe(JSON.stringify(own));
-  });
+test("[API2] of two members with the same name the last counts", async () => {
+  const text = JSON.stringify(TASK).replace('"job_type":"TASK"', '"job_type":"VIDEO","job_type":"TASK"');
+  expect((await post(CHEAP, text)).status).toBe(201);
 });
 
 describe("[API2] an optional member that is null counts as absent", () => {
@@ -115,63 +80,13 @@ describe("[API2] an optional member that is null counts as absent", () => {
 });
 
 describe("400", () => {
-  const bad: [name: string, body: unknown, names: string][] = [
-    ["no body", "", "user_id"],
-    ["broken JSON", '{"job_type":"TASK"', "user_id"],
-    ["null", "null", "user_id"],
-    ["an array", "[]", "user_id"],
-    ["a string", '"TASK"', "user_id"],
-    ["an empty object", {}, "Missing required fields: job_type, payload, user_id"],
-    ["no job_type", { ...TASK, job_type: undefined }, "Missing required fields: job_type, payload, user_id"],
-    ["no user_id", { ...TASK, user_id: undefined }, "Missing required fields: job_type, payload, user_id"],
-    ["no payload", { ...TASK, payload: null }, "Missing required fields: job_type, payload, user_id"],
-    ["an unknown job_type", { ...TASK, job_type: "VIDEO" }, "job_type"],
-    ["a payload that is a string", { ...TASK, payload: "x" }, "payload"],
-    ["a payload that is an array", { ...TASK, payload: [] }, "payload"],
-    ["payload.job_type of the other kind", { ...TASK, payload: { ...TASK.payload, job_type: "LLM_INFER" } }, "payload.job_type"],
-    ["no task_type", { ...TASK, payload: { input: "x" } }, "payload.task_type"],
-    ["an unknown task_type", { ...TASK, payload: { task_type: "translate", input: "x" } }, "payload.task_type"],
-    ["an empty input", { ...TASK, payload: { task_type: "classify", input: "" } }, "payload.input"],
-    ["an input that is a number", { ...TASK, payload: { task_type: "classify", input: 5 } }, "payload.input"],
-    ["an empty prompt", { ...LLM, payload: { prompt: "" } }, "payload.prompt"],
-    ...[0, -1, 1.5, LIMITS.maxTokens + 1, "5", 1e308, true].map((max): [string, unknown, string] => [
-      `max_tokens ${JSON.stringify(max)}`,
-      { ...LLM, payload: { prompt: "x", max_tokens: max } },
-      "payload.max_tokens",
-    ]),
-    ["an unknown privacy_class", { ...TASK, privacy_class: "SECRET" }, "privacy_class"],
-    ["a user_id that is a number", { ...TASK, user_id: 5 }, "user_id"],
-    ["an empty user_id", { ...TASK, user_id: "" }, "user_id"],
-    ["a user_id of one character too many", { ...TASK, user_id: "😀".repeat(LIMITS.userIdChars + 1) }, "user_id"],
-    ["a user_id with a control character", { ...TASK, user_id: "a\u0000b" }, "user_id"],
-    ["a lone surrogate in the user_id", { ...TASK, user_id: "a\ud800" }, "user_id"],
-    ["a lone surrogate in the input", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a\\ud800"}}', "payload"],
-    ["a lone surrogate elsewhere in the payload", '{"job_type":"TASK","user_id":"u","payload":{"task_type":"classify","input":"a","\\udc00":1}}', "payload"],
-    [
-      "JSON nested too deeply",
-      JSON.stringify(TASK).replace('"good"', `"good","x":${"[".repeat(LIMITS.jsonDepth - 1)}${"]".repeat(LIMITS.jsonDepth - 1)}`),
-      "user_id",
-    ],
-    ["a million brackets", "[".repeat(500_000), "user_id"],
-  ];
-  test.each(bad)("[API2] %s", async (_name, body, names) => {
+  test.each<[name: string, body: unknown, names: string]>([
+    ["a body that cannot be read", '{"job_type":"TASK"', "valid JSON"],
+    ["a wrong field", { ...TASK, job_type: "VIDEO" }, "job_type must be"],
+  ])("[API2] %s: the answer says what is wrong, and names the required fields", async (_name, body, names) => {
     const error = await refusal(await post(CHEAP, body), 400);
     expect(error).toContain(names);
     expect(error).toContain("job_type, payload, user_id");
-  });
-
-  test("[API2] bytes that are not UTF-8", async () => {
-    const body = new TextEncoder().encode(JSON.stringify(TASK));
-    body[body.indexOf("g".charCodeAt(0))] = 0xff;
-    await refusal(await rest(CHEAP, { method: "POST", body }), 400);
-  });
-
-  test("[LM1] a user_id of the largest length, the largest max_tokens and the deepest body are accepted", async () => {
-    await commit({ ...TASK, user_id: "😀".repeat(LIMITS.userIdChars) });
-    await commit({ ...LLM, payload: { prompt: "x", max_tokens: LIMITS.maxTokens } });
-    const nested = `${"[".repeat(LIMITS.jsonDepth - 2)}${"]".repeat(LIMITS.jsonDepth - 2)}`;
-    expect((await post(CHEAP, JSON.stringify(TASK).replace('"good"', `"good","x":${nested}`))).status).toBe(201);
-    expect((await post(CHEAP, TASK, { "idempotency-key": "k".repeat(LIMITS.idempotencyKeyChars) })).status).toBe(201);
   });
 
   test.each(["", "k".repeat(LIMITS.idempotencyKeyChars + 1), "a\tb"])("[API5] Idempotency-Key %o", async (key) => {
@@ -179,7 +94,7 @@ describe("400", () => {
   });
 });
 
-describe("413 and 415", () => {
+describe("413", () => {
   const withInput = (length: number) => ({ ...TASK, payload: { task_type: "classify", input: "x".repeat(length) } });
   const streamed = (text: string) => new Blob([text]).stream();
 
@@ -190,26 +105,12 @@ describe("413 and 415", () => {
     expect(await refusal(await rest(CHEAP, { method: "POST", body: streamed(text), headers: { "content-length": "10" } }), 413)).toBe("payload_too_large");
   });
 
-  test("[LM1] a body of exactly 512 KiB is read", async () => {
-    const text = JSON.stringify(TASK);
-    expect((await post(CHEAP, text + " ".repeat(LIMITS.bodyBytes - text.length))).status).toBe(201);
-    await refusal(await post(CHEAP, text + " ".repeat(LIMITS.bodyBytes - text.length + 1)), 413);
-  });
-
   test("[LM1] an input of 256 KiB is accepted, one byte of UTF-8 more is not", async () => {
     await commit(withInput(LIMITS.textBytes));
     expect(await refusal(await post(CHEAP, withInput(LIMITS.textBytes + 1)), 413)).toBe("payload_too_large");
     const prompt = "é".repeat(LIMITS.textBytes / 2);
     await commit({ ...LLM, payload: { prompt } });
     await refusal(await post(CHEAP, { ...LLM, payload: { prompt: `${prompt}x` } }), 413);
-  });
-
-  test.each(["gzip", "br", "gzip, identity"])("[LM1] Content-Encoding %s is 415", async (encoding) => {
-    await refusal(await post(CHEAP, TASK, { "content-encoding": encoding }), 415);
-  });
-
-  test("[LM1] Content-Encoding identity is accepted", async () => {
-    await commit(TASK, { "content-encoding": "identity" });
   });
 });
 
@@ -237,27 +138,6 @@ describe("402", () => {
       expect((await rest(path, {}, { TESTNET_MODE: "false" })).status).toBe(200);
     }
     expect((await post("/v1/trust/create", { user_id: "a" }, {}, { TESTNET_MODE: "false" })).status).toBe(201);
-  });
-});
-
-describe("422", () => {
-  test("[SPEC, JB8] a PRIVATE job without a trusted worker is refused, and can be polled as failed", async () => {
-    const response = await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" });
-    expect(response.status).toBe(422);
-    const { job_id } = await read(response, z.strictObject(NoTrustedWorker.shape));
-    expect(await poll(job_id)).toMatchObject({ status: "failed", result: { error: "no_trusted_worker" }, receipt: null, completed_at: null });
-  });
-
-  test("[SPEC] a PRIVATE job goes to the paired worker and to no other", async () => {
-    const stranger = await FakeWorker.connect();
-    const worker = await FakeWorker.connect();
-    const { pairing_code } = await (await post("/v1/trust/create", { user_id: "private-1" })).json<{ pairing_code: string }>();
-    expect((await post("/v1/trust/claim", { pairing_code, provider_pubkey: worker.key.publicKey })).status).toBe(200);
-    const id = await commit({ ...TASK, user_id: "private-1", privacy_class: "PRIVATE" });
-    expect(await worker.complete({ sentiment: "positive", confidence: 1 })).toMatchObject({ job_id: id, privacy_class: "PRIVATE" });
-    expect(await poll(id)).toMatchObject({ status: "completed", receipt: { provider_pubkey: worker.key.publicKey } });
-    expect((await post(CHEAP, { ...TASK, user_id: "private-2", privacy_class: "PRIVATE" })).status).toBe(422);
-    for (const each of [stranger, worker]) await each.close();
   });
 });
 
@@ -312,81 +192,12 @@ describe("503", () => {
 });
 
 describe("Idempotency-Key", () => {
-  const key = () => ({ "idempotency-key": crypto.randomUUID() });
-
-  test("[API5] the same key, endpoint and fields give the same job, whatever the order of members", async () => {
-    const headers = key();
-    const id = await commit(TASK, headers);
-    expect(await commit(TASK, headers)).toBe(id);
-    const { input, task_type } = TASK.payload;
-    expect(await commit({ privacy_class: "PUBLIC", payload: { input, job_type: "TASK", task_type }, user_id: TASK.user_id, job_type: "TASK" }, headers)).toBe(
-      id,
-    );
-  });
-
-  test("[API5] at the same moment they give one job", async () => {
-    const headers = key();
-    const ids = await Promise.all(Array.from({ length: 10 }, () => commit(TASK, headers)));
-    expect(new Set(ids).size).toBe(1);
-  });
-
-  test.each<[string, string, unknown]>([
-    ["another endpoint", FAST, TASK],
-    ["another payload", CHEAP, { ...TASK, payload: { ...TASK.payload, input: "bad" } }],
-    ["another member that only travels along", CHEAP, { ...TASK, payload: { ...TASK.payload, extra: 1 } }],
-    ["another privacy class", CHEAP, { ...TASK, privacy_class: "PRIVATE" }],
-    ["another job type", CHEAP, LLM],
-  ])("[API5] %s under the same key is 409", async (_name, path, body) => {
-    const headers = key();
-    await commit(TASK, headers);
-    expect(await refusal(await post(path, body, headers), 409)).toBe("idempotency_key_reused");
-  });
-
-  test("[API5] another user may use the same key", async () => {
-    const headers = key();
-    const id = await commit(TASK, headers);
-    expect(await commit({ ...TASK, user_id: "someone else" }, headers)).not.toBe(id);
-  });
-
-  test("[API5] only 201s are stored: after a 400 or a 422 the key can be used again", async () => {
-    const headers = key();
-    await refusal(await post(CHEAP, { ...TASK, job_type: "VIDEO" }, headers), 400);
-    expect((await post(CHEAP, { ...TASK, privacy_class: "PRIVATE" }, headers)).status).toBe(422);
-    await commit(TASK, headers);
-  });
-
   test("[API5] keys of 1 and of 255 characters, with spaces and signs", async () => {
     for (const value of ["k", "~".repeat(255), 'a "b" {c}; d,e']) await commit({ ...TASK, user_id: crypto.randomUUID() }, { "idempotency-key": value });
   });
 });
 
 describe("Prefer: wait", () => {
-  test("[API6] answers as soon as the job has ended, with the job in it", async () => {
-    const worker = await FakeWorker.connect();
-    const [response] = await Promise.all([post(CHEAP, TASK, { prefer: "wait=20" }), worker.complete({ sentiment: "positive" })]);
-    expect(response.status).toBe(201);
-    expect(response.headers.get("preference-applied")).toBe("wait=20");
-    const body = await read(response, z.strictObject({ job_id: z.uuid(), job: z.strictObject(Job.shape) }));
-    expect(body.job).toMatchObject({ id: body.job_id, status: "completed", result: { sentiment: "positive" }, receipt: { job_id: body.job_id } });
-    expect(await poll(body.job_id)).toEqual(body.job);
-    await worker.close();
-  });
-
-  test("[API6] answers with the present state when the time is over", async () => {
-    const response = await post(CHEAP, { ...TASK, user_id: "nobody serves" }, { prefer: 'respond-async;q="a,b", WAIT = "1" ; x=y' });
-    expect(response.headers.get("preference-applied")).toBe("wait=1");
-    expect(await response.json()).toMatchObject({ job: { status: "pending" } });
-  });
-
-  test.each(["wait", "wait=", "wait=-1", "wait=1.5", "wait=ten", "wait=0", "respond-async", "waiting=5", 'x="wait=5, wait=6"', ";,=,"])(
-    "[API6] Prefer: %s is ignored",
-    async (prefer) => {
-      const response = await post(CHEAP, TASK, { prefer });
-      expect(response.headers.has("preference-applied")).toBe(false);
-      await read(response, OnlyId);
-    },
-  );
-
   test("[API5, API6] a repeated commit may wait too, also for a job that only D1 has", async () => {
     const worker = await FakeWorker.connect();
     const headers = { "idempotency-key": crypto.randomUUID() };

@@ -61,4 +61,14 @@ describe("readJsonBody", () => {
   ])("[API2] %s", async (_name, chunks, reading) => {
     expect(await readJsonBody(pieces(chunks).request)).toMatchObject(reading);
   });
+
+  test.each(["gzip", "br", "gzip, identity"])("[LM1] Content-Encoding %s is 415, and nothing is read", async (encoding) => {
+    const encoded = pieces([utf8("{}")], { "content-encoding": encoding });
+    expect(await readJsonBody(encoded.request)).toMatchObject({ ok: false, reason: { status: 415 } });
+    expect(encoded.taken()).toBe(0);
+  });
+
+  test("[LM1] Content-Encoding identity is read", async () => {
+    expect(await readJsonBody(pieces([utf8("{}")], { "content-encoding": "identity" }).request)).toMatchObject({ ok: true });
+  });
 });

@@ -57,6 +57,10 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     expect(refused(body)).toBe(message);
   });
 
+  test("[LM1] a user_id is counted in code points", () => {
+    expect(parseCommit({ ...TASK, user_id: "😀".repeat(128) })).toMatchObject({ ok: true });
+  });
+
   test("[SPEC] a missing field is answered with the list of the required ones and nothing else", () => {
     expect(parseCommit({})).toEqual({ ok: false, reason: "invalid", error: "Missing required fields: job_type, payload, user_id" });
     expect(parseCommit({ ...TASK, user_id: null })).toEqual({ ok: false, reason: "invalid", error: "Missing required fields: job_type, payload, user_id" });
