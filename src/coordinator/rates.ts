@@ -1,4 +1,5 @@
-// Counts for rate limits: a sliding sum or window per client, a token bucket per socket, and the name that an address is counted under. On a job's way: before commit.
+// Counts for rate limits: a sliding sum or window per client, a frame budget per socket and per client, and the name that an address is counted under. On a
+// job's way: before commit.
 import { LIMITS, TIMING } from "../protocol/limits.ts";
 import type { Result } from "../protocol/text.ts";
 
@@ -110,9 +111,12 @@ export class SlidingWindow {
 /** What happens to a frame: it is read, or it is one too many (the `nth` of this flood), or the socket has flooded for too long. */
 export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
 
+/** What passes at once, and per second in the long run. */
+export type Flow = { perSecond: number; burst: number };
+
 /**
- * Limits the frames or the bytes of one socket: `burst` at once and `perSecond` in the long run pass [LM2]. A socket floods if it sends too much for
- * {@link TIMING.flood} without a pause of {@link TIMING.floodOver} in which it kept the rate. Times in ms.
+ * Limits the frames or the bytes of a sender to a {@link Flow} [LM2]. A sender floods if it sends too much for {@link TIMING.flood} without a pause of
+ * {@link TIMING.floodOver} in which it kept the rate. Times in ms.
  */
 export class TokenBucket {
   readonly #perSecond: number;
@@ -124,7 +128,7 @@ export class TokenBucket {
   #refused = 0;
 
   /** Makes a full bucket. */
-  constructor(perSecond: number, burst: number, now: number) {
+  constructor({ perSecond, burst }: Flow, now: number) {
     this.#perSecond = perSecond;
     this.#burst = burst;
     this.#tokens = burst;
@@ -151,6 +155,29 @@ export class TokenBucket {
     this.#refusedAt = at;
     this.#refused++;
     return at - this.#floodSince >= TIMING.flood ? { kind: "flood" } : { kind: "excess", nth: this.#refused };
+  }
+}
+
+/**
+ * What one sender may send, in frames and in bytes [LM2]. A sender is one socket, or all sockets of one client together: a frame is read if its socket and its
+ * client may send it.
+ */
+export class FrameBudget {
+  readonly flows: { messages: Flow; bytes: Flow };
+  readonly #messages: TokenBucket;
+  readonly #bytes: TokenBucket;
+
+  /** Makes a full budget. */
+  constructor(flows: { messages: Flow; bytes: Flow }, now: number) {
+    this.flows = flows;
+    this.#messages = new TokenBucket(flows.messages, now);
+    this.#bytes = new TokenBucket(flows.bytes, now);
+  }
+
+  /** Takes a frame as {@link TokenBucket.take} does, and says of what there are too many. */
+  take(now: number, bytes: number, isSpared: () => boolean): TakeResult & { of: "messages" | "bytes" } {
+    const counted = this.#messages.take(now, 1, isSpared);
+    return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isSpared), of: "bytes" } : { ...counted, of: "messages" };
   }
 }
 

@@ -358,6 +358,10 @@ export const RATES = {
   bytesPerSecond: 2 * MiB,
   /** Bytes of frames that one socket may send in one burst. */
   byteBurst: 8 * MiB,
+  /** Frames per second of all sockets of one IP together: each may stream as fast as rule WS9 allows. Only where addresses are known. */
+  clientMessagesPerSecond: 6_000,
+  /** Frames that all sockets of one IP may send in one burst. */
+  clientMessageBurst: 12_000,
   /** Bytes of frames per second of all sockets of one IP together. Only where addresses are known. */
   clientBytesPerSecond: 8 * MiB,
   /** Bytes of frames that all sockets of one IP may send in one burst. */

@@ -3,7 +3,7 @@ import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
-import { shareOwner, SlidingWindow, TokenBucket, wideNetworkOf } from "../rates.ts";
+import { FrameBudget, shareOwner, SlidingWindow, wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { CLIENT_HEADER } from "./rpc.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -17,7 +17,7 @@ export class SocketGate {
   readonly #sockets: Sockets;
   readonly #dispatcher: GateDispatcher;
   readonly #clock: () => number;
-  readonly #clientBytes = new Map<string, TokenBucket>();
+  readonly #clientBudgets = new Map<string, FrameBudget>();
   readonly #dials = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
 
   constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: GateDispatcher; clock: () => number }) {
@@ -51,62 +51,57 @@ export class SocketGate {
   }
 
   /**
-   * True if a frame of `bytes` may be read. A frame over the rate gets an error, and a socket that floods is closed [LM2]. The result that `isAwaited` names
-   * is always read.
+   * True if a frame of `bytes` may be read: its socket, and all sockets of its client together, keep their rates. A frame over a rate gets an error, and a
+   * socket that floods, or that adds to the flood of its client, is closed [LM2]. The result that `isAwaited` names is always read.
    */
   mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
     if (!this.#settings.rateLimits) return true;
-    const { messagesPerSecond, messageBurst, bytesPerSecond, byteBurst, clientBytesPerSecond } = this.#settings.rates;
     const now = this.#clock();
-    conn.buckets ??= {
-      frames: new TokenBucket(messagesPerSecond, messageBurst, now),
-      bytes: new TokenBucket(bytesPerSecond, byteBurst, now),
-      clientBytes: this.#bytesOfClient(conn.attachment.client, now),
-    };
     let awaited: boolean | null = null;
     const isSpared = () => (awaited ??= isAwaited());
-    let rate = `${messagesPerSecond} messages`;
-    let taken = conn.buckets.frames.take(now, 1, isSpared);
-    if (taken.kind === "pass") {
-      rate = `${bytesPerSecond} bytes`;
-      taken = conn.buckets.bytes.take(now, bytes, isSpared);
-    }
-    if (taken.kind === "pass" && conn.buckets.clientBytes !== null) {
-      rate = `${clientBytesPerSecond} bytes from one address`;
-      taken = conn.buckets.clientBytes.take(now, bytes, isSpared);
-    }
-    switch (taken.kind) {
-      case "pass":
-        return true;
-      case "excess":
-        // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
-        if (taken.nth <= messageBurst && !isProgress(data)) {
-          const message = `more than ${rate} a second; this one was not read`;
-          this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
-        }
-        return false;
-      case "flood":
+    for (const budget of (conn.budgets ??= this.#budgetsOf(conn.attachment.client, now))) {
+      const taken = budget.take(now, bytes, isSpared);
+      if (taken.kind === "pass") continue;
+      if (taken.kind === "flood") {
         this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
         this.#dispatcher.close(conn.attachment.conn, CLOSE.silent, "flooding");
-        return false;
-      default:
-        return taken satisfies never;
+      } else if (taken.nth <= this.#settings.rates.messageBurst && !isProgress(data)) {
+        // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
+        const from = budget === conn.budgets[0] ? "" : " from one address";
+        const message = `more than ${budget.flows[taken.of].perSecond} ${taken.of} a second${from}; this one was not read`;
+        this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
+      }
+      return false;
     }
+    return true;
   }
 
-  /** The bucket that all sockets of a client share; null if its address is not known. A client whose sockets are all gone is forgotten. */
-  #bytesOfClient(client: string, now: number): TokenBucket | null {
-    const { clientBytesPerSecond, clientByteBurst } = this.#settings.rates;
+  /** A new budget for a socket, and the one that all sockets of its client share if its address is known. A client whose sockets are all gone is forgotten. */
+  #budgetsOf(client: string, now: number): FrameBudget[] {
+    const { rates } = this.#settings;
+    const own = new FrameBudget(
+      {
+        messages: { perSecond: rates.messagesPerSecond, burst: rates.messageBurst },
+        bytes: { perSecond: rates.bytesPerSecond, burst: rates.byteBurst },
+      },
+      now,
+    );
     const owner = shareOwner(client, true);
-    if (owner === null) return null;
-    const known = this.#clientBytes.get(owner);
-    if (known !== undefined) return known;
-    if (this.#clientBytes.size >= LIMITS.sockets) {
-      for (const other of this.#clientBytes.keys()) if (this.#sockets.countOf(other) === 0) this.#clientBytes.delete(other);
+    if (owner === null) return [own];
+    const known = this.#clientBudgets.get(owner);
+    if (known !== undefined) return [own, known];
+    if (this.#clientBudgets.size >= LIMITS.sockets) {
+      for (const other of this.#clientBudgets.keys()) if (this.#sockets.countOf(other) === 0) this.#clientBudgets.delete(other);
     }
-    const bucket = new TokenBucket(clientBytesPerSecond, clientByteBurst, now);
-    this.#clientBytes.set(owner, bucket);
-    return bucket;
+    const shared = new FrameBudget(
+      {
+        messages: { perSecond: rates.clientMessagesPerSecond, burst: rates.clientMessageBurst },
+        bytes: { perSecond: rates.clientBytesPerSecond, burst: rates.clientByteBurst },
+      },
+      now,
+    );
+    this.#clientBudgets.set(owner, shared);
+    return [own, shared];
   }
 
   /** Closes the sockets that have not registered in time [WS2]. */

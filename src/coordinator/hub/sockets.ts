@@ -5,7 +5,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/fair-share.ts";
-import { type TokenBucket, wideNetworkOf } from "../rates.ts";
+import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
 /** The identity of a socket. It survives the loss of the hub's memory, so it holds all that the socket needs to go on. Times in ms. */
@@ -60,8 +60,8 @@ export type Conn = {
    * how much it still has to send, and keeps all of it in memory.
    */
   unreadBytes: number;
-  /** Limit its frames, their bytes, and the bytes of all sockets of its client; null before its first frame. */
-  buckets: { frames: TokenBucket; bytes: TokenBucket; clientBytes: TokenBucket | null } | null;
+  /** What it may send, and then what all sockets of its client together may send, if the client is known; null before its first frame. */
+  budgets: readonly FrameBudget[] | null;
   /** The attempt whose result was last read although the socket was over its rate; null if there was none. */
   spared: string | null;
   /** Results since the last one of a job that its key has held. */
@@ -103,7 +103,7 @@ function asOf(now: number, attachment: Attachment): Attachment {
 /** A socket of which nothing is known but its attachment. */
 function connOf(ws: WebSocket, attachment: Attachment): Conn {
   return {
-    ...{ ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, buckets: null },
+    ...{ ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, budgets: null },
     ...{ spared: null, foreignResults: 0, registering: false, leaving: false },
   };
 }

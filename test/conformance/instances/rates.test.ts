@@ -3,6 +3,7 @@ import { newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
+import { within } from "../support/wait.ts";
 import { fullWorker, unsignedWorker } from "../support/worker.ts";
 
 let evm: Subject;
@@ -55,6 +56,35 @@ describe("RATE_LIMITS=on", () => {
       clearInterval(timer);
     }
   });
+
+  test(
+    "[LM2] sockets of one IP that each keep their own rate are closed if together they send too much; another IP's is not",
+    { timeout: 60_000 },
+    async () => {
+      const rates = { CLIENT_MESSAGES_PER_SECOND: "80", CLIENT_MESSAGE_BURST: "100" };
+      const narrow = await start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip", ...rates });
+      const [many, few] = [from(), from()];
+      const connect = (headers: Record<string, string>) => fullWorker(narrow.socketUrl, { capabilities: [] }, undefined, headers);
+      const flooders = await Promise.all(Array.from({ length: 6 }, () => connect(many)));
+      const other = await connect(few);
+      // 40 a second of each: a socket may send 50, and these six together 80.
+      const timer = setInterval(() => {
+        for (const worker of [...flooders, other]) if (worker.closed === undefined) for (let n = 0; n < 4; n++) worker.send({ type: "heartbeat", n });
+      }, 100);
+      try {
+        const closed = await within(
+          30_000,
+          () => flooders.find((worker) => worker.closed !== undefined)?.closed,
+          () => "a closed socket",
+        );
+        expect(closed).toEqual({ code: 4008, reason: "flooding" });
+        expect(flooders[0]?.frames.some(({ type, code }) => type === "error" && code === "rate_limited")).toBe(true);
+        expect(other.closed).toBeUndefined();
+      } finally {
+        clearInterval(timer);
+      }
+    },
+  );
 
   test("[LM2] 256 sockets per IP; the next is 429, from another IP it is not", { timeout: 60_000 }, async () => {
     const open = (headers: Record<string, string>) =>

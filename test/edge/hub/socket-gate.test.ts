@@ -376,8 +376,14 @@ describe("answers to heartbeats in another form", () => {
   });
 });
 
-describe("bytes of one client", () => {
-  test("[LM2] all its sockets share one budget; other clients and clients without an address have their own, and it fills again with time", () => {
+describe("frames and bytes of one client", () => {
+  /** A gate with its own clock, how to open a socket, and whether it may read a frame of so many bytes. */
+  function gated(): {
+    sockets: Sockets;
+    connect: (client: string) => Conn;
+    reads: (conn: Conn, bytes?: number, awaited?: boolean) => boolean;
+    pass: (ms: number) => void;
+  } {
     const sockets = new Sockets(PLATFORM, () => null);
     let now = 1_000_000;
     const gate = new SocketGate({ settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits: true }, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
@@ -386,20 +392,42 @@ describe("bytes of one client", () => {
       expect(gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } })).status).toBe(101);
       return [...sockets.unregistered()].find((conn) => !before.has(conn))!;
     };
-    const reads = (conn: Conn, bytes: number) => gate.mayRead(conn, "{}", bytes, () => false);
+    return { sockets, connect, reads: (conn, bytes = 30, awaited = false) => gate.mayRead(conn, "{}", bytes, () => awaited), pass: (ms) => (now += ms) };
+  }
+
+  test("[LM2] all its sockets share one budget; other clients and clients without an address have their own, and it fills again with time", () => {
+    const { connect, reads, pass } = gated();
     const filled = Array.from({ length: RATES.clientByteBurst / RATES.byteBurst }, () => connect("192.0.2.1"));
     for (const conn of filled) expect(reads(conn, RATES.byteBurst)).toBe(true);
     const fresh = connect("192.0.2.1");
     expect(reads(fresh, 1_000)).toBe(false);
-    expect(
-      gate.mayRead(fresh, "{}", 1_000, () => true),
-      "the result of the job that it holds",
-    ).toBe(true);
+    expect(reads(fresh, 1_000, true), "the result of the job that it holds").toBe(true);
     expect(reads(connect("198.51.100.1"), RATES.byteBurst)).toBe(true);
     for (let n = 0; n < 2 * filled.length; n++) expect(reads(connect("local"), RATES.byteBurst)).toBe(true);
-    now += 1_000;
+    pass(1_000);
     expect(reads(fresh, RATES.clientBytesPerSecond)).toBe(true);
     expect(reads(connect("192.0.2.1"), 1_000)).toBe(false);
+  });
+
+  test("[LM2] however many sockets it has, or opens one after the other, they may send no more frames than the client may", () => {
+    const { sockets, connect, reads, pass } = gated();
+    const other = connect("198.51.100.1");
+    /** How many frames are read when enough sockets for the client's burst send theirs and go. */
+    const all = (client: string) => {
+      let read = 0;
+      for (let sent = 0; sent < RATES.clientMessageBurst; sent += RATES.messageBurst) {
+        const conn = connect(client);
+        for (let n = 0; n < RATES.messageBurst; n++) if (reads(conn)) read++;
+        sockets.forget(conn);
+      }
+      return read;
+    };
+    expect(all("2001:db8:1:1::/64")).toBe(RATES.clientMessageBurst);
+    // Of an IPv6 client the /48 counts, as for all that it holds.
+    expect(all("2001:db8:1:2::/64")).toBe(0);
+    expect(reads(other)).toBe(true);
+    pass(1_000);
+    expect(all("2001:db8:1:3::/64")).toBe(RATES.clientMessagesPerSecond);
   });
 });
 

@@ -5,7 +5,7 @@ import { type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts"
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;
 const START = 1_750_000_000_000;
-const fullBucket = (): TokenBucket => new TokenBucket(PER_SECOND, BURST, START);
+const fullBucket = (): TokenBucket => new TokenBucket({ perSecond: PER_SECOND, burst: BURST }, START);
 /** A frame every so many ms until one ends the socket, or for `ms`; how long it took and the outcomes. */
 function send(bucket: TokenBucket, from: number, every: number, ms: number): { kinds: TakeResult["kind"][]; took: number } {
   const kinds: TakeResult["kind"][] = [];
@@ -26,7 +26,7 @@ describe("frames of one socket", () => {
   });
 
   test("[LM2] a frame counts its amount; a spared frame passes, uses the tokens that are left, and is not part of a flood", () => {
-    const bucket = new TokenBucket(10, 100, START);
+    const bucket = new TokenBucket({ perSecond: 10, burst: 100 }, START);
     expect(bucket.take(START, 60)).toEqual({ kind: "pass" });
     expect(bucket.take(START, 60)).toEqual({ kind: "excess", nth: 1 });
     expect(bucket.take(START, 40)).toEqual({ kind: "pass" });
@@ -60,7 +60,7 @@ describe("frames of one socket", () => {
     const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { maxLength: 400 });
     fc.assert(
       fc.property(gaps, fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 40 }), (before, perSecond, burst) => {
-        const bucket = new TokenBucket(perSecond, burst, START);
+        const bucket = new TokenBucket({ perSecond, burst }, START);
         let at = START;
         const passed: number[] = [];
         for (const gap of before) {

@@ -54,7 +54,7 @@ class Crowd {
       seenAt: 0,
       badFrames: 0,
       unreadBytes: 0,
-      buckets: null,
+      budgets: null,
       spared: null,
       foreignResults: 0,
       registering: false,
