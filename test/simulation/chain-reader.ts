@@ -14,7 +14,7 @@ export class ChainReader {
   }
 
   note(key: string): void {
-    if (!this.#world.plan.rules.chain || this.#reading.has(key)) return;
+    if (!this.#world.hub.readsChain || this.#reading.has(key)) return;
     this.#reading.add(key);
     this.#readLater(key, 1_000);
   }

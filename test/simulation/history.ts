@@ -52,6 +52,9 @@ function play(world: World): void {
     world.checks.evicted(agenda.now);
   });
   happen(world, plan.diskFails, () => world.hub.failDisk());
+  happen(world, plan.paying?.mistakes ?? 0, () => world.hub.mistake());
+  const { chainFrom = 0 } = plan.paying ?? {};
+  if (chainFrom > 0) agenda.at(START + chainFrom, () => world.hub.deployWithChain());
   happen(world, plan.breaks, () => {
     const open = workers.filter(({ socket }) => socket !== null);
     const socket = open.length > 0 ? random.pick(open).socket : null;

@@ -11,6 +11,7 @@ import type {
   Outcome,
   Payment,
   PaymentFacts,
+  PaymentStep,
   Reduced,
   Reservation,
   SavedJob,
@@ -28,6 +29,9 @@ import type { World } from "./world.ts";
 
 type Ended = { outcome: Outcome; rev: number; holders: readonly string[] };
 type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost" | { otherId: string };
+
+/** The steps of payments whose money cannot have moved, and whose job neither runs nor is paid from a balance. */
+const CANNOT_HAVE_MOVED: readonly PaymentStep[] = ["held", "void unused", "void refused", "void by_operator", "void by_chain"];
 
 /** How long an idle hub with open sockets keeps its memory. */
 const HIBERNATES_AFTER = 10_000;
@@ -48,6 +52,8 @@ export class Hub {
   /** Settle calls whose answer this life waits for. */
   readonly calls = new Set<string>();
   storedAlarm: number | null = null;
+  /** Whether this version of the hub has the address of an RPC. */
+  readsChain: boolean;
   readonly sockets = new Map<string, Socket>();
   memory: DispatchState | null = null;
   booting = false;
@@ -73,6 +79,8 @@ export class Hub {
 
   constructor(world: World) {
     this.#world = world;
+    const { rules, paying } = world.plan;
+    this.readsChain = rules.chain && (paying?.chainFrom ?? 0) === 0;
   }
 
   // --- doors ---
@@ -254,6 +262,58 @@ export class Hub {
 
   // --- one turn ---
 
+  /**
+   * A bug tells of a settlement that nobody asked for, of some payment that cannot have moved. As in the Durable Object, nothing of this turn is kept, and the
+   * payment is set aside for its operator [PY8].
+   */
+  mistake(): void {
+    this.#awake();
+    const { core, money } = this.#world;
+    const isDirty = (key: string) => this.#batch.rows.some((row) => row.type === "save_payment" && row.payment.key === key);
+    const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
+    const targets = rows.filter((row) => CANNOT_HAVE_MOVED.includes(core.stepOf(row)) && !isDirty(row.key));
+    if (targets.length === 0) return;
+    const row = money.operator.pick(targets);
+    const settlement = { kind: "settled", transaction: `tx ${row.key}` } as const;
+    try {
+      this.#step({ type: "settled", key: row.key, settlement, by: "request", stored: row });
+    } catch (error) {
+      if (!(error instanceof core.IllegalMove)) throw error;
+      return this.#setAside(row);
+    }
+    broken("M12", `${row.key} was ${core.stepOf(row)}, and a settlement that nobody asked for counts`);
+  }
+
+  #setAside(row: Payment): void {
+    const world = this.#world;
+    const answers = this.#answers;
+    const wasAlarm = this.#firing;
+    this.#batch = noChanges();
+    this.#answers = [];
+    this.#flushing = false;
+    this.#firing = false;
+    this.storedPayments.set(row.key, JSON.stringify(world.core.quarantined(row)));
+    world.stats.setAside++;
+    world.trace?.(`${row.key} is set aside`);
+    world.money.setAside(row.key);
+    this.#undo(answers, wasAlarm);
+    if (this.isInDoubt(row.key)) world.chainReader.note(row.key);
+  }
+
+  /** Nothing of this turn was written or sent: the memory is rebuilt from what is stored. */
+  #undo(answers: readonly ((isDurable: boolean) => void)[], wasAlarm: boolean): void {
+    const world = this.#world;
+    this.#forget();
+    this.closing.clear();
+    for (const answer of answers) answer(false);
+    world.checks.evicted(world.agenda.now);
+    // What these listed in `resume` is lost with the turn; they have had no `register_ack` and must come again.
+    for (const socket of this.#fresh) this.#close(socket, 1012);
+    this.#fresh.clear();
+    if (wasAlarm) this.#setAlarm(world.agenda.now + 2_000);
+    this.#awake();
+  }
+
   /** Tells dispatch what happened; gives its answer. */
   #step(event: EventOf<"submit">): Submission;
   #step(event: EventOf<"reserve">): Reservation;
@@ -289,9 +349,9 @@ export class Hub {
     world.money.after(state, event, reduced, now);
     if (this.#flushing) return answer;
     this.#flushing = true;
-    const life = this.#lives;
+    const memory = this.#memories;
     world.agenda.after(world.random.between(0, 2), () => {
-      if (life === this.#lives) this.#flush(state);
+      if (memory === this.#memories) this.#flush(state);
     });
     return answer;
   }
@@ -311,17 +371,9 @@ export class Hub {
     this.#firing = false;
     if (this.#diskFails) {
       this.#diskFails = false;
-      this.#forget();
-      this.closing.clear();
-      for (const answer of answers) answer(false);
       world.trace?.("the commit fails");
       world.stats.diskFailures++;
-      world.checks.evicted(world.agenda.now);
-      // What these listed in `resume` is lost with the turn; they have had no `register_ack` and must come again.
-      for (const socket of this.#fresh) this.#close(socket, 1012);
-      this.#fresh.clear();
-      if (wasAlarm) this.#setAlarm(world.agenda.now + 2_000);
-      return this.#awake();
+      return this.#undo(answers, wasAlarm);
     }
     this.#commit(state, batch);
     world.contexts.committed(batch.rows);
@@ -500,6 +552,13 @@ export class Hub {
     if (this.storedOutbox.size > 0) world.agenda.after(1_000, () => life === this.#lives && this.#awake());
   }
 
+  /** A deploy with the address of an RPC: from now on the chain can be read, also about the doubts that there are. */
+  deployWithChain(): void {
+    this.readsChain = true;
+    this.crash();
+    for (const key of this.storedPayments.keys()) if (this.isInDoubt(key)) this.#world.chainReader.note(key);
+  }
+
   /** The next commit is the last thing that this life does. */
   crashAfterCommit(): void {
     if (this.#flushing) this.#diesBeforeSending = true;
@@ -526,7 +585,7 @@ export class Hub {
     if (world.plan.hibernates && this.calls.size === 0 && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
     if (this.memory !== null) return;
     this.#lastTurn = agenda.now;
-    const state = core.createState(world.plan.rules);
+    const state = core.createState({ ...world.plan.rules, chain: this.readsChain });
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
@@ -552,7 +611,7 @@ export class Hub {
     world.money.booted(agenda.now);
     world.trace?.(`hub boots with ${saved.length} jobs, ${this.sockets.size} sockets`);
     this.booting = true;
-    if (world.plan.models !== null) this.#step({ type: "restored", damaged: [], models: [...this.#storedModels].map(([name, leftAt]) => ({ name, leftAt })) });
+    this.#step({ type: "restored", damaged: [], models: [...this.#storedModels].map(([name, leftAt]) => ({ name, leftAt })) });
     const live = [...this.sockets.values()];
     for (const socket of live) {
       if (socket.attachment === null || !socket.hubOpen) continue;
@@ -580,8 +639,8 @@ export class Hub {
     this.booting = false;
     if (!this.#flushing) {
       this.#flushing = true;
-      const life = this.#lives;
-      agenda.after(0, () => life === this.#lives && this.#flush(state));
+      const memory = this.#memories;
+      agenda.after(0, () => memory === this.#memories && this.#flush(state));
     }
   }
 }

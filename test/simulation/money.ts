@@ -81,8 +81,10 @@ export class Money {
   /** Chance of what comes late or is cancelled, for the same reason. */
   readonly late: Random;
   /** Chance of what the operator does, so that histories without a payment in doubt are as they were. */
-  readonly #operator: Random;
+  readonly operator: Random;
   readonly #told = new Set<string>();
+  /** Payments that the hub has set aside, because a bug asked for a move that is not legal. */
+  readonly #aside = new Set<string>();
   readonly #signed = new Map<string, Authorization>();
   readonly #requests = new Map<string, PaidRequest>();
   readonly #refused = new Set<string>();
@@ -114,7 +116,7 @@ export class Money {
     this.plan = plan;
     this.random = new Random(seed + 0xca54);
     this.late = new Random(seed + 0x1a7f);
-    this.#operator = new Random(seed + 0x09e7);
+    this.operator = new Random(seed + 0x09e7);
   }
 
   // --- what the world tells ---
@@ -185,14 +187,27 @@ export class Money {
   }
 
   /** A payment is in doubt. Now and then its operator looks at the chain some time later, and decides what is certain; it may be too late [PY8]. */
-  #tellOperator(key: string, isAssumed: boolean): void {
+  #tellOperator(key: string, isCertain: boolean): void {
     const { agenda, chain, hub } = this.#world;
     if (this.#told.has(key)) return;
     this.#told.add(key);
-    if (!isAssumed && this.#operator.chance(0.7)) return;
-    agenda.after(this.#operator.between(1_000, this.#operator.pick([20_000, 400_000])), () => {
+    if (!isCertain && this.operator.chance(0.7)) return;
+    agenda.after(this.operator.between(1_000, this.operator.pick([20_000, 400_000])), () => {
       if (chain.moved.has(key)) hub.order(key, "credit");
       else if (chain.cancelled.has(key) || agenda.now > this.authorization(key).expiresAt) hub.order(key, "void");
+    });
+  }
+
+  /** The hub has set a payment aside. Its money moves now and then all the same: whoever has the authorization can send it to the chain. */
+  setAside(key: string): void {
+    const { agenda, chain } = this.#world;
+    this.#aside.add(key);
+    this.#since.set(key, { kind: "unresolved", at: agenda.now });
+    this.#told.delete(key);
+    this.#tellOperator(key, true);
+    if (this.operator.chance(0.5)) return;
+    agenda.after(this.operator.between(0, 20_000), () => {
+      if (chain.move(this.authorization(key), agenda.now) === null) this.moved(key);
     });
   }
 
@@ -211,7 +226,7 @@ export class Money {
     const now = is === null ? "none" : this.#world.core.stepOf(is);
     const wasOpen = ["unknown", "settling again", "unresolved expired", "unresolved already_used", "unresolved assumed"].includes(step);
     this.#world.stats.findings++;
-    this.#assumed.delete(key);
+    if (wasOpen) this.#assumed.delete(key);
     const due = !wasOpen ? [step] : finding.kind === "void" ? ["void by_chain"] : ["settled", "credit"];
     if (!due.includes(now)) broken("M15", `${key} was ${step}, and after the chain said ${finding.kind} it is ${now}`);
     const live = [...(this.#jobs.get(key) ?? [])].filter((id) => this.#world.hub.memory?.jobs.has(id) === true);
@@ -332,7 +347,7 @@ export class Money {
     const parts = phase.kind === "covered" ? phase.parts : [{ key: payment.key, amount: payment.amount }];
     const { chain } = this.#world;
     for (const part of parts) {
-      const isAssumed = chain.cancelled.has(part.key) && this.#lost.has(part.key) && !this.#world.plan.rules.chain;
+      const isAssumed = chain.cancelled.has(part.key) && this.#lost.has(part.key) && (!state.rules.chain || this.#assumed.has(part.key));
       const isOurs = chain.moved.has(part.key) || isAssumed;
       if (!isOurs) broken("M3", `${jobId} is assigned and ${part.key} never moved`);
       const { payer, asset } = this.authorization(part.key);
@@ -368,11 +383,11 @@ export class Money {
         return;
       case "already_used":
         if (kind === "settled") {
-          if (this.#world.plan.rules.chain) broken("M15", `${key} is used and it is settled, though the chain can tell`);
+          if (state.rules.chain) broken("M15", `${key} is used and it is settled, though the chain can tell`);
           this.#checkAssumed(key, now);
           for (const id of jobs) this.#renewed.set(id, now);
-        } else if (!isOpen || (kind === "unknown" && !(this.#world.plan.rules.chain && doubted))) broken("M10", `${key} is used and it is ${kind}`);
-        else if (this.#world.plan.rules.chain && doubted) this.#doubted.add(key);
+        } else if (!isOpen || (kind === "unknown" && !(state.rules.chain && doubted))) broken("M10", `${key} is used and it is ${kind}`);
+        else if (state.rules.chain && doubted) this.#doubted.add(key);
         else if (jobs.length > 0) broken("M10", `${key} is used, nobody knows for what, and ${jobs.join()} lives on`);
         return;
       case "refused":
@@ -425,7 +440,7 @@ export class Money {
     if (event.type === "settled" && (event.settlement.kind === "refused" || event.settlement.kind === "already_used")) return;
     if (event.type === "chain" && event.finding.kind === "void") return;
     const key = [...this.#jobs].find(([, ids]) => ids.has(jobId))?.[0] ?? "";
-    if (this.#busy.has(key)) return;
+    if (this.#busy.has(key) || this.#aside.has(key)) return;
     if (now < this.authorization(key).expiresAt) broken("M10", `${jobId} fails with payment_failed before ${key} is known or has expired`);
     if (state.ledger.payments.get(key)?.phase.kind === "settled") broken("M10", `${jobId} fails with payment_failed though it is paid`);
   }

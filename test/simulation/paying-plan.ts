@@ -50,6 +50,10 @@ export type PayingPlan = {
   /** Where the chain can be read: how often its RPC is down, and how old the newest finalized block is, ms. */
   chainDown: number;
   finality: number;
+  /** When the hub is deployed with the address of an RPC, ms since the start: before then it cannot read the chain. */
+  chainFrom: number;
+  /** How many times a second a bug tells of a settlement that nobody asked for. */
+  mistakes: number;
 };
 
 /** A history in which nobody pays. */
@@ -69,6 +73,8 @@ export const UNPAID: PayingPlan = {
   cancelsJobs: 0,
   chainDown: 0,
   finality: 0,
+  chainFrom: 0,
+  mistakes: 0,
 };
 
 const PAYERS = ["pam", "quin", "rex"] as const;
@@ -123,5 +129,7 @@ export function payingPlanOf(random: Random, faults: number, stalled: boolean): 
     cancelsJobs: 0,
     chainDown: 0,
     finality: 0,
+    chainFrom: 0,
+    mistakes: 0,
   };
 }

@@ -163,7 +163,7 @@ const TIERS: readonly Tier[] = ["Open", "Open", "Verified", "Sentinel"];
 
 /** The plan of a seed. Every kind of fault is left out of some seeds, so that none hides another. */
 export function planOf(seed: number): Plan {
-  const plan = withChain(seed, withLate(seed, crowded(seed, fullPlanOf(seed))));
+  const plan = withMistakes(seed, withChain(seed, withLate(seed, crowded(seed, fullPlanOf(seed)))));
   // Of its own stream too.
   const marketed = new Random(seed + 0xfee).chance(0.5) ? withMarket(seed, plan) : plan;
   return new Random(seed + 0x3de).chance(0.3) ? { ...marketed, models: modelPlanOf(seed, plan.workers) } : marketed;
@@ -189,6 +189,21 @@ function withChain(seed: number, plan: Plan): Plan {
   if (plan.paying === null || random.chance(0.7)) return plan;
   const paying = { ...plan.paying, chainDown: random.pick([0, 0.5, 0.9]), finality: random.pick([0, 1_000, 30_000]) };
   return { ...plan, rules: { ...plan.rules, chain: true }, paying };
+}
+
+/** The same plan; in some of those with money, a bug tells of settlements that nobody asked for, or the chain can be read only from some time on. */
+function withMistakes(seed: number, plan: Plan): Plan {
+  if (plan.paying === null) return plan;
+  const random = new Random(seed + 0xb06);
+  const mistakes = random.chance(0.15) ? random.next() / 2 : 0;
+  if (!random.chance(0.15)) return { ...plan, paying: { ...plan.paying, mistakes } };
+  // Many settlements are assumed before then, and their money never moves.
+  const orders = plan.paying.orders.map((order) => (random.chance(0.8) ? { ...order, cancelAt: order.at + random.between(100, 3_000) } : order));
+  const settling = { settleTrouble: 0.6, settleTroubles: ["error before", "error before", "loses"] } as const;
+  const chainFrom = random.between(Math.floor(plan.faults / 3), plan.faults * 2);
+  const workers = plan.workers.map((worker) => ({ ...worker, personality: { ...worker.personality, failsForGood: 0.5 } }));
+  const paying = { ...plan.paying, ...settling, orders, verifyTrouble: 0, routerDies: 0, routerStalls: 0, reportsLate: 0, mistakes, chainFrom };
+  return { ...plan, rules: { ...plan.rules, chain: true }, workers, paying };
 }
 
 /** The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money. */

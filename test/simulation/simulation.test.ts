@@ -16,13 +16,8 @@ function expectHolds(seed: number, plan: Plan = planOf(seed)): Stats {
 
 const BLOCKS = 4;
 const SEEDS_PER_BLOCK = 250;
-/**
- * Moves that no history makes, and test/unit/dispatch/payments.test.ts does: the operator's about a payment that a bug has set aside, and the chain's about a
- * settlement that was assumed before the chain could be read.
- */
-const NOT_WALKED = ["unresolved illegal_move → credit", "unresolved illegal_move → void by_operator", "unresolved assumed → void by_chain"];
 /** Seeds that walk every move between them. */
-const WALKED_BY = [37, 115, 263, 588, 736, 764, 961, 995];
+const WALKED_BY = [4, 147, 241, 270, 315];
 
 // CI goes on with seeds 1001 to 3000; more of them: `npm run simulate -- --seeds 100000`. The time is for a busy machine.
 describe("every history of the simulation keeps the invariants", { timeout: 60_000 }, () => {
@@ -40,7 +35,7 @@ describe("every history of the simulation keeps the invariants", { timeout: 60_0
       expect(total.noSuchModel).toBeGreaterThan(20);
       expect(total.full).toBeGreaterThan(50);
       expect(total.creditsSpent).toBeGreaterThan(10);
-      expect(Math.min(total.orders, total.findings)).toBeGreaterThan(2);
+      expect(Math.min(total.orders, total.findings, total.setAside)).toBeGreaterThan(2);
       expect(Math.min(total.crashes, total.evictions, total.breaks, total.diskFailures, total.failed)).toBeGreaterThan(25);
     });
   }
@@ -49,7 +44,7 @@ describe("every history of the simulation keeps the invariants", { timeout: 60_0
 test("[PY8] these histories walk every legal move of a payment, and the core's table has no others", { timeout: 60_000 }, () => {
   const table = Object.entries(MOVES).flatMap(([from, all]) => all.map((to) => `${from} → ${to}`));
   expect(table.toSorted()).toEqual(LEGAL_MOVES.toSorted());
-  const left = new Set(table.filter((move) => !NOT_WALKED.includes(move)));
+  const left = new Set(table);
   // First the seeds that were enough last time.
   const seeds = [...WALKED_BY, ...Array.from({ length: BLOCKS * SEEDS_PER_BLOCK }, (_, index) => index + 1)];
   for (const seed of seeds) {

@@ -46,6 +46,7 @@ export class Stats {
   queuedSettlements = 0;
   creditsSpent = 0;
   unresolved = 0;
+  setAside = 0;
   orders = 0;
   findings = 0;
   entrusted = 0;
@@ -113,6 +114,7 @@ const COUNTS = [
   "queuedSettlements",
   "creditsSpent",
   "unresolved",
+  "setAside",
   "orders",
   "findings",
   "entrusted",
