@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 
 const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
-  lab: "{clients,payments,faults,token,svm,process}.test.ts",
+  lab: "{clients,payments,faults,reasons,token,svm,process}.test.ts",
   paid: "{start,router/*,sdk/*}.test.ts",
   stake: "stake/*.test.ts",
   probe: "probe/*.test.ts",
