@@ -56,38 +56,6 @@ describe("loss of the hub's memory", () => {
     expect(await hub.job(cheap)).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" } });
   });
 
-  test("[JB4] again and again: the execution time still ends", async () => {
-    const hub = new TestHub();
-    hub.skip(0);
-    const worker = await hub.worker();
-    const id = await hub.commit();
-    await worker.assigned();
-    for (let seconds = 0; seconds < 30; seconds += 10) {
-      await hub.evict();
-      hub.skip(10_000);
-      await worker.quiet();
-    }
-    // The hub woke late, so it leaves a moment for a result that may be on its way.
-    await hub.pass(0);
-    await hub.pass(5_000);
-    expect(await worker.next("job_cancel")).toMatchObject({ job_id: id, reason: "execution_timeout" });
-  });
-
-  test("[JB4] again and again: the grace time still ends", async () => {
-    const hub = new TestHub();
-    hub.skip(0);
-    const worker = await hub.worker();
-    const id = await hub.commit();
-    await worker.assigned();
-    worker.close();
-    await hub.online(0);
-    for (let seconds = 0; seconds < 15; seconds += 5) {
-      await hub.evict();
-      await hub.pass(5_000);
-    }
-    expect((await hub.job(id)).status).toBe("pending");
-  });
-
   test("[WS9] the time for the acknowledgement still ends", async () => {
     const hub = new TestHub();
     hub.skip(0);
@@ -387,17 +355,5 @@ describe("the hub's own storage", () => {
     expect((await worker.assigned()).job_id).toBe(sound);
     expect(errors.events()).toContain("damaged_row");
     if (!damage?.startsWith("created_at")) expect(await hub.job(damaged)).toMatchObject({ status: "failed", result: { error: "worker_lost" } });
-  });
-
-  test("[JB9] two rows that claim one worker's lease: it gets one of them, the other waits and is not lost", async () => {
-    const hub = new TestHub();
-    const worker = await hub.worker();
-    const held = await hub.commit();
-    const job = await worker.assigned();
-    const waiting = await hub.commit();
-    await hub.sql(`UPDATE jobs SET snapshot = (SELECT snapshot FROM jobs WHERE id = '${held}'), status = 'assigned' WHERE id = '${waiting}'`);
-    await hub.evict();
-    await worker.complete(job);
-    expect((await worker.assigned()).job_id).toBe(waiting);
   });
 });
