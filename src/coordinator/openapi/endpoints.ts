@@ -71,11 +71,12 @@ function page(id: string, summary: string, description: string): Operation {
   };
 }
 
-function pageResponses(): Operation["responses"] {
+/** The answers of a page. `missing` says when it is 404, `more` names further headers. */
+function pageResponses(missing = "This instance was deployed without pages.", ...more: Parameters<typeof headers>): Operation["responses"] {
   return {
-    "200": { description: "The page.", headers: headers(), content: { "text/html": { schema: { type: "string" } } } },
-    "304": { description: "The page still matches `If-None-Match`.", headers: headers() },
-    "404": json("This instance was deployed without pages.", "Error", { none: { error: "not_found" } }),
+    "200": { description: "The page.", headers: headers(...more), content: { "text/html": { schema: { type: "string" } } } },
+    "304": { description: "The page still matches `If-None-Match`.", headers: headers(...more) },
+    "404": json(missing, "Error", { none: { error: "not_found" } }, ...more),
     "500": shared("Internal"),
   };
 }
@@ -118,12 +119,7 @@ const homePage: Operation = {
     "For people: what this service is, how many workers are online, a first command, and links. Only requests whose `Accept` names `text/html` get the page;",
     "all others get 404. With `Upgrade: websocket` this path is the worker socket.",
   ].join(" "),
-  responses: {
-    "200": { description: "The page.", headers: headers("Vary"), content: { "text/html": { schema: { type: "string" } } } },
-    "304": { description: "The page still matches `If-None-Match`.", headers: headers("Vary") },
-    "404": json("The request does not ask for HTML, or this instance was deployed without pages.", "Error", { none: { error: "not_found" } }, "Vary"),
-    "500": shared("Internal"),
-  },
+  responses: pageResponses("The request does not ask for HTML, or this instance was deployed without pages.", "Vary"),
 };
 const homeFile = pageFile("Home", "Script and style. Their names contain a hash of their content, so they never change.", "page-0123456789ab.js");
 
