@@ -15,13 +15,9 @@ try {
   // Ctrl-C cancels the job.
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort(new Error("cancelled")));
-  let text = "";
-  for await (const event of router.stream({ job_type: "LLM_INFER", prompt: question }, { signal: stop.signal })) {
-    if (event.type === "delta") text += event.delta;
-    // Another worker starts again, or some text was lost.
-    if (event.type === "reset") text = "";
-    if (event.type === "done") console.log(`streamed ${text.length} characters; the whole text: ${event.result.output}`);
-  }
+  const stream = router.stream({ job_type: "LLM_INFER", prompt: question }, { signal: stop.signal });
+  for await (const piece of stream.text) process.stdout.write(piece);
+  console.log(`\n(${(await stream.result).verified ? "verified" : "not verified"})`);
   console.log(router.usage());
 } catch (error) {
   if (!(error instanceof ComputeRouterError)) throw error;

@@ -11,7 +11,6 @@ import { Connection } from "./connection.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
 import { type ChatMessage, checkJob, checkJobType, checkMessages, checkText, type JobInput } from "./job-input.ts";
-import type { JobEvent } from "./job-stream.ts";
 import { keptToken } from "./local-jobs.ts";
 import { JobMap, readMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
@@ -49,6 +48,7 @@ import {
   type WaitOptions,
 } from "./run-options.ts";
 import { askQuote, RouterRun } from "./run.ts";
+import { type JobStream, jobStream } from "./shared-stream.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 import type { Usage } from "./usage.ts";
@@ -207,24 +207,25 @@ export class ComputeRouter {
   }
 
   /**
-   * Runs a job as `run` does, or follows one by its id, and yields its events: the text of an LLM while it is generated, and the result at the end.
-   * If the connection breaks, the client opens it again after the last event that arrived. If the router has no event stream, the client polls. It never
-   * uses a fallback.
+   * Runs a job as `run` does, or follows one by its id. What it returns has three forms, of which you may read any: `text`, the text of an LLM as it comes;
+   * `result`, the verified result at the end; and the stream itself, which yields every event. If the connection breaks, the client opens it again after
+   * the last event that arrived. If the router has no event stream, the client polls. It never uses a fallback.
    *
    * @param job the job, or the id of a job that was committed before
    * @param options those of `submit`, and `requireVerified`
-   * @returns the events; `job` is the first and `done` the last. If you leave the loop early, the connection closes and the job continues
-   * @throws as `run`: InvalidOptionError at the call, everything else from the loop; a failed job throws when it ends
+   * @returns the stream; of the events `job` is the first and `done` the last. If you leave the loop early, the connection closes and the job continues
+   * @throws as `run`: InvalidOptionError at the call, everything else from the loop and `result`; a failed job throws when it ends
    * @example
-   * for await (const event of router.stream({ job_type: "LLM_INFER", prompt })) {
-   *   if (event.type === "delta") process.stdout.write(event.delta);
-   * }
+   * const stream = router.stream({ job_type: "LLM_INFER", prompt });
+   * for await (const piece of stream.text) process.stdout.write(piece);
+   * const { verified } = await stream.result;
    */
-  stream(job: JobInput | string, options?: StreamOptions): AsyncGenerator<JobEvent, void, undefined> {
+  stream(job: JobInput | string, options?: StreamOptions): JobStream {
     if (typeof job !== "string") checkJob(job);
     else if (!isUuid(job)) throw wrong("job", 'must be a job, as { job_type: "LLM_INFER", prompt: "hi" }, or the UUID of a committed job', job);
     const plan = readRunOptions(options, "stream", typeof job === "string" ? "LLM_INFER" : job.job_type, this.#settings);
-    return new RouterRun(this.#connection, this.#settings, plan).stream(job);
+    const run = new RouterRun(this.#connection, this.#settings, plan);
+    return jobStream(run.stream(job), async (jobId) => run.resume(jobId, typeof job !== "string"));
   }
 
   /**

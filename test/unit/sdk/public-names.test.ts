@@ -14,7 +14,7 @@ const PUBLIC: Record<string, { values: string; types: string }> = {
       NoEligibleWorkerError NoSuchModelError NoTrustedWorkerError NotFoundError PairingExpiredError PaymentLimitError PaymentRequiredError ProtocolError RateLimitedError
       ReceiptError RouterConnectionError UnavailableError UnexpectedOutputError fingerprintOf openaiCompatible verifyReceipt`,
     types: `AnswerOptions CancelOptions Cancellation ChatMessage Classification ClientOptions CommitOptions Credit ErrorDetails Extraction FallbackProvider
-      FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobSummary JobType JobsOptions JobsPage LlmJob LlmOptions LocalJob MapOptions
+      FallbackResult GetOptions Health Instance Job JobEvent JobHandle JobInput JobList JobOutput JobStatus JobStream JobSummary JobType JobsOptions JobsPage LlmJob LlmOptions LocalJob MapOptions
       MapResult Model ModelList OpenAiCompatibleOptions Paired PairedWorker PairingClaimInput PairingCode PairingOffer PairingWaitOptions PaymentAttempt
       PaymentChallenge PaymentHook PaymentOption Policy Privacy Quote QuoteOptions Receipt ReceiptCheck RequestOptions ResolvedPolicy ResponseFormat
       RouterResult RunOptions RunResult StreamOptions Summary TaskJob TaskType Trust TrustList Usage Verification WaitOptions`,

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { InvalidOptionError, type JobEvent, JobFailedError, JobTimeoutError, NotFoundError, ProtocolError } from "../../../src/sdk/index.ts";
+import {
+  InvalidOptionError,
+  type JobEvent,
+  JobFailedError,
+  JobTimeoutError,
+  NotFoundError,
+  ProtocolError,
+  UnexpectedOutputError,
+} from "../../../src/sdk/index.ts";
 import { rejection, reply, reset } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
 
@@ -145,5 +153,116 @@ describe("stream", () => {
     const router = await RouterServer.start(says("hello"));
     router.fail(EVENTS, fault);
     expect(await rejection(all(router.client().stream(PROMPT)))).toBeInstanceOf(ProtocolError);
+  });
+});
+
+async function pieces(text: AsyncIterable<string>): Promise<string[]> {
+  const given: string[] = [];
+  for await (const piece of text) given.push(piece);
+  return given;
+}
+
+const gone: [number, string, object] = [5, "reset", { attempt: 1 }];
+
+describe("the text of a stream, and its result", () => {
+  it("[API6] yields the text as it comes, what was not streamed at the end, and then the verified result", async () => {
+    const router = await RouterServer.start(says("hello there"));
+    router.fail(EVENTS, whole(router, [RUNNING, delta(0, "hel"), delta(1, "lo")]));
+    const { text, result } = router.client().stream(PROMPT);
+    expect(await pieces(text)).toEqual(["hel", "lo", " there"]);
+    expect(await result).toMatchObject({ output: "hello there", verified: true, price: "$0.010" });
+    expect(router.jobs.size).toBe(1);
+  });
+
+  it("each form alone runs the job, every reader sees it whole, and all of them make one job", async () => {
+    const router = await RouterServer.start(says("hello"));
+    expect(await router.client().stream(PROMPT).result).toMatchObject({ output: "hello", verified: true });
+    expect(await pieces(router.client().stream(PROMPT).text)).toEqual(["hello"]);
+    expect(router.jobs.size).toBe(2);
+    const stream = router.client().stream(PROMPT);
+    const [first, result, told] = [pieces(stream.text), stream.result, all(stream)];
+    expect([await first, (await result).output, (await told).at(-1)?.type]).toEqual([["hello"], "hello", "done"]);
+    expect(await pieces(stream.text)).toEqual(["hello"]);
+    expect(router.jobs.size).toBe(3);
+  });
+
+  it("[API6] nothing is sent before one of the forms is read", async () => {
+    const router = await RouterServer.start(says("hello"));
+    const stream = router.client().stream(PROMPT);
+    const { text } = stream;
+    await router.client().health();
+    expect(router.received.map(({ path }) => path)).toEqual(["/v1/health"]);
+    expect(await pieces(text)).toEqual(["hello"]);
+  });
+
+  it("[API6] text that is repeated after a reset is given once", async () => {
+    const router = await RouterServer.start(says("hello there"));
+    router.fail(
+      EVENTS,
+      whole(router, [
+        delta(0, "hel"),
+        delta(1, "lo"),
+        gone,
+        [6, "delta", { attempt: 1, seq: 0, delta: "he" }],
+        [7, "delta", { attempt: 1, seq: 1, delta: "llo th" }],
+      ]),
+    );
+    expect(await pieces(router.client().stream(PROMPT).text)).toEqual(["hel", "lo", " th", "ere"]);
+  });
+
+  it("[API6] text without its beginning is not given; the result has all of it", async () => {
+    const router = await RouterServer.start(says("hello there"));
+    router.fail(EVENTS, whole(router, [gone, [6, "delta", { attempt: 1, seq: 4, delta: "there" }]]));
+    expect(await pieces(router.client().stream(PROMPT).text)).toEqual(["hello there"]);
+  });
+
+  it("[JB6] another worker's other text is an error of the loop, and the result is there all the same", async () => {
+    const router = await RouterServer.start(says("good bye"));
+    router.fail(
+      EVENTS,
+      whole(router, [delta(0, "hello"), gone, [6, "delta", { attempt: 2, seq: 0, delta: "good " }], [7, "delta", { attempt: 2, seq: 1, delta: "b" }]]),
+    );
+    const stream = router.client().stream(PROMPT);
+    const error = await rejection(pieces(stream.text));
+    expect(error).toBeInstanceOf(UnexpectedOutputError);
+    expect(error).toMatchObject({ result: { output: "good bye" }, message: expect.stringContaining("another worker has finished the job") });
+    expect(await stream.result).toMatchObject({ output: "good bye", verified: true });
+  });
+
+  it("the output of a task has no text", async () => {
+    const router = await RouterServer.start({ statuses: [], work: () => ({ output: { extracted: [], count: 0 } }) });
+    const stream = router.client().stream({ job_type: "TASK", task_type: "extract_json", input: "[]" });
+    expect(await rejection(pieces(stream.text))).toBeInstanceOf(UnexpectedOutputError);
+    expect((await stream.result).output).toEqual({ extracted: [], count: 0 });
+  });
+
+  it("[JB5] a failed job throws in the loop, and rejects a result that was only taken without an unhandled rejection", async () => {
+    const router = await RouterServer.start({ statuses: [], work: () => ({ error: "worker_lost" }) });
+    const { text, result } = router.client().stream(PROMPT);
+    expect(await rejection(pieces(text))).toBeInstanceOf(JobFailedError);
+    expect(await rejection(result)).toBeInstanceOf(JobFailedError);
+  });
+
+  it("[API6] after the loop is left, the connection closes, and the result waits for the job", async () => {
+    const router = await RouterServer.start(says("hello"));
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    router.fail(EVENTS, (response, request, proceed) => {
+      response.on("close", resolve);
+      events([RUNNING, delta(0, "hel")], "hang")(response, request, proceed);
+    });
+    const stream = router.client().stream(PROMPT);
+    for await (const piece of stream.text) if (piece !== "") break;
+    await closed;
+    expect(await stream.result).toMatchObject({ output: "hello", verified: true, price: "$0.010" });
+    expect(router.jobs.size).toBe(1);
+    // Nobody follows it any more, so the rest of the text would be missing.
+    expect(await rejection(pieces(stream.text))).toBeInstanceOf(ProtocolError);
+  });
+
+  it("a router that sends events without end is a ProtocolError", async () => {
+    const router = await RouterServer.start(says("never"));
+    const flood = Array.from({ length: 20 }, (_, seq) => delta(seq, "x".repeat(1_000_000)));
+    router.fail(EVENTS, events(flood, "hang"));
+    expect(await rejection(router.client().stream(PROMPT).result)).toMatchObject({ name: "ProtocolError", reason: "too_long" });
   });
 });
