@@ -6,15 +6,22 @@ import { parseJson } from "../protocol/text.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { CliError, EXIT } from "./command.ts";
 
-/** Reads a JSON file; `-` is standard input. Throws CliError. */
-export async function readJsonFile(file: string): Promise<unknown> {
-  const text = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
-  const name = file === "-" ? "standard input" : file;
-  if (text.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
+/** Reads a JSON file; `-` is standard input. What is not JSON goes to `other`, which returns undefined if it cannot read it either. Throws CliError. */
+export async function readJsonFile(file: string, other: (text: string) => unknown = () => undefined): Promise<unknown> {
+  const given = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
+  const name = nameOf(file);
+  if (given.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
   // A byte order mark is not JSON, but some editors write one.
-  const value = parseJson(text.replace(/^\uFEFF/, ""));
+  const text = given.replace(/^\uFEFF/, "");
+  const json = parseJson(text);
+  const value = json === undefined ? other(text) : json;
   if (value === undefined) throw new CliError(EXIT.usage, `${name} is not JSON`);
   return value;
+}
+
+/** What messages call a file. */
+export function nameOf(file: string): string {
+  return file === "-" ? "standard input" : file;
 }
 
 async function readText(file: string): Promise<string> {

@@ -51,14 +51,17 @@ describe("SDK → coordinator → desktop worker", () => {
     expect(result.receipt).toMatchObject({ job_id: result.jobId, provider_pubkey: key, payment_ref: null });
   });
 
-  it("[API9] what an OpenAI client saves of such a job can be verified by its reader", async () => {
-    const answer = await fetch(`${coordinator.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "auto", messages: [{ role: "user", content: "What is the capital of France?" }] }),
-    });
-    expect(await runHere(["verify", "--job", "-"], { input: await answer.text() })).toMatchObject({ code: 0, stdout: expect.stringContaining(key) });
-  });
+  it.each([{}, { stream: true }, { stream: true, stream_options: { include_usage: true } }])(
+    "[API9] what a client of OpenAI's API saves of such a job can be verified by its reader: %j",
+    async (how) => {
+      const answer = await fetch(`${coordinator.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model: "auto", messages: [{ role: "user", content: "What is the capital of France?" }], ...how }),
+      });
+      expect(await runHere(["verify", "--job", "-"], { input: await answer.text() })).toMatchObject({ code: 0, stdout: expect.stringContaining(key) });
+    },
+  );
 
   it.each([
     ["summarize", PROSE, { summary: expect.stringMatching(/\S/), word_count: expect.any(Number) }],

@@ -5,8 +5,9 @@ import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
-import { readJsonFile } from "../input.ts";
+import { nameOf, readJsonFile } from "../input.ts";
 import { print, printJson } from "../print.ts";
+import { chunksOf, joined } from "../saved-stream.ts";
 
 const WHY: Record<Extract<ReceiptCheck, { ok: false }>["reason"], string> = {
   invalid_key: "its provider_pubkey is not a valid ed25519 key",
@@ -25,7 +26,7 @@ export const verify = command({
       type: "string",
       valueHint: "file",
       description:
-        "The whole job, as `run --json`, `task --json` and `job --json` print it, or an answer of /v1/chat/completions or /v1/completions; `-` reads standard input",
+        "The whole job, as `run --json`, `task --json` and `job --json` print it, or an answer of /v1/chat/completions or /v1/completions, streamed or not; `-` reads standard input",
     },
     json: { type: "boolean", description: "Print JSON" },
   },
@@ -51,8 +52,9 @@ async function subject(args: { receipt?: string | undefined; result?: string | u
     if (args.receipt === undefined) throw new CliError(EXIT.usage, `the receipt is missing: ${ownCommand("verify RECEIPT.json --result RESULT.json")}`);
     return { receipt: readReceipt(await readJsonFile(args.receipt), args.receipt), results: [await readJsonFile(args.result ?? "-")] };
   }
-  const job = await readJsonFile(args.job);
-  const name = args.job === "-" ? "standard input" : args.job;
+  const name = nameOf(args.job);
+  const saved = await readJsonFile(args.job, chunksOf);
+  const job = Array.isArray(saved) ? joined(saved, name) : saved;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
   if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
   if (job["result"] === null || job["result"] === undefined) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
@@ -75,7 +77,7 @@ function openAiSubject(answer: Record<string, unknown>, { job_id, receipt }: Rec
   const [choice] = Array.isArray(answer["choices"]) ? answer["choices"] : [];
   const { message, text, finish_reason } = isJsonObject(choice) ? choice : {};
   const output = isJsonObject(message) ? message["content"] : text;
-  if (typeof output !== "string") throw new CliError(EXIT.usage, `${name} has no text: of a stream, save the job (${ownCommand("job ID --json")})`);
+  if (typeof output !== "string") throw new CliError(EXIT.usage, `${name} has no text; save the job: ${ownCommand(`job ${untrusted(String(job_id))} --json`)}`);
   const { prompt_tokens, completion_tokens } = isJsonObject(answer["usage"]) ? answer["usage"] : {};
   const withModel = { finish_reason, model: answer["model"], output };
   const forms = [{ ...withModel, usage: { completion_tokens, prompt_tokens } }, withModel, { finish_reason, output }, { output }];

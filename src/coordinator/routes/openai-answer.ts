@@ -61,13 +61,17 @@ export function chunkOf(head: Head, text: string, isFirst: boolean): Record<stri
   return { ...headOf(head, null, ".chunk"), choices: [{ index: 0, ...content, logprobs: null, finish_reason: null }] };
 }
 
-/** The chunks that end a stream: how the text ended, then the usage if it is wanted. The last one has the receipt. */
+/**
+ * The chunks that end a stream: how the text ended, then the usage if it is wanted. The last one has the receipt. If the usage is not wanted, it is beside
+ * the receipt, because the worker's signature covers it: otherwise nobody could check the receipt of a saved stream.
+ */
 export function lastChunks(head: Head, ended: Ended, includeUsage: boolean): Record<string, unknown>[] {
   const content = head.api === "chat" ? { delta: {} } : { text: "" };
   const start = headOf(head, ended, ".chunk");
   const end = { ...start, choices: [{ index: 0, ...content, logprobs: null, finish_reason: finishReason(ended) }] };
   const compute_router = receiptOf(head, ended);
-  return includeUsage ? [end, { ...start, choices: [], usage: usageOf(ended), compute_router }] : [{ ...end, compute_router }];
+  const usage = usageOf(ended);
+  return includeUsage ? [end, { ...start, choices: [], usage, compute_router }] : [{ ...end, compute_router: { ...compute_router, usage } }];
 }
 
 function headOf({ api, jobId, model, created }: Head, ended: Ended | null, suffix: string): Record<string, unknown> {

@@ -126,9 +126,11 @@ test("[API9] without usage the last chunk has the receipt; a worker that streams
   const chunks = dataOf((await asked).text);
   expect(chunks).toMatchObject([
     { choices: [{ delta: { role: "assistant", content: "Hello there." } }] },
-    { choices: [{ delta: {}, finish_reason: "stop" }], compute_router: { job_id: assign.job_id } },
+    // The receipt covers the usage, so without it nobody could check the receipt.
+    { choices: [{ delta: {}, finish_reason: "stop" }], compute_router: { job_id: assign.job_id, usage: { prompt_tokens: 5, completion_tokens: 3 } } },
     "[DONE]",
   ]);
+  expect(chunks[1]).not.toHaveProperty("usage");
 });
 
 test("[API9] when another worker finishes with another text, the stream says so and does not end as if it were whole", async () => {

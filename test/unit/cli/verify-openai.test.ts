@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerOf } from "../../../src/coordinator/routes/openai-answer.ts";
+import { answerOf, chunkOf, lastChunks } from "../../../src/coordinator/routes/openai-answer.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { signReceipt } from "../../../src/receipt/receipt.ts";
 import { runHere } from "../worker/support/cli-here.ts";
@@ -8,14 +8,32 @@ const worker = keyPair(new Uint8Array(32).fill(3));
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 const OTHER = "1b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
 
-/** What an OpenAI client saves of a job with this output, as the coordinator answers it. */
-function saved(api: "chat" | "completions", output: string | Record<string, unknown>): Record<string, unknown> {
+type Api = "chat" | "completions";
+type Output = string | Record<string, unknown>;
+
+function ended(output: Output) {
   const result = typeof output === "string" ? { output } : output;
-  const job = { id: ID, status: "completed", result, receipt: signReceipt(worker, ID, output, "2026-10-01T12:00:01.250Z") };
-  return answerOf({ api, jobId: ID, model: "auto", created: 1 }, { job, attempt: 1 });
+  return { job: { id: ID, status: "completed", result, receipt: signReceipt(worker, ID, output, "2026-10-01T12:00:01.250Z") }, attempt: 1 };
 }
 
-const verify = (answer: Record<string, unknown>) => runHere(["verify", "--job", "-"], { input: JSON.stringify(answer) });
+const headOf = (api: Api) => ({ api, jobId: ID, model: "auto", created: 1 });
+
+/** What an OpenAI client saves of a job with this output, as the coordinator answers it. */
+const saved = (api: Api, output: Output): Record<string, unknown> => answerOf(headOf(api), ended(output));
+
+/** The chunks of the same as a stream. */
+function chunks(api: Api, output: Output, includeUsage = false): Record<string, unknown>[] {
+  const end = ended(output);
+  const { output: text } = end.job.result;
+  const pieces = (typeof text === "string" ? text : JSON.stringify(end.job.result)).match(/[^]{1,3}/g) ?? [];
+  return [...pieces.map((piece, at) => chunkOf(headOf(api), piece, at === 0)), ...lastChunks(headOf(api), end, includeUsage)];
+}
+
+/** The text of such a stream, as curl saves it. */
+const events = (data: readonly unknown[]): string => `:\n\n${data.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("")}data: [DONE]\n\n`;
+
+const verifyText = (input: string) => runHere(["verify", "--job", "-"], { input });
+const verify = (answer: unknown) => verifyText(JSON.stringify(answer));
 
 const USAGE = { completion_tokens: 7, prompt_tokens: 5 };
 
@@ -27,10 +45,16 @@ describe("verify of an answer that an OpenAI client saved", () => {
     ["an object with a text only", { output: "Paris." }],
     ["a text", "Paris."],
     ["an object without a text", { answer: "Paris." }],
-  ])("[API9, RC2] is valid for %s, whole, in both forms of answers", async (_, output) => {
+  ])("[API9, RC2] is valid for %s, whole and streamed, in both forms of answers", async (_, output) => {
     for (const api of ["chat", "completions"] as const) {
-      const { code, stdout } = await verify(saved(api, output));
-      expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`the receipt is valid\njob        ${ID}\nworker     ${worker.publicKey}`) });
+      const forms = [JSON.stringify(saved(api, output)), events(chunks(api, output)), events(chunks(api, output, true)), JSON.stringify(chunks(api, output))];
+      for (const form of forms) {
+        const { code, stdout } = await verifyText(form);
+        expect({ code, stdout }).toEqual({
+          code: 0,
+          stdout: expect.stringContaining(`the receipt is valid\njob        ${ID}\nworker     ${worker.publicKey}`),
+        });
+      }
     }
   });
 
@@ -45,7 +69,19 @@ describe("verify of an answer that an OpenAI client saved", () => {
     });
   });
 
-  it("says what to save instead of a stream", async () => {
-    expect(await verify({ ...saved("chat", "Paris."), choices: [{ delta: {} }] })).toMatchObject({ code: 2, stderr: expect.stringContaining("job ID --json") });
+  it("[API9, RC2] a stream with other text is not valid; one that was cut or failed has no receipt, and what to save instead is said", async () => {
+    const whole = chunks("chat", "Paris.");
+    expect(await verifyText(events(whole.toSpliced(0, 1)))).toMatchObject({ code: 8, stderr: expect.stringContaining("hash_mismatch") });
+    const cut = { code: 2, stderr: expect.stringMatching(new RegExp(`its last chunk is missing; save the job: .*job ${ID} --json`)) };
+    expect(await verifyText(events(whole.slice(0, -1)))).toMatchObject(cut);
+    // In the middle of an event.
+    expect(await verifyText(events(whole).slice(0, -60))).toMatchObject(cut);
+    const failed = [...whole.slice(0, -1), { error: { message: "another text", type: "server_error", param: null, code: "stream_\u001B[31mreset" } }];
+    expect(await verifyText(events(failed))).toMatchObject({ code: 2, stderr: expect.stringMatching(/ended with an error \(stream_[^\u001B]*reset\)/) });
+    expect(await verifyText("data\n")).toMatchObject({ code: 2, stderr: expect.stringContaining("is not JSON") });
+  });
+
+  it("says what to save instead of an answer without a text", async () => {
+    expect(await verify({ ...saved("chat", "Paris."), choices: [] })).toMatchObject({ code: 2, stderr: expect.stringContaining(`job ${ID} --json`) });
   });
 });
