@@ -111,7 +111,8 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
   it("every link and button is reached by keyboard, in reading order, with a visible focus", async () => {
     const tab = await open(free);
     await tab.says("#no-worker", "No worker is online.");
-    expect(await tabOrder(tab.page)).toEqual(["Skip to content", "/worker", "Copy", "/docs", "/openapi.json", "/worker", "/pair"]);
+    const links = ["/v1/chat/completions", "/v1/models", "/docs", "/llms.txt", "/openapi.json", "/worker", "/pair"];
+    expect(await tabOrder(tab.page)).toEqual(["Skip to content", "/worker", "Copy", ...links]);
   });
 
   it.each(["/", "/docs", "/worker", "/pair", "/openapi.json", "/v1/health"])(

@@ -67,12 +67,16 @@ export type Media = { schema: JsonSchema; example?: unknown; examples?: Record<s
 /** One response of an operation. */
 export type ResponseObject = { description: string; headers?: Record<string, Header | Ref>; content?: Record<string, Media> };
 
+/** What catalogs of paid services read about an operation, as x402scan's "Discovery & Registration Spec" has it. The 402 says what is really to be paid. */
+export type PaymentInfo = { price: { mode: "fixed"; currency: "USD"; amount: string }; protocols: [{ x402: Record<string, never> }] };
+
 /** One method of one path. */
 export type Operation = {
   operationId: string;
   tags: string[];
   summary: string;
   description: string;
+  "x-payment-info"?: PaymentInfo;
   parameters?: Parameter[];
   requestBody?: { required: true; description: string; content: { "application/json": Media } };
   responses: Record<string, ResponseObject | Ref>;

@@ -3,7 +3,7 @@ import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, TIMING } from "../../protocol/limits.ts";
 import { commitPrice } from "../../protocol/pricing.ts";
 import { atomicAmount } from "../payment/terms.ts";
-import { body, FAULTS, headers, json, type Operation, type Parameter, ref, shared, userToken } from "./components.ts";
+import { body, FAULTS, headers, json, type Operation, type Parameter, type PaymentInfo, ref, shared, userToken } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";
 
 /** `GET /v1/quote` */
@@ -78,6 +78,10 @@ const commitParameters: Parameter[] = [
   userToken("Needed for a PRIVATE job if the first pairing code of the user was made with a token."),
 ];
 
+function paymentInfo(policy: ResolvedPolicy): PaymentInfo {
+  return { price: { mode: "fixed", currency: "USD", amount: commitPrice(policy).slice(1) }, protocols: [{ x402: {} }] };
+}
+
 /** `POST /v1/jobs/commit/fast` and `/cheap` */
 export const commit = (policy: ResolvedPolicy): Operation => ({
   operationId: policy === "FAST" ? "commitFast" : "commitCheap",
@@ -89,6 +93,7 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
     "After a 201 the job is stored durably: it ends as `completed` or `failed`, even if the coordinator restarts.",
     "The body is read as JSON with any content type. Unknown members of `payload` are passed to the worker.",
   ].join(" "),
+  "x-payment-info": paymentInfo(policy),
   parameters: commitParameters,
   requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
   responses: {
@@ -228,6 +233,7 @@ export const openAi = (api: "chat" | "completions"): Operation => ({
     "Errors have OpenAI's form, except a 402, which is that of `/v1/jobs/commit/fast`. Once a job exists, the response has `x-job-id` and `x-should-retry: false`.",
     "A client that leaves cancels its job, if no worker has started it.",
   ].join(" "),
+  "x-payment-info": paymentInfo("FAST"),
   parameters: commitParameters.filter(({ name }) => name !== "Prefer" && name !== "X-User-Token"),
   requestBody:
     api === "chat"

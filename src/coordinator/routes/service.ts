@@ -80,9 +80,17 @@ function workersOf(model: string, { data, workers_online }: ModelList): number {
   return wanted === undefined ? workers_online : (data.find(({ id }) => id.toLowerCase() === wanted)?.workers ?? 0);
 }
 
-/** `GET /openapi.json`: the generated description of this API [API8]. Browsers keep it for five minutes, because a deploy may change it. */
+/**
+ * `GET /openapi.json`: the generated description of this API [API8]. Browsers keep it for five minutes, because a deploy may change it. Where jobs are free
+ * it tells catalogs no prices.
+ */
 export function openApiDocument(c: AppContext): Response {
   c.header("Content-Type", "application/json");
   c.header("Cache-Control", "public, max-age=300");
-  return c.body(OPENAPI_JSON);
+  if (!c.var.settings.testnetMode) return c.body(OPENAPI_JSON);
+  freeDocument ??= JSON.stringify(JSON.parse(OPENAPI_JSON, (name, value: unknown) => (name === "x-payment-info" ? undefined : value)));
+  return c.body(freeDocument);
 }
+
+/** The document without prices, once it was asked for. */
+let freeDocument: string | undefined;

@@ -1,17 +1,35 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { app } from "../../../src/coordinator/app.ts";
 import { openApiDocument } from "../../../src/coordinator/openapi/document.ts";
 import checkedIn from "../../../docs/openapi.json";
-import { refusal, rest } from "./rest.ts";
+import { ORIGIN, read, refusal, rest } from "./rest.ts";
 
 describe("GET /openapi.json and /docs", () => {
+  const PAID = { TESTNET_MODE: "false", EVM_PAY_TO: "0x52908400098527886E0F7030069857D2E4169EE7" };
+
   test("[API8] serves the committed document, which is generated from the schemas", async () => {
-    const response = await rest("/openapi.json");
+    const response = await rest("/openapi.json", {}, PAID);
     expect(response.headers.get("content-type")).toBe("application/json");
     const served: unknown = await response.json();
     expect(served).toEqual(checkedIn);
     expect(JSON.parse(JSON.stringify(openApiDocument(checkedIn.info.version)))).toEqual(checkedIn);
+  });
+
+  test("[API8, PY1] tells catalogs the price of exactly the endpoints that /.well-known/x402 lists; where jobs are free, of none", async () => {
+    const priced = Object.entries(openApiDocument("0").paths).filter(([, { post }]) => post?.["x-payment-info"] !== undefined);
+    const listed = await read(await rest("/.well-known/x402", {}, PAID), z.looseObject({ resources: z.array(z.string()) }));
+    expect(listed.resources).toEqual(priced.map(([path]) => ORIGIN + path));
+    for (const [path, { post }] of priced) {
+      const { headers } = await rest(path, { method: "POST" }, PAID);
+      const required: { accepts: { amount: string }[] } = JSON.parse(atob(headers.get("payment-required") ?? ""));
+      const { price, protocols } = post?.["x-payment-info"] ?? {};
+      expect([price, protocols]).toEqual([{ mode: "fixed", currency: "USD", amount: (Number(required.accepts[0]?.amount) / 1e6).toFixed(3) }, [{ x402: {} }]]);
+    }
+    const free = await (await rest("/openapi.json")).text();
+    expect(free).not.toContain("x-payment-info");
+    expect(Object.keys(JSON.parse(free).paths)).toEqual(Object.keys(checkedIn.paths));
   });
 
   test("[API8] describes every route of the app and no other", () => {

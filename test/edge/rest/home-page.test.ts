@@ -23,7 +23,12 @@ describe("GET /", () => {
     const page = await response.text();
     expect(page).not.toMatch(/<script(?![^>]* src=")|<style| style=| on\w+="|(?:src|href)="https?:/);
     expect(page).not.toMatch(/\[\[|\{\{|data-if/);
-    for (const link of ["/docs", "/worker", "/pair", "/openapi.json"]) expect(page).toContain(`href="${link}"`);
+    const links = [...page.matchAll(/<a href="(\/[^"#]*)/g)].map(([, path = ""]) => path.replaceAll("&amp;", "&"));
+    for (const link of ["/docs", "/worker", "/pair", "/openapi.json", "/v1/models", "/llms.txt"]) expect(links).toContain(link);
+    for (const link of new Set(links)) expect((await rest(link)).status, link).toBe(200);
+    expect(page).toContain("<code>http://router.test/v1</code>");
+    // The place on the other page that the link for OpenAI's clients leads to.
+    expect(await (await rest("/docs")).text()).toContain('id="createChatCompletion"');
     expect(page).toContain(`<dd>${env.INSTANCE}</dd>`);
     expect(page).toContain("curl -s http://router.test/v1/jobs/commit/cheap");
     expect(page).toContain("ws://router.test/");
