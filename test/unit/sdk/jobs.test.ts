@@ -42,6 +42,24 @@ describe("jobs", () => {
     expect(idsOf(await router.client().jobs())).toEqual([]);
   });
 
+  it("[JB14] a list that several routers share: no router is asked about the jobs of another one, and they take no place in a page", async () => {
+    const [one, two] = [await RouterServer.start({ statuses: [] }), await RouterServer.start({ statuses: [] })];
+    const kept: LocalJob[] = [];
+    const jobList: JobList = { add: (job) => void kept.push(job), all: () => kept };
+    const own = await one.client({ jobList, userId: "u" }).submit(CLASSIFY);
+    for (let n = 0; n < 2; n++) await two.client({ jobList, userId: "u" }).submit(CLASSIFY);
+    kept.forEach((job, n) => (job.createdAt = new Date(Date.UTC(2026, 0, 1, 0, 0, n)).toISOString()));
+    expect(await one.client({ jobList, userId: "u" }).jobs({ limit: 1 })).toMatchObject({ jobs: [{ id: own.jobId }], next: null });
+    expect(one.received.filter(({ path }) => path.startsWith("/v1/jobs/") && !path.includes("commit")).map(({ path }) => path)).toEqual([
+      `/v1/jobs/${own.jobId}`,
+    ]);
+    // Nor is a token sent to a router that did not give it.
+    expect(await rejection(one.client({ jobList, userId: "u" }).cancel(kept[1]?.jobId ?? ""))).toMatchObject({
+      name: "InvalidOptionError",
+      option: "cancelToken",
+    });
+  });
+
   it("[JB14] leaves out what the router has deleted, and fails with the router", async () => {
     const router = await RouterServer.start();
     const client = router.client({ maxRetries: 0 });
