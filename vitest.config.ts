@@ -13,6 +13,12 @@ const NO_FACILITATOR = "http://127.0.0.1:9";
 const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled") };
 
 /**
+ * Guards against what never ends, no bounds on a time: the longest tests take 15 s of an idle machine, and one that is busy with other things can need ten times
+ * as long.
+ */
+const GUARDS = { testTimeout: 180_000, hookTimeout: 180_000 };
+
+/**
  * Files of a project share a process per core, which costs each of them a second of CPU less. Everything but the tests themselves runs as Node runs it: no
  * time for a transform, and none in the calls between modules.
  */
@@ -79,9 +85,7 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       name: `edge-${instance}`,
       include: instance === "evm" ? ["test/edge/**/*.test.ts"] : PER_INSTANCE,
       setupFiles: ["test/edge/setup.ts"],
-      // Guards against what never ends, as those of the unit tests.
-      testTimeout: 60_000,
-      hookTimeout: 60_000,
+      ...GUARDS,
       // One runtime per core, not per file, because its start costs 4 s of CPU. setup.ts and withSettings undo what a file changes.
       isolate: false,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
@@ -108,9 +112,7 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
           // What a module of ours remembers it remembers by address or object.
           ...SHARED,
-          // A guard against what never ends, no bound on a time: some tests start five processes, each of which takes seconds on a busy machine.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          ...GUARDS,
           // Many files wait for processes that they started: three at once keep two cores busy.
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
@@ -127,10 +129,8 @@ export default defineConfig({
           ...SHARED,
           setupFiles: ["test/support/after-file.ts"],
           globalSetup: ["test/support/bundle.ts"],
-          // Guards against what never ends, as above: on a busy machine Chromium takes 20 s for some of the longer stories.
-          testTimeout: 90_000,
+          ...GUARDS,
           expect: { poll: { timeout: 45_000 } },
-          hookTimeout: 90_000,
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
@@ -144,8 +144,7 @@ export default defineConfig({
           ...SHARED,
           setupFiles: ["test/support/after-file.ts"],
           globalSetup: ["test/support/installed.ts", "test/support/bundle.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 90_000,
+          ...GUARDS,
           maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },

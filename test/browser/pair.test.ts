@@ -180,37 +180,33 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#code-result", "Waiting for a worker.");
   });
 
-  it.each(["light", "dark"] as const)(
-    "axe finds nothing wrong in %s, and nothing is cut off at 360 and 320 px: new, code, paired",
-    { timeout: 60_000 },
-    async (colorScheme) => {
-      const where = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", colorScheme });
-      const shot = async (tab: Tab, name: string) => {
-        expect(await findings(tab.page)).toEqual([]);
-        for (const width of [360, 320]) {
-          await tab.page.setViewportSize({ width, height: 740 });
-          expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
-        }
-        const folder = process.env["SCREENSHOTS"];
-        if (folder === undefined) return;
-        for (const width of [360, 1_120]) {
-          await tab.page.setViewportSize({ width, height: 740 });
-          await tab.page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true });
-        }
-      };
-      const first = await open(where);
-      await shot(first, "new");
-      const { tab, code } = await withCode(where);
-      await shot(tab, "code");
-      await tab.page.locator("#you summary").click();
-      await claim(code);
-      await tab.page.reload();
-      await tab.says("#paired", "Paired");
-      await tab.says("#workers", KEY);
-      await shot(tab, "paired");
-      await where.close();
-    },
-  );
+  it.each(["light", "dark"] as const)("axe finds nothing wrong in %s, and nothing is cut off at 360 and 320 px: new, code, paired", async (colorScheme) => {
+    const where = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", colorScheme });
+    const shot = async (tab: Tab, name: string) => {
+      expect(await findings(tab.page)).toEqual([]);
+      for (const width of [360, 320]) {
+        await tab.page.setViewportSize({ width, height: 740 });
+        expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+      }
+      const folder = process.env["SCREENSHOTS"];
+      if (folder === undefined) return;
+      for (const width of [360, 1_120]) {
+        await tab.page.setViewportSize({ width, height: 740 });
+        await tab.page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true });
+      }
+    };
+    const first = await open(where);
+    await shot(first, "new");
+    const { tab, code } = await withCode(where);
+    await shot(tab, "code");
+    await tab.page.locator("#you summary").click();
+    await claim(code);
+    await tab.page.reload();
+    await tab.says("#paired", "Paired");
+    await tab.says("#workers", KEY);
+    await shot(tab, "paired");
+    await where.close();
+  });
 
   it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {
     const { page } = await open();

@@ -20,7 +20,7 @@ let coordinator: Coordinator;
 let network: Network;
 let context: BrowserContext;
 
-describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, in Chromium${WITHOUT}`, { timeout: 60_000 }, () => {
+describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
     [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     network = await launchNetwork(coordinator.url);

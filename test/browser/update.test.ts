@@ -30,7 +30,7 @@ const isSettled = (tab: WorkerTab) =>
     return registration?.installing === null && registration.waiting === null && registration.active?.state === "activated";
   });
 
-describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of its coordinator, in Chromium${WITHOUT}`, { timeout: 120_000 }, () => {
+describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of its coordinator, in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
     [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     releases = await launchReleases(coordinator.url);

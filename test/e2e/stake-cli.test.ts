@@ -15,7 +15,7 @@ async function stake(state: string, ...args: string[]): Promise<string> {
   return stdout;
 }
 
-it("[API10, ST1] before the coordinator has made its tables, the command makes them; wrangler keeps what is set", { timeout: 150_000 }, async () => {
+it("[API10, ST1] before the coordinator has made its tables, the command makes them; wrangler keeps what is set", async () => {
   const state = temporaryFolder("stake");
   expect(await stake(state, "set", publicKey, "99.999999")).toBe(`${publicKey}  Open      99.999999\n`);
   expect(await stake(state, "list")).toMatch(new RegExp(`^${publicKey}  Open      99.999999  since 20..-..-..\n$`));

@@ -36,7 +36,7 @@ describe("the toy beside a real LLM", () => {
     return ended(coordinator.url, await commit(coordinator.url, "fast", { job_type: "LLM_INFER", payload: { prompt } }));
   }
 
-  it("[JB10] LLM jobs go to the real one while it is there, and to the toy after it has left", { timeout: 120_000 }, async () => {
+  it("[JB10] LLM jobs go to the real one while it is there, and to the toy after it has left", async () => {
     const toy = launchDesktopWorker(coordinator.socketUrl, { llm: true, args: ["--standby"] });
     await toy.note("runtime_ready");
     await listed(TOY);
@@ -57,7 +57,7 @@ describe("the toy beside a real LLM", () => {
     await toy.child.stop();
   });
 
-  it("[JB10] [WS3] of two standby workers one takes the jobs", { timeout: 120_000 }, async () => {
+  it("[JB10] [WS3] of two standby workers one takes the jobs", async () => {
     const llms = [await TalkingLlm.start(), await TalkingLlm.start()];
     const both = llms.map((llm) => {
       llm.says = "I was standing by.";

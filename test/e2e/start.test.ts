@@ -61,7 +61,7 @@ function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: num
 }
 
 // Each start is several builds and a dozen processes. `npm start -- --once`, which ends by itself with 0, is a step of CI.
-describe("npm start", { timeout: 120_000 }, () => {
+describe("npm start", () => {
   afterEach(() => vi.unstubAllEnvs());
 
   it("a local LLM is used, and the toy is not even installed; that the LLM is gone is said once, and that it is back too", async () => {

@@ -6,7 +6,7 @@ import { until } from "../support/until.ts";
 import { runHere } from "../unit/worker/support/cli-here.ts";
 
 describe("a desktop worker for both instances", () => {
-  it("init, doctor, start, jobs on both, status, metrics, pair, SIGTERM: as an owner goes through it", { timeout: 120_000 }, async () => {
+  it("init, doctor, start, jobs on both, status, metrics, pair, SIGTERM: as an owner goes through it", async () => {
     const [evm, svm] = await Promise.all([launchCoordinator("evm"), launchCoordinator("svm")]);
     const place = ["--config-dir", temporaryFolder("commands")];
 

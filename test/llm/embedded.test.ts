@@ -16,7 +16,7 @@ beforeAll(async () => {
   requireEmbedded();
   vi.stubEnv("WORKER_SECRET", "do-not-tell");
   runtime = await Embedded.start().finally(() => vi.unstubAllEnvs());
-}, 60_000);
+});
 afterAll(() => runtime?.close());
 
 async function load(): Promise<{ requests: number; generated_tokens: number }> {

@@ -77,7 +77,7 @@ const ABUSERS: readonly [string, Crowd][] = [
   ["20 that have proven themselves and fail from then on", { count: 20, personality: { ...ABUSER, failsForGood: 1 }, proven: true }],
 ];
 
-describe("one abuser beside 20 proven workers and 10 jobs a second", { timeout: 60_000 }, () => {
+describe("one abuser beside 20 proven workers and 10 jobs a second", () => {
   for (const [title, crowd] of ABUSERS) {
     test(`[JB11] ${title}: 95 % of the jobs complete at their first or second attempt, honest workers get 80 % of the claims`, () => {
       const { done, honest } = shares(play(1, planOf(1, PROVEN, crowd)));
@@ -87,7 +87,7 @@ describe("one abuser beside 20 proven workers and 10 jobs a second", { timeout: 
   }
 });
 
-describe("one abuser where nobody is proven yet", { timeout: 60_000 }, () => {
+describe("one abuser where nobody is proven yet", () => {
   for (const [title, crowd] of ABUSERS.slice(0, 7)) {
     test(`[JB11] ${title}: the honest ones prove themselves meanwhile`, () => {
       const { done, honest } = shares(play(2, planOf(2, { ...PROVEN, proven: false }, crowd)));
@@ -97,7 +97,7 @@ describe("one abuser where nobody is proven yet", { timeout: 60_000 }, () => {
   }
 });
 
-describe("an abuser who is alone", { timeout: 60_000 }, () => {
+describe("an abuser who is alone", () => {
   for (const [title, crowd] of ABUSERS.slice(0, 5)) {
     test(`[JB11, JB9] ${title}: every job ends`, () => {
       const stats = play(3, planOf(3, { count: 0, personality: BUSY }, crowd, LONELY_PAUSE_MS));

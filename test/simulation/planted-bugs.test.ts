@@ -4,7 +4,7 @@ import { firstFound, MOST_SEEDS, mutantOf, removeMutants, SEARCHES, seedsFor } f
 afterAll(removeMutants);
 
 // A change of the histories makes noted seeds worthless. Then their bugs cost a search each, until `npm run simulate -- --planted` notes new ones.
-describe("the simulation finds every planted bug, so it can fail", { timeout: 60_000 }, () => {
+describe("the simulation finds every planted bug, so it can fail", () => {
   for (const { bug, planOf } of SEARCHES) {
     test(`${bug.rule} ${bug.name}`, async () => {
       expect(firstFound(await mutantOf(bug), planOf, seedsFor(bug)), `a seed up to ${MOST_SEEDS} that finds it`).not.toBeNull();
