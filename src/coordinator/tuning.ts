@@ -53,6 +53,8 @@ export const TUNING = {
   batchRows: 500,
   /** A frame of more bytes is not parsed before it is known that its worker held the job of the result in it [LM2]. */
   largeFrame: 16 * KiB,
+  /** The shortest time between two pauses in reading frames, while frames come that may not be read [LM2]. */
+  readPauseSpacing: 5,
   /** How often a router asks the hub for `GET /v1/health` within one second. Above that it answers from memory [API1]. */
   healthAsks: 20,
   /** How long a router answers `GET /v1/models` from memory [JB10]. */

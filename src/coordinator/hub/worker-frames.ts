@@ -16,6 +16,7 @@ import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { answerEndedCompletion, LateResults } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
+import type { ReadPause } from "./read-pause.ts";
 import type { Registration } from "./registration.ts";
 import type { SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -27,6 +28,7 @@ type Parts = {
   sockets: Sockets;
   dispatcher: Dispatcher;
   gate: SocketGate;
+  pause: ReadPause;
   registration: Registration;
   streams: EventStreams;
   clock: () => number;
@@ -44,12 +46,12 @@ export class WorkerFrames {
 
   /** Handles one message of a socket. */
   async read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
-    const { sockets, dispatcher, gate, registration, clock } = this.#parts;
+    const { sockets, dispatcher, gate, pause, registration, clock } = this.#parts;
     sockets.heard(conn, clock());
     dispatcher.apply({ type: "heard", conn: conn.attachment.conn });
     const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
-    if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return;
+    if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return pause.take();
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
     if (bytes > TUNING.largeFrame && this.#isForeign(conn, data)) return;
     const parsed = parseWorkerFrame(data);

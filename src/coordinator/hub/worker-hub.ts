@@ -21,11 +21,12 @@ import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { PaymentOrders } from "./payment-orders.ts";
+import { ReadPause } from "./read-pause.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, Part, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
-import { hangUp, Sockets } from "./sockets.ts";
+import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { type Origin, StorageRoom } from "./storage-room.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
@@ -60,6 +61,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #cancelTokens: CancelTokens;
   readonly #pairingClaims: PairingClaims;
   readonly #gate: SocketGate;
+  readonly #pause: ReadPause;
   readonly #tiers: Tiers;
   readonly #clock = new HubClock(() => this.#startAgain());
   readonly #ownerOf: (client: string) => string | null;
@@ -111,6 +113,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
     this.#gate = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
+    this.#pause = new ReadPause(ctx, clock);
     // The types of a Worker's own exports come from a generated file, and this Worker has none.
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
     const commits = {
@@ -135,7 +138,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
     const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
     const registration = new Registration({ ...worker, keys: this.#keys, tiers: this.#tiers });
-    this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, streams: this.#streams, db: () => this.db });
+    this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams, db: () => this.db });
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#chain.load();
@@ -262,16 +265,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return response;
   }
 
-  override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
+  override webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): void | Promise<void> {
     const conn = this.#sockets.of(ws);
-    if (conn === undefined) return;
-    try {
-      await this.#frames.read(conn, data);
-    } catch (error) {
-      // Without this the worker would wait for an answer that never comes.
-      logError("message_failed", errorFacts(error));
-      this.#frames.drop(conn, CLOSE.restart, "try again");
-    }
+    // Nobody reads the frames of a socket that the hub has closed, but the platform delivers them.
+    return conn === undefined ? this.#pause.take() : this.#message(conn, data);
   }
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
@@ -304,6 +301,16 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
+
+  async #message(conn: Conn, data: string | ArrayBuffer): Promise<void> {
+    try {
+      await this.#frames.read(conn, data);
+    } catch (error) {
+      // Without this the worker would wait for an answer that never comes.
+      logError("message_failed", errorFacts(error));
+      this.#frames.drop(conn, CLOSE.restart, "try again");
+    }
+  }
 
   /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
   async #job(id: string, wait: number, waiter: Parameters<Waits["hold"]>[3]): Promise<string | null> {
