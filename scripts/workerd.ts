@@ -4,6 +4,7 @@ import { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { existsSync, readFileSync, watch } from "node:fs";
 import { builtinModules } from "node:module";
+import type { Server } from "node:net";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type MiniflareOptions } from "miniflare";
@@ -11,7 +12,8 @@ import { parse } from "smol-toml";
 import * as z from "zod";
 import { isLoopback } from "../src/protocol/text.ts";
 import { buildPages } from "./build-pages.ts";
-import { INSTANCES, ROOT, urlOf, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
+import { connectionsFor, listenCapped } from "./connection-cap.ts";
+import { freePort, INSTANCES, ROOT, urlOf, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -37,6 +39,8 @@ const WranglerFile = z.object({
   d1_databases: z.array(z.object({ binding: z.string() })),
   assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
 });
+
+type Listen = { host: string; port: number };
 
 /** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
 const OPEN_FILES = 16_384;
@@ -93,7 +97,8 @@ function localHost(host: string, port: number): Record<string, string> {
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
 }
 
-async function configuration(options: WorkerdOptions): Promise<MiniflareOptions> {
+/** The configuration of a coordinator whose workerd listens at `listen`. */
+async function configuration(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
   const { instance, host, port, stateDir, settings, bundle } = options;
   buildPages();
   const file = wranglerFile(instance);
@@ -121,7 +126,7 @@ async function configuration(options: WorkerdOptions): Promise<MiniflareOptions>
         durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),
         d1Databases: file.d1_databases.map(({ binding }) => binding),
         serviceBindings: { [file.assets.binding]: pages },
-        unsafeDirectSockets: [{ host, port }],
+        unsafeDirectSockets: [listen],
       },
       // The pages are a Worker of their own: in front of a Worker with assets Miniflare puts two more, and each request would pass through them.
       {
@@ -140,12 +145,17 @@ async function main(): Promise<void> {
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
   const needed = options.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
-  if (files < needed) console.error(`only ${files} open files are allowed, and more connections would crash workerd: allow ${needed} (ulimit -Hn)`);
+  // With fewer files connections alone could end workerd. With enough of them a proxy has to count the connections of an address.
+  const most = files < needed ? connectionsFor(files) : null;
+  if (most !== null) console.error(`only ${files} open files are allowed, so at most ${most} connections are: for more, allow ${needed} files (ulimit -Hn)`);
+  const { host, port } = options;
+  const listen = most === null ? { host, port } : { host: "127.0.0.1", port: await freePort() };
   if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
-  const config = await configuration(options);
+  const config = await configuration(options, listen);
   const runtime = new Runtime();
   const miniflare = new Miniflare(config);
   let stopping = false;
+  let front: Server | null = null;
   // Miniflare starts workerd again. If it cannot, nothing listens any more.
   runtime.onExit = () =>
     setImmediate(() => {
@@ -154,17 +164,19 @@ async function main(): Promise<void> {
   // Miniflare has a handler that kills workerd at once.
   process.removeAllListeners("SIGTERM").once("SIGTERM", () => {
     stopping = true;
+    front?.close();
     const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
     if (options.serves) runtime.drain(end);
     else end();
   });
   await miniflare.ready;
+  if (most !== null) front = await listenCapped({ host, port, to: listen.port, most });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();
   };
   setInterval(() => void cron().catch((error: unknown) => console.error(`the cron did not run: ${String(error)}`)), options.cronMs);
-  if (options.watches) watchSources(options, miniflare);
+  if (options.watches) watchSources(options, listen, miniflare);
 }
 
 /** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
@@ -206,9 +218,9 @@ function giveUp(error: unknown): void {
 }
 
 /** Runs the sources again after each edit, as a deployment does: every Durable Object starts anew and every socket is closed. */
-function watchSources(options: WorkerdOptions, miniflare: Miniflare): void {
+function watchSources(options: WorkerdOptions, listen: Listen, miniflare: Miniflare): void {
   let edit: NodeJS.Timeout | undefined;
-  const reload = async (): Promise<void> => miniflare.setOptions(await configuration(options));
+  const reload = async (): Promise<void> => miniflare.setOptions(await configuration(options, listen));
   const onEdit = (): void => {
     clearTimeout(edit);
     edit = setTimeout(() => void reload().catch((error: unknown) => console.error(error instanceof Error ? error.message : String(error))), EDIT_MS);

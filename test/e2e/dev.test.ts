@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -41,17 +42,24 @@ describe("npm run dev", () => {
     expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
   });
 
-  it("says that connections can crash it if the system allows too few open files", async () => {
-    const program = `ulimit -n 1024 && exec "${process.execPath}" scripts/dev.ts evm --port ${await freePort()} --state "${temporaryFolder("few")}"`;
-    const child = spawn("sh", ["-c", program], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
+  it.each(["dev", "serve"])("more connections than files are allowed do not crash it: npm run %s closes them, and goes on", async (command) => {
+    const port = await freePort();
+    const program = `ulimit -n 1024 && exec "${process.execPath}" scripts/${command}.ts evm --port ${port} --state "${temporaryFolder(`few-${command}`)}"`;
+    const child = spawn("sh", ["-c", program], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
-    child.stderr.on("data", (text) => (said += String(text)));
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += String(text)));
     finallyDo(() => void child.kill());
-    await until(
-      "warning",
-      () => (said.includes("only 1024 open files are allowed") ? true : undefined),
-      () => said,
-    );
+    const ready = () => (said.includes("ready evm") ? true : undefined);
+    await until("ready line", ready, () => said);
+    expect(said).toContain("only 1024 open files are allowed");
+    let ended = 0;
+    const sockets = Array.from({ length: 1_500 }, () => connect(port, "127.0.0.1"));
+    for (const socket of sockets) socket.on("error", () => {}).on("close", () => ended++);
+    // What is not closed is held.
+    await until("closed connections", () => (ended > 1_000 ? true : undefined));
+    for (const socket of sockets) socket.destroy();
+    await until("an answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null))?.status === 200 ? true : undefined));
+    expect(said).not.toContain("crash");
     child.kill();
     await once(child, "exit");
   });
