@@ -5,13 +5,17 @@ import { LIMITS, MiB } from "../../src/protocol/limits.ts";
 import type { Attack } from "./attack.ts";
 import { ADDRESS_HEADER, FloodSocket, framed } from "./flood-socket.ts";
 
-/** One flood. */
-export type Flood = { name: string; what: string; run: (attack: Attack) => Promise<void> };
+/** One flood. What the platform leaves open is measured and not judged: docs/threats.md says why. */
+export type Flood = { name: string; what: string; isOpen?: true; run: (attack: Attack) => Promise<void> };
 
 const MEGABYTE = "x".repeat(1_150_000);
 /** A heartbeat that the platform does not answer by itself. */
 const ODD = framed('{"type":"heartbeat","more":1}');
 const EXACT = framed('{"type":"heartbeat"}');
+/** Frames of WebSocket without content: each is a head and a mask. */
+const bare = (first: number): Buffer => Buffer.concat(Array.from({ length: 2_000 }, () => Buffer.from([first, 0x80, 0, 0, 0, 0])));
+const PINGS = bare(0x89);
+const EMPTY_PARTS = bare(0x00);
 
 const llm = (prompt: string, more: object = {}) => ({
   ...{ job_type: "LLM_INFER", user_id: randomUUID(), payload: { job_type: "LLM_INFER", prompt, ...more } },
@@ -89,6 +93,7 @@ export const FLOODS: readonly Flood[] = [
   },
   {
     name: "unfinished messages",
+    isOpen: true,
     what: "30 MB of a message that never ends, on registered sockets that stay",
     run: async (attack) => {
       const part = Buffer.alloc(MiB, "z");
@@ -268,6 +273,31 @@ export const FLOODS: readonly Flood[] = [
         attack.drop(socket);
       });
     },
+  },
+  {
+    name: "pings",
+    isOpen: true,
+    what: "unregistered sockets that read, with pings of the WebSocket protocol as fast as they go",
+    run: (attack) =>
+      attack.repeat(2, async () => {
+        const socket = await attack.dial();
+        if (socket === null) return;
+        await pour(attack, socket, PINGS);
+        attack.drop(socket);
+      }),
+  },
+  {
+    name: "empty parts",
+    isOpen: true,
+    what: "a message of empty parts that never ends, as fast as it goes",
+    run: (attack) =>
+      attack.repeat(1, async () => {
+        const socket = await attack.dial();
+        if (socket === null) return;
+        socket.sendPart(Buffer.alloc(0), true);
+        await pour(attack, socket, EMPTY_PARTS);
+        attack.drop(socket);
+      }),
   },
   {
     name: "closed sockets that send",

@@ -1,7 +1,7 @@
 /**
  * What one stranger costs a coordinator: a real one, with its limits as they are by default, honest workers and seekers beside it, and one flood after the
  * other. `npm run floods -- [--minutes N] [--only "NAME,NAME"] [--addresses N] [--jobs N] [--list]`; exits 1 if a flood grows without bound or keeps honest jobs
- * from their end. `--unread` measures instead what the platform keeps for each frame that is not read.
+ * from their end, unless the platform leaves it open. `--unread` measures instead what the platform keeps for each frame that is not read.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -59,7 +59,7 @@ async function runAll(): Promise<void> {
     console.log(lineOf(result, addresses));
     console.error(`${flood.name}: ${JSON.stringify(Object.fromEntries(result.answers))} honest: ${JSON.stringify(Object.fromEntries(result.served.others))}`);
     for (const line of result.errors) console.error(`  ${line}`);
-    if (faults(result, addresses).length > 0) process.exitCode = 1;
+    if (flood.isOpen !== true && faults(result, addresses).length > 0) process.exitCode = 1;
   }
 }
 
