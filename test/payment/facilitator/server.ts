@@ -34,8 +34,8 @@ export type Facilitator = {
   /** Refuses connections and cuts those that there are. */
   down(): Promise<void>;
   up(): Promise<void>;
-  /** Loses what it keeps in memory (duplicates, pending settlements), as a restart does. */
-  forget(): void;
+  /** Loses what it keeps in memory (duplicates, pending settlements), as a restart does. It comes back on the given version of x402's schemes, if there is one. */
+  forget(version?: FacilitatorVersion): void;
   stop(): Promise<void>;
 };
 
@@ -43,7 +43,8 @@ type Work = { operation: Operation; payment: PaymentPayload; requirements: Payme
 
 /** Starts it over the chains given. @throws when the port is taken */
 export async function startFacilitator(chains: Chains, options: FacilitatorOptions = {}): Promise<Facilitator> {
-  const make = (): x402Facilitator => facilitatorOf(chains, options.version ?? "2.27", options.confirmationTimeoutMs ?? 15_000);
+  let version = options.version ?? "2.27";
+  const make = (): x402Facilitator => facilitatorOf(chains, version, options.confirmationTimeoutMs ?? 15_000);
   let real = make();
   const faults = new Faults();
   const log = new CallLog();
@@ -65,7 +66,8 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
     async up() {
       listener ??= await listen(port, serve);
     },
-    forget() {
+    forget(next = version) {
+      version = next;
       real = make();
     },
     stop() {

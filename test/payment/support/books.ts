@@ -1,11 +1,11 @@
 // Compares the chain with the ledger: each transfer to the payee is exactly one completed job, one open credit or one listed doubt [PY9].
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual, promisify } from "node:util";
-import { expect } from "vitest";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
 import type { Bench } from "./bench.ts";
 
@@ -38,7 +38,7 @@ export async function balancedBooks(bench: Bench): Promise<Books> {
 
 /** Waits until chain and ledger agree and the transfers are as expected: D1 gets each change a moment later. */
 export async function expectBooks(bench: Bench, expected: Books): Promise<void> {
-  expect(await balanced(bench, (books) => isDeepStrictEqual(books, expected))).toEqual(expected);
+  assert.deepEqual(await balanced(bench, (books) => isDeepStrictEqual(books, expected)), expected);
 }
 
 async function balanced(bench: Bench, isFinal: (books: Books) => boolean): Promise<Books> {
