@@ -392,6 +392,10 @@ export class Money {
         return;
       case "refused":
         if (doubted ? !isOpen : kind !== "void") broken("M10", `${key} was refused and is ${kind}`);
+        if (state.rules.chain && doubted && kind === "unknown") {
+          const ended = rows.filter((row) => row.type === "ended" && this.#jobs.get(key)?.has(row.jobId) === true);
+          return ended.length === 0 ? undefined : broken("M15", `${key} was refused after a doubt, and its job ends before the chain has decided`);
+        }
         if (jobs.length > 0) broken("M10", `${key} was refused and ${jobs.join()} lives on`);
         return;
       case "not_asked":

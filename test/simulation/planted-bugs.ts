@@ -250,6 +250,13 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '  movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);\n  if (job !== undefined) return fail(state, job, ctx);\n  if (job === undefined) return;\n',
   ),
   one("PY8", "a refusal after a doubt is believed", "settlement.ts", "if (payment.doubts > 0) doubt(state, payment, ctx);\n      else move", "move"),
+  one(
+    "PY8",
+    "a refusal after a doubt ends the job though the chain can be read",
+    "settlement.ts",
+    "      if (state.rules.chain && payment.doubts > 0) break;\n      // Without",
+    "      // Without",
+  ),
   one("PY8", "already used is believed though no answer was lost", "settlement.ts", "if (payment.lostAnswer && job", "if (payment.doubts > 0 && job"),
   one(
     "PY8",
@@ -349,7 +356,13 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'if (payment.phase.kind === "reserved") return',
   ),
   one("PY8", "an order of void makes a credit", "settlement.ts", 'if (verb === "credit") openCredit', "if (payment.doubts > 0) openCredit"),
-  one("PY8", "already used is believed though the chain can be read", "settlement.ts", "      if (state.rules.chain && payment.doubts > 0) break;\n", ""),
+  one(
+    "PY8",
+    "already used is believed though the chain can be read",
+    "settlement.ts",
+    "      if (state.rules.chain && payment.doubts > 0) break;\n      // An",
+    "      // An",
+  ),
   one(
     "PY8",
     "the chain's word counts about a payment that is not in doubt",

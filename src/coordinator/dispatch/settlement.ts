@@ -64,7 +64,9 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       if (job !== undefined) fail(state, job, ctx);
       return;
     case "refused":
-      // This call moved nothing, but an earlier one may have. So after a doubt the job ends, and the question stays open.
+      // This call moved nothing, but an earlier one may have. The chain will tell.
+      if (state.rules.chain && payment.doubts > 0) break;
+      // Without the chain's word nobody may ever tell. So after a doubt the job ends, and the question stays open.
       if (payment.doubts > 0) doubt(state, payment, ctx);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);
       if (job !== undefined) fail(state, job, ctx);

@@ -50,6 +50,14 @@ describe("the chain's word about a payment in doubt", () => {
     },
   );
 
+  test("[PY8] a refusal after a doubt ends nothing: the job waits until the chain says what the first call has moved", () => {
+    const desk = doubtful();
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", { kind: "refused" });
+    expect([desk.where("j"), desk.money("k")]).toEqual(["settling", "unknown"]);
+    expect(words(desk.found("k", MOVED))).toBe("assign j 1 to w#1");
+  });
+
   test("[PY8] already used is never believed: the payment stays in doubt until the chain says for what", () => {
     const desk = doubtful();
     desk.pass(TIMING.settleRetry);
