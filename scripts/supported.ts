@@ -49,6 +49,11 @@ const START = by(
   "brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind",
 );
 
+const QUICK = 'describe.each(["evm", "svm"] as const)("the quick starts';
+const quick = (title: string): Proof => by("payment/router/quickstart.test.ts", title, QUICK);
+const PYTHON: Side = { free: quick("[API9] Python, whole"), freeStream: quick("[API9] Python, as a stream") };
+const RUN = quick("the command line runs a job %s");
+
 /** Every client that a test shows. */
 export const ROWS: readonly Row[] = [
   framework("`openai` (JavaScript)", "openai"),
@@ -57,11 +62,8 @@ export const ROWS: readonly Row[] = [
   {
     client: "Python, `urllib`",
     pays: "no",
-    evm: {
-      free: by("payment/router/quickstart.test.ts", "[API9] Python, whole"),
-      freeStream: by("payment/router/quickstart.test.ts", "[API9] Python, as a stream"),
-    },
-    svm: {},
+    evm: PYTHON,
+    svm: PYTHON,
   },
   {
     client: "MCP host, `compute-router mcp`",
@@ -71,7 +73,7 @@ export const ROWS: readonly Row[] = [
       freeStream: by("e2e/mcp.test.ts", "the progress of a job arrives while it runs, without the worker's text"),
       paid: PAID_MCP,
     },
-    svm: { paid: PAID_MCP },
+    svm: { free: quick("an agent: the configuration starts a server with our tools"), paid: PAID_MCP },
   },
   {
     client: "`compute-router` (SDK) in Node",
@@ -82,17 +84,26 @@ export const ROWS: readonly Row[] = [
       paid: PAID_SDK,
       paidStream: PAID_SDK_STREAM,
     },
-    svm: { free: START, paid: PAID_SDK, paidStream: PAID_SDK_STREAM },
+    svm: { free: START, freeStream: quick("[API6] the stream of docs/sdk.md"), paid: PAID_SDK, paidStream: PAID_SDK_STREAM },
   },
-  { client: "`compute-router` (SDK) outside of Node", pays: "`payWithEvm`, `payWithSvm`", evm: { paid: PAID_WEB }, svm: { paid: PAID_WEB } },
+  {
+    client: "`compute-router` (SDK) outside of Node",
+    pays: "`payWithEvm`, `payWithSvm`",
+    evm: {
+      free: by("e2e/examples.test.ts", "examples/cloudflare-worker.mjs summarizes what is posted to it"),
+      freeStream: by("e2e/examples.test.ts", "shows the answer, and its second button cancels the job [JB13]"),
+      paid: PAID_WEB,
+    },
+    svm: { paid: PAID_WEB },
+  },
   {
     client: "`compute-router run`, `task`",
     pays: "`--payer`",
     evm: { free: STREAM_CLI, freeStream: STREAM_CLI, paid: PAID_CLI },
-    svm: { paid: PAID_CLI },
+    svm: { free: RUN, freeStream: RUN, paid: PAID_CLI },
   },
   { client: "`@x402/fetch` 2.3, 2.20, 2.27; `@x402/axios` 2.11", pays: "itself", evm: { paid: PAID_X402 }, svm: { paid: PAID_X402 } },
-  { client: "curl", pays: "no", evm: { free: README, freeStream: README }, svm: {} },
+  { client: "curl", pays: "no", evm: { free: README, freeStream: README }, svm: { free: quick("[API6] curl gets the finished job with its receipt") } },
 ];
 
 /** Every proof of the table with its cell. */

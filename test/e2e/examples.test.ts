@@ -2,7 +2,7 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -31,22 +31,33 @@ beforeAll(async () => {
   return () => worker.close();
 });
 
+/** The oldest Node that the SDK is for; empty where there is none. */
+const NODE_20 =
+  (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .map((folder) => join(folder, "node"))
+    .find((path) => existsSync(path) && spawnSync(path, ["--version"], { encoding: "utf8" }).stdout.startsWith("v20.")) ?? "";
+
 /** How each runtime runs a file, and what is missing if it cannot. */
 const HOW: [runtime: string, command: string, args: string[]][] = [
   ["Node", process.execPath, []],
+  ["Node 20", NODE_20, []],
   ["Deno", join(RUNTIMES, "deno"), ["run", "--allow-net=127.0.0.1", "--allow-env"]],
   ["Bun", join(RUNTIMES, "bun"), ["run"]],
 ];
 
 describe.each(HOW)("examples/node.mjs in %s", (runtime, command, args) => {
   const isHere = existsSync(command);
-  it.skipIf(!isHere)(`asks, verifies and streams${isHere ? "" : ` (skipped: no ${runtime}; npm ci --prefix test/runtimes)`}`, async () => {
-    const bundle = await bundleExample("node.mjs");
-    const env = { ...process.env, ROUTER_BASE_URL: coordinator.url, NO_COLOR: "1" };
-    const { stdout } = await run(command, [...args, bundle, "Hello?"], { env });
-    expect(stdout).toMatch(/^models: .+\nan answer\n\(verified, worker [0-9a-f]{8}, \$0\.010\)\nan answer\n\(verified\)\n/);
-    expect(stdout).toContain("completed: 2");
-  });
+  it.skipIf(!isHere)(
+    `asks, verifies and streams${isHere ? "" : ` (skipped: no ${runtime}${runtime.startsWith("Node") ? " on the PATH" : "; npm ci --prefix test/runtimes"})`}`,
+    async () => {
+      const bundle = await bundleExample("node.mjs");
+      const env = { ...process.env, ROUTER_BASE_URL: coordinator.url, NO_COLOR: "1" };
+      const { stdout } = await run(command, [...args, bundle, "Hello?"], { env });
+      expect(stdout).toMatch(/^models: .+\nan answer\n\(verified, worker [0-9a-f]{8}, \$0\.010\)\nan answer\n\(verified\)\n/);
+      expect(stdout).toContain("completed: 2");
+    },
+  );
 });
 
 it("examples/cloudflare-worker.mjs summarizes what is posted to it", async () => {

@@ -35,8 +35,6 @@ function snippet(heading: string, language: string, index = 0): string {
 
 let lab: FullLab;
 let paid: Bench;
-let free: Coordinator;
-let worker: PlainWorker;
 let folder: string;
 
 beforeAll(async () => {
@@ -45,17 +43,14 @@ beforeAll(async () => {
   await paid.join();
   // Below this folder, so that Node finds the packages of the lab.
   folder = mkdtempSync(join(import.meta.dirname, "..", ".snippets-"));
-  free = await startBundled({ instance: "evm", port: await freePort(), stateDir: join(folder, "state"), settings: { TESTNET_MODE: "true" } });
-  worker = new PlainWorker(free.socketUrl, { acks: true });
-  await worker.connect();
-  worker.serve();
 });
 afterAll(async () => {
-  worker.close();
-  await Promise.all([free.stop(), paid.stop()]);
+  await paid.stop();
   await lab.stop();
   rmSync(folder, { recursive: true, force: true });
 });
+
+let written = 0;
 
 /** Runs a snippet of TypeScript; resolves to what it prints. */
 async function typescript(code: string, url: string, env: Record<string, string> = {}): Promise<string> {
@@ -64,13 +59,13 @@ async function typescript(code: string, url: string, env: Record<string, string>
     .replaceAll("http://127.0.0.1:4010", url)
     .replaceAll('"compute-router"', place("index.ts"))
     .replaceAll('"compute-router/x402"', place("pay/x402.ts"));
-  const file = join(folder, `snippet-${SNIPPETS.findIndex((one) => one.code === code)}.ts`);
+  const file = join(folder, `snippet-${String(++written)}.ts`);
   writeFileSync(file, here);
   return (await run(process.execPath, [file], { env: { ...process.env, ...env } })).stdout;
 }
 
-async function python(code: string): Promise<string> {
-  return (await run(PYTHON, ["-c", code.replaceAll("http://127.0.0.1:4010", free.url)])).stdout;
+async function python(code: string, url: string): Promise<string> {
+  return (await run(PYTHON, ["-c", code.replaceAll("http://127.0.0.1:4010", url)])).stdout;
 }
 
 describe("docs/quickstart.md", () => {
@@ -86,6 +81,36 @@ describe("docs/quickstart.md", () => {
       "Python: python",
       "Paying: ts",
     ]);
+  });
+
+  it("[PY1] [API9] paying: exactly the price moves", async () => {
+    const secret = lab.description.payers.evm?.[paid.payer()]?.secret ?? "";
+    const asset = JSON.stringify(lab.evm.token);
+    // The wallet of the snippet may spend USDC of the testnet; the lab has a token of its own.
+    const code = snippet("Paying", "ts");
+    const limits = "{ maxPrice: 0.02 }";
+    expect(code).toContain(limits);
+    const gained = await paid.earning(async () => {
+      const printed = await typescript(code.replace(limits, `{ maxPrice: 0.02, asset: ${asset} }`), paid.url, { EVM_PRIVATE_KEY: secret });
+      expect(printed.trim()).toBe("an answer");
+    });
+    expect(gained).toBe(PRICE.fast);
+  });
+});
+
+describe.each(["evm", "svm"] as const)("the quick starts where jobs are free, on %s", (instance) => {
+  let free: Coordinator;
+  let worker: PlainWorker;
+
+  beforeAll(async () => {
+    free = await startBundled({ instance, port: await freePort(), stateDir: join(folder, `state-${instance}`), settings: { TESTNET_MODE: "true" } });
+    worker = new PlainWorker(free.socketUrl, { acks: true });
+    await worker.connect();
+    worker.serve();
+    return async () => {
+      worker.close();
+      await free.stop();
+    };
   });
 
   it.each([
@@ -104,8 +129,9 @@ describe("docs/quickstart.md", () => {
 
   it("an agent: the configuration starts a server with our tools", async () => {
     const { mcpServers }: { mcpServers: Record<string, { command: string; args: string[] }> } = JSON.parse(snippet("An agent", "json"));
-    const { command, args: [program, ...args] = [] } = mcpServers["compute-router"] ?? {};
-    expect([command, program]).toEqual(["npx", "compute-router"]);
+    const { command, args = [] } = mcpServers["compute-router"] ?? {};
+    const { bin }: { bin: Record<string, string> } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(Object.keys(bin)).toEqual([command]);
     expect(readFileSync(join(ROOT, "docs", "agents.md"), "utf8")).toContain(snippet("An agent", "json"));
     const here = args.map((arg) => arg.replace("http://127.0.0.1:4010", free.url));
     const client = new Client({ name: "test", version: "1" });
@@ -120,7 +146,7 @@ describe("docs/quickstart.md", () => {
     }
   });
 
-  it("curl", async () => {
+  it("[API6] curl gets the finished job with its receipt", async () => {
     const { stdout } = await run("bash", ["-c", snippet("curl", "sh").replaceAll("http://127.0.0.1:4010", free.url)]);
     expect(JSON.parse(stdout)).toMatchObject({ job: { status: "completed", receipt: { provider_pubkey: worker.publicKey } } });
   });
@@ -130,24 +156,24 @@ describe("docs/quickstart.md", () => {
   });
 
   it("[API9] Python, whole", async () => {
-    expect((await python(snippet("Python", "python"))).trim()).toBe("an answer");
+    expect((await python(snippet("Python", "python"), free.url)).trim()).toBe("an answer");
   });
 
   it("[API9] Python, as a stream", async () => {
-    expect((await python(snippet("Python", "python", 1))).trim()).toBe("an answer");
+    expect((await python(snippet("Python", "python", 1), free.url)).trim()).toBe("an answer");
   });
 
-  it("[PY1] [API9] paying: exactly the price moves", async () => {
-    const secret = lab.description.payers.evm?.[paid.payer()]?.secret ?? "";
-    const asset = JSON.stringify(lab.evm.token);
-    // The wallet of the snippet may spend USDC of the testnet; the lab has a token of its own.
-    const code = snippet("Paying", "ts");
-    const limits = "{ maxPrice: 0.02 }";
-    expect(code).toContain(limits);
-    const gained = await paid.earning(async () => {
-      const printed = await typescript(code.replace(limits, `{ maxPrice: 0.02, asset: ${asset} }`), paid.url, { EVM_PRIVATE_KEY: secret });
-      expect(printed.trim()).toBe("an answer");
-    });
-    expect(gained).toBe(PRICE.fast);
+  it("[API6] the stream of docs/sdk.md", async () => {
+    const [code = ""] = /^const stream = router\.stream\([^]*?(?=^```$)/m.exec(readFileSync(join(ROOT, "docs", "sdk.md"), "utf8")) ?? [];
+    const whole = `import { ComputeRouter } from "compute-router";
+const router = new ComputeRouter({ baseUrl: "http://127.0.0.1:4010" });
+${code}
+console.log("", output === "an answer", verified);`;
+    expect(await typescript(whole, free.url)).toBe("an answer true true\n");
+  });
+
+  it.each(["--no-stream", "--stream"])("the command line runs a job %s", async (option) => {
+    const { stdout } = await run(process.execPath, [join(ROOT, "src", "cli", "main.ts"), "run", "Hi", "--url", free.url, "--config-dir", folder, option]);
+    expect(stdout).toBe("an answer\n");
   });
 });
