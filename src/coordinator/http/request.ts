@@ -1,7 +1,7 @@
-// Reads what a request brings: its body, the user token, the job id, and the fingerprint of a commit. The first step of a commit.
+// Reads what a request brings: its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
-import { LIMITS, SECOND, TIMING } from "../../protocol/limits.ts";
+import { LIMITS, MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
@@ -91,4 +91,54 @@ export async function fingerprint(policy: ResolvedPolicy, commit: CommitRequest,
   const { job_type, user_id, privacy_class } = commit;
   const text = JSON.stringify(canonicalize({ policy, job_type, user_id, privacy_class, payload }));
   return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+}
+
+/**
+ * One preference of a `Prefer` header: `name`, `name=value` or `name="quoted value"`; parameters after `;` are ignored.
+ * An unquoted value has at least one character. If it could be empty, a long run of blanks would match in so many ways that a header took minutes.
+ */
+const PREFERENCE = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*(?:=\s*(?:(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))\s*)?)?(?:;|$)/;
+
+/**
+ * Returns the seconds that a `Prefer` header asks to wait, at most {@link MAX_WAIT_SECONDS}; 0 without `wait` (RFC 7240 §4.3).
+ * As the RFC says, unknown preferences are ignored, and the first of several `wait` counts.
+ */
+export function preferredWait(header: string | undefined): number {
+  for (const item of splitList(header ?? "")) {
+    const [, name, quoted, token] = PREFERENCE.exec(item) ?? [];
+    if (name?.toLowerCase() !== "wait") continue;
+    const value = quoted ?? token ?? "";
+    return /^\d+$/.test(value) ? Math.min(Number(value), MAX_WAIT_SECONDS) : 0;
+  }
+  return 0;
+}
+
+/** Returns the seconds of the query parameter `wait`, at most {@link MAX_WAIT_SECONDS}; 0 if absent, null if it is not a whole number [API6]. */
+export function waitParameter(value: string | undefined): number | null {
+  if (value === undefined) return 0;
+  return /^\d+$/.test(value) ? Math.min(Number(value), MAX_WAIT_SECONDS) : null;
+}
+
+/** Starts a wait of `seconds` and returns a function that says how many whole seconds are left: a retry waits only for the rest. */
+export function waitLeft(seconds: number, clock: () => number = Date.now): () => number {
+  const end = clock() + seconds * 1_000;
+  return () => Math.max(0, Math.ceil((end - clock()) / 1_000));
+}
+
+/** Splits at commas outside quotes. */
+function splitList(header: string): string[] {
+  const items: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let i = 0; i < header.length; i++) {
+    const char = header[i];
+    if (quoted && char === "\\") i++;
+    else if (char === '"') quoted = !quoted;
+    else if (char === "," && !quoted) {
+      items.push(header.slice(start, i));
+      start = i + 1;
+    }
+  }
+  items.push(header.slice(start));
+  return items;
 }

@@ -7,11 +7,10 @@ import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub } from "../http/hub-client.ts";
-import { fingerprint, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import { fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import { clientIp } from "../http/rate-limit.ts";
 import type { CommitInput } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { preferredWait, waitLeft } from "../http/wait.ts";
 import { markUsed, trustOf } from "../store/trust.ts";
 import { type Commit, accepted, refused } from "./commit-answer.ts";
 import { keyInPayment, paidCommit } from "./paid-commit.ts";

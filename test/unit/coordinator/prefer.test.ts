@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { preferredWait, waitLeft, waitParameter } from "../../../src/coordinator/http/wait.ts";
+import { preferredWait, waitLeft, waitParameter } from "../../../src/coordinator/http/request.ts";
 import { cpuTimeOf } from "../../support/cpu-time.ts";
 
 describe("preferredWait", () => {
