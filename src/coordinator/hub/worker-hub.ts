@@ -8,7 +8,7 @@ import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import type { JournalRow } from "../store/record.ts";
-import { partOf } from "../store/user-jobs.ts";
+import { partOf } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";

@@ -1,15 +1,17 @@
-// Polling a job and following its event stream: the last step of a job, from the hub while it lives and from D1 after that.
-import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
-import { isTerminal } from "../../protocol/text.ts";
+// What clients ask about committed jobs: poll, event stream, cancel, and the list of a user. From the hub while a job lives, and from D1 after that.
+import { describeIssues } from "../../protocol/issues.ts";
+import { LIMITS, MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
+import { type JobPage, JobsQuery } from "../../protocol/rest.ts";
+import { isoTime, isTerminal } from "../../protocol/text.ts";
 import type { AppContext } from "../http/context.ts";
 import { refuse, refuseWith } from "../http/errors.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientIp } from "../http/rate-limit.ts";
-import { jobId } from "../http/request.ts";
-import { waitLeft, waitParameter } from "../http/wait.ts";
-import { CLIENT_HEADER } from "../hub/rpc.ts";
+import { jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
+import { CLIENT_HEADER, type Part, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { findJob, jobJson } from "../store/jobs.ts";
+import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
+import { tokenHashOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
 import { setSettlement } from "./paid-commit.ts";
@@ -97,4 +99,46 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
   const row = await findJob(c.env.DB, id);
   if (row !== null && isTerminal(row.status)) return eventStream(endedEvents({ ...row, json: jobJson(row) }, readLastEventId(lastEventId)));
   return live !== null && row === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
+}
+
+/**
+ * `GET /v1/jobs`: a part of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id is
+ * known to every worker that the user has paired with [JB14].
+ */
+export async function userJobs(c: AppContext): Promise<Response> {
+  const given = { user_id: c.req.query("user_id"), limit: c.req.query("limit"), before: c.req.query("before") };
+  if (given.user_id === undefined) return refuseWith(c, 400, "Missing required query parameter: user_id");
+  const query = JobsQuery.safeParse(given);
+  if (!query.success) return refuseWith(c, 400, describeIssues(query.error, given));
+  const { user_id: userId } = query.data;
+  const token = readUserToken(c.req.header("X-User-Token"), userId);
+  if (!token.ok) return refuseWith(c, 400, token.reason);
+  const bound = await tokenHashOf(c.env.DB, userId);
+  if (bound === null || !provesUser(token.value, bound)) return refuse(c, "user_token_required");
+
+  const limit = Number(query.data.limit ?? LIMITS.jobsListed);
+  // One more than asked for tells whether there are others.
+  const part: Part = { before: readCursor(query.data.before), limit: limit + 1 };
+  // The hub must be asked first: a job leaves the hub only when D1 has it.
+  const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, part)).catch((error: unknown) => {
+    // During a deploy the hub may be older. D1 has its jobs within 2 s.
+    if (error instanceof HubUnavailable && error.isOlder) return [];
+    throw error;
+  });
+  const found = partOf(joined(ofHub, await findUserJobs(c.env.DB, userId, part)), part);
+  const shown = found.slice(0, limit);
+  const last = found.length > limit ? shown.at(-1) : undefined;
+  const body: JobPage = { jobs: shown.map(summaryOf), next: last === undefined ? null : `${isoTime(last.createdAt)},${last.id}` };
+  return c.json(body);
+}
+
+function summaryOf({ id, jobType, status, createdAt, completedAt }: UserJob): JobPage["jobs"][number] {
+  return { id, job_type: jobType, status, created_at: isoTime(createdAt), completed_at: completedAt === null ? null : isoTime(completedAt) };
+}
+
+/** Reads `before`: a time, or the `next` of a page, which has an id too. */
+function readCursor(before: string | undefined): Part["before"] {
+  if (before === undefined) return null;
+  const [time = "", id = ""] = before.split(",");
+  return { at: Date.parse(time), id };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { UserJob } from "../../../src/coordinator/hub/rpc.ts";
-import { joined, partOf } from "../../../src/coordinator/store/user-jobs.ts";
+import { joined, partOf } from "../../../src/coordinator/store/jobs.ts";
 
 const job = (id: string, createdAt: number, status: UserJob["status"] = "pending"): UserJob => ({
   ...{ id, jobType: "TASK", status, createdAt },
