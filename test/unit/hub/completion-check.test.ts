@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { checkCompletion } from "../../../src/coordinator/hub/completion-check.ts";
-import type { ExpectedOutput } from "../../../src/coordinator/hub/output-shape.ts";
+import { checkCompletion, type ExpectedOutput } from "../../../src/coordinator/hub/completion-check.ts";
 import type { ReceiptFields } from "../../../src/protocol/job.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { JobComplete } from "../../../src/protocol/worker-messages.ts";
