@@ -1,13 +1,13 @@
-// `compute-router job` and `compute-router quote`: show a job with the check of its receipt, and show prices.
+// `compute-router job`, `job cancel` and `jobs`: show a job with the check of its receipt, cancel one, list those of a user.
+import { inWords } from "../../protocol/text.ts";
 import { type Job, verifyReceipt } from "../../sdk/index.ts";
+import { isUuid } from "../../sdk/shapes.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { asking, MODEL_ARG, POLICY_ARG, readCount, readPolicy, SEEKER_ARGS } from "../seeker.ts";
-import { JobType } from "../../protocol/job.ts";
-import { inWords } from "../../protocol/text.ts";
-import { isUuid } from "../../sdk/shapes.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { asking, readCount, sameUser, SEEKER_ARGS } from "../seeker.ts";
+import { cancellationText } from "../waiting.ts";
 
 /** `compute-router job`. */
 export const job = command({
@@ -46,37 +46,47 @@ function verdict(isOfThisJob: boolean, check: ReturnType<typeof verifyReceipt>):
   return check.ok ? "valid" : `NOT valid: ${check.reason}`;
 }
 
-/** `compute-router quote`. */
-export const quote = command({
-  name: "quote",
-  description: "Show what jobs cost",
+/** `compute-router job cancel`. */
+export const cancel = command({
+  name: "job cancel",
+  description: "Cancel a job that was committed from this machine. A job that a worker has started is charged all the same",
   args: {
-    type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Type of job; default: both" },
-    policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },
-    model: { ...MODEL_ARG, description: "Say how many workers offer this model of an LLM_INFER" },
+    id: { type: "positional", required: true, description: "The job's id" },
+    "cancel-token": { type: "string", valueHint: "token", description: "The X-Cancel-Token of the commit, for a job of another machine" },
     url: SEEKER_ARGS.url,
+    "config-dir": SEEKER_ARGS["config-dir"],
     json: SEEKER_ARGS.json,
   },
   run: async (args) => {
-    const type = JobType.optional().safeParse(args.type?.toUpperCase());
-    if (!type.success) throw new CliError(EXIT.usage, `--type: one of ${JobType.options.join(", ")}`);
-    const policy = readPolicy(args.policy);
-    const { model } = args;
-    if (model !== undefined && type.data === "TASK") throw new CliError(EXIT.usage, "--model: only an LLM_INFER has a model");
-    const policies = policy === undefined ? (["FAST", "CHEAP"] as const) : [policy];
-    const all = model === undefined ? JobType.options : (["LLM_INFER"] as const);
-    const wanted = (type.data === undefined ? all : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
-    // A quote has no user.
-    const anybody = { url: args.url, user: "quote" };
-    const quotes = await asking(anybody, (client) =>
-      Promise.all(
-        wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier, model === undefined ? {} : { model })) })),
-      ),
-    );
-    if (args.json === true) return printJson(quotes);
-    for (const { job_type, policy_resolved, price, endpoint, workers } of quotes) {
-      const offer = workers === undefined ? [] : [`workers with ${model}: ${workers}`];
-      print(untrusted([job_type.padEnd(9), policy_resolved.padEnd(5), price, endpoint, ...offer].join("  ")));
-    }
+    if (!isUuid(args.id)) throw new CliError(EXIT.usage, `ID must be a UUID, got ${inWords(args.id)}; see: ${ownCommand("job cancel --help")}`);
+    const token = args["cancel-token"];
+    // A cancel has no user.
+    const anybody = { url: args.url, user: "cancel", "config-dir": args["config-dir"] };
+    const cancellation = await asking(anybody, (client) => client.cancel(args.id, token === undefined ? {} : { cancelToken: token }));
+    const { job, cancelled, charged, credit } = cancellation;
+    if (args.json === true) return printJson({ cancelled, charged, credit, job });
+    print(cancellationText(cancellation));
+  },
+});
+
+/** `compute-router jobs`. */
+export const jobs = command({
+  name: "jobs",
+  description: "List your jobs, newest first: all of them for a user with a token, otherwise those of this machine",
+  args: {
+    limit: { type: "string", valueHint: "n", description: "Maximum number of jobs, 1 to 100; default 20" },
+    before: { type: "string", valueHint: "place", description: "Only jobs before this: a time, or what the last list has printed" },
+    ...SEEKER_ARGS,
+  },
+  run: async (args) => {
+    const limit = readCount("limit", args.limit, 1, 100);
+    const { before } = args;
+    const page = await asking(args, (client) => client.jobs({ ...(limit !== undefined && { limit }), ...(before !== undefined && { before }) }));
+    if (args.json === true) return printJson(page);
+    for (const { id, job_type, status, created_at } of page.jobs) print(untrusted([id, job_type.padEnd(9), status.padEnd(9), created_at].join("  ")));
+    if (page.jobs.length === 0) print(page.source === "router" ? "no jobs" : "no jobs of this machine", process.stderr);
+    const more = page.next === null ? "" : ` --before ${page.next}`;
+    const count = limit === undefined ? "" : ` --limit ${limit}`;
+    if (page.next !== null) print(untrusted(`older ones: ${sameUser(`jobs${count}${more}`, args)}`), process.stderr);
   },
 });
