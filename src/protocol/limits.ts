@@ -282,7 +282,7 @@ export const TIMING = {
   settleWait: 25 * SECOND,
   /** How much longer an EVM authorization must be valid: 30 s for the wait for a worker, and the rest for its settlement on the chain [PY7]. */
   evmMargin: 40 * SECOND,
-  /** The longest validity that counts for an EVM authorization. It may be valid for ever, but a job may not wait for ever. */
+  /** The longest validity that counts for an EVM authorization. It may be valid forever, but a job may not wait forever. */
   evmLongest: 24 * HOUR,
   /** How long an SVM transaction counts as valid. Its blockhash is valid for 60 to 90 s [PY8]. */
   svmLifetime: 120 * SECOND,

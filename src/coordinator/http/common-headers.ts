@@ -74,7 +74,7 @@ function refusedLocally({ url, headers }: Request, { local, publicHost }: Pick<S
 /** The usual URL of a local coordinator, which need not be parsed to be understood. */
 const LOCAL_URL = /^http:\/\/(127\.0\.0\.1|localhost)(?::\d{1,4})?\//;
 
-/** The host name of a URL; empty if it is none, as the `Origin` `null` of a file. */
+/** The host name of a URL; empty for a text that is no URL, such as the `Origin` `null` of a file. */
 function hostnameOf(url: string): string {
   const usual = LOCAL_URL.exec(url)?.[1];
   if (usual !== undefined) return usual;

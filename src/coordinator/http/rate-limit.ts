@@ -31,7 +31,7 @@ export const rateLimit =
 /** The 429 of a client that is over a rate; null if it may go on. */
 export async function overRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
   const { setting, period, counter } = RATED[rate];
-  // Hono builds `c.var` anew at each use.
+  // Hono builds a new `c.var` at each use.
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
   const client = clientIp(c.req.raw, settings);

@@ -85,7 +85,7 @@ export function configFolder({ configDir, env = process.env, platform = process.
 
 /** Creates the folder and its parents, if they are missing, for their owner only. Throws the system's error. */
 export function makeFolder(folder: string): void {
-  // Not `recursive: true`: if the parent exists but mkdir fails with ENOENT, as in /proc, Node retries for ever.
+  // Not `recursive: true`: if the parent exists but mkdir fails with ENOENT, as in /proc, Node retries forever.
   const missing: string[] = [];
   for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
   for (const at of missing) {
