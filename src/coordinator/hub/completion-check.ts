@@ -68,7 +68,7 @@ export type ExpectedOutput = { jobType: JobType; taskType?: TaskType };
  * `output`: the SDK reads it so.
  * @returns null, or `shape:` and what was expected
  */
-export function shapeFault(output: unknown, { jobType, taskType }: ExpectedOutput): string | null {
+function shapeFault(output: unknown, { jobType, taskType }: ExpectedOutput): string | null {
   if (jobType === "LLM_INFER") return isLlmOutput(output) ? null : "shape: expected a string, or an object with a string output";
   if (taskType === undefined) return isJsonObject(output) ? null : "shape: expected an object";
   const { isShape, expected } = TASK_OUTPUTS[taskType];
