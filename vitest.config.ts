@@ -112,6 +112,7 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
           // What a module of ours remembers it remembers by address or object.
           ...SHARED,
+          setupFiles: ["test/support/property-seed.ts"],
           ...GUARDS,
           // Many files wait for processes that they started: three at once keep two cores busy.
           maxWorkers: 3,

@@ -34,6 +34,6 @@ test("[LM2] all addresses of one /64 are one client, however they are written; a
       const same = one.slice(0, 4).join() === two.slice(0, 4).join();
       if (!same) expect(networkOf(written(two))).not.toBe(networkOf(written(one)));
     }),
-    { seed: 4711, numRuns: 500 },
+    { numRuns: 500 },
   );
 });
