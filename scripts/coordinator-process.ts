@@ -266,11 +266,18 @@ export async function isPortFree(port: number): Promise<boolean> {
   return (await tryToListen(port)).ok;
 }
 
-/** A port that was free a moment ago. */
+/** Below the ports that systems give to outgoing connections: none of these takes one of them before it is used. */
+const [LEAST_PORT, PORTS] = [20_000, 12_000];
+
+/** A port of {@link HOST} on which nothing listens. */
 export async function freePort(): Promise<number> {
-  const listened = await tryToListen(0);
-  if (!listened.ok) throw new Error(`no free port: ${listened.reason}`);
-  return listened.port;
+  let reason = "";
+  for (let tries = 0; tries < 20; tries++) {
+    const listened = await tryToListen(LEAST_PORT + Math.floor(Math.random() * PORTS));
+    if (listened.ok) return listened.port;
+    ({ reason } = listened);
+  }
+  throw new Error(`no free port: ${reason}`);
 }
 
 /** Listens for a moment. The reason is the code of the system's error. */
