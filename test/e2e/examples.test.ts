@@ -49,7 +49,7 @@ const HOW: [runtime: string, command: string, args: string[]][] = [
 describe.each(HOW)("examples/node.mjs in %s", (runtime, command, args) => {
   const isHere = existsSync(command);
   it.skipIf(!isHere)(
-    `asks, verifies and streams${isHere ? "" : ` (skipped: no ${runtime}${runtime.startsWith("Node") ? " on the PATH" : "; npm ci --prefix test/runtimes"})`}`,
+    `asks, verifies and streams${isHere ? "" : ` (skipped: no ${runtime}${runtime.startsWith("Node") ? " on the PATH" : "; npm install --prefix test/runtimes"})`}`,
     async () => {
       const bundle = await bundleExample("node.mjs");
       const env = { ...process.env, ROUTER_BASE_URL: coordinator.url, NO_COLOR: "1" };
