@@ -145,9 +145,10 @@ export function isInDoubt({ phase, doubts }: Pick<Payment, "phase" | "doubts">):
   return phase.kind === "unknown" || (phase.kind === "settling" && doubts > 0);
 }
 
-/** A payment whose illegal move was refused: nothing happens to it any more, and the operator is told. */
+/** A payment whose illegal move was refused: nothing happens to it any more, and the operator is told. What was assumed of it still counts for its day. */
 export function quarantined(payment: Payment): Payment {
-  return { ...payment, phase: { kind: "unresolved", reason: "illegal_move", retryDue: null } };
+  const { assumedAt } = "assumedAt" in payment.phase ? payment.phase : {};
+  return { ...payment, phase: { kind: "unresolved", reason: "illegal_move", retryDue: null, ...(assumedAt !== undefined && { assumedAt }) } };
 }
 
 /** A row of the ledger: a payment and its phase. */

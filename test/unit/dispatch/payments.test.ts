@@ -672,6 +672,8 @@ describe("nobody knows", () => {
     expect(words(desk.order("k", verb))).toBe("done");
     desk.forget();
     expect([desk.money("k"), desk.state.ledger.assumed.size]).toEqual([money, counted]);
+    desk.quarantine("k");
+    expect([desk.money("k"), desk.state.ledger.assumed.size]).toEqual(["unresolved illegal_move", counted]);
   });
 
   test("[PY8] an order waits while the facilitator is asked, and changes nothing that is decided or still open", () => {
