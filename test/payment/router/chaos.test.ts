@@ -3,7 +3,8 @@ import { runChaos } from "../chaos/run.ts";
 
 const SEED = 12;
 
-it.each(["evm", "svm"] as const)(
+// Both at once: most of the time they wait until authorizations have expired.
+it.concurrent.each(["evm", "svm"] as const)(
   "[PY6] [PY7] [PY8] [PY9] %s: kills, stalls, lost answers, old facilitators and cancellations leave each transfer as one job, credit or doubt",
   async (side) => {
     const load = { seconds: 12, jobs: 40, kills: 2, payers: 20, workers: 8 };
