@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
@@ -9,16 +8,6 @@ const SUITES: Record<string, string> = {
   stake: "stake/*.test.ts",
   probe: "probe/*.test.ts",
 };
-
-/** The files that take longest start first, so that a run does not end with one of them alone. */
-const LONG = ["/chaos.test.ts", "/doubts.test.ts", "/money.test.ts"];
-
-class LongFirst extends BaseSequencer {
-  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isShort = ({ moduleId }: TestSpecification): number => Number(!LONG.some((name) => moduleId.endsWith(name)));
-    return Promise.resolve(files.toSorted((a, b) => isShort(a) - isShort(b) || a.moduleId.localeCompare(b.moduleId)));
-  }
-}
 
 /** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
 export default defineConfig({
@@ -42,6 +31,5 @@ export default defineConfig({
     // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
     isolate: false,
     maxWorkers: 3,
-    sequence: { sequencer: LongFirst },
   },
 });
