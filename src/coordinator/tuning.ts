@@ -21,8 +21,13 @@ export const TUNING = {
   journalSpacing: 2,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
-  /** How long changes are collected before they are copied to D1, so that they share a write. */
+  /**
+   * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for each
+   * row of the last copy, up to `outboxLingerMax`.
+   */
   outboxLinger: 100,
+  outboxLingerPerRow: 10,
+  outboxLingerMax: 500,
   /** The same for the rows of jobs that have not ended: most of them change again within this time. The alarm copies them too, every two seconds. */
   outboxLiveLinger: 1 * SECOND,
   /** The first pause after D1 refused a write; it doubles with each refusal. */

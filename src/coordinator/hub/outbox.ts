@@ -36,6 +36,8 @@ export class Outbox {
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
+  /** The rows of jobs in the last copy. */
+  #copied = 0;
   /** Jobs and payments have separate pauses, so that neither delays the other or hides its failures. */
   readonly #jobs = new Backoff();
   readonly #payments = new Backoff();
@@ -103,7 +105,7 @@ export class Outbox {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
     const isUrgent = this.#ended > 0;
-    const at = Math.max(now + (isUrgent ? TUNING.outboxLinger : TUNING.outboxLiveLinger), this.#restsUntil(now));
+    const at = Math.max(now + (isUrgent ? lingerAfter(this.#copied) : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
@@ -157,6 +159,7 @@ export class Outbox {
   }
 
   async #copyJobs(live: boolean): Promise<void> {
+    this.#copied = 0;
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
     for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobs.until(Date.now());) {
       let batch: JournalRow[] = [];
@@ -169,6 +172,7 @@ export class Outbox {
         const written = await writeD1(db, () => db.batch(statements));
         for (const { meta } of written) this.#measured(meta.size_after);
         this.#succeeded(batch);
+        this.#copied += batch.length;
         this.#reportJobs({});
       } catch (error) {
         this.#failed(batch, error);
@@ -265,6 +269,11 @@ export class Outbox {
     this.#reportedAt[of] = now;
     logError("outbox_behind", { of, seconds: Math.floor((now - since) / 1_000), ...facts });
   }
+}
+
+/** How long the ends of jobs are collected after a copy of so many rows (ms): the busier the hub, the more rows share a statement. */
+function lingerAfter(rows: number): number {
+  return Math.max(TUNING.outboxLinger, Math.min(rows * TUNING.outboxLingerPerRow, TUNING.outboxLingerMax));
 }
 
 /** The pause before D1 is asked again about one kind of row. It doubles with each refusal in a row, up to a longest pause. Times in ms. */

@@ -248,6 +248,27 @@ describe("a failing D1", () => {
     expect(await hub.sql("SELECT count(*) AS n FROM jobs WHERE synced_rev < rev")).toEqual([{ n: 0 }]);
   });
 
+  test("the more rows the last copy had, the longer the next ends of jobs are collected, up to a longest time", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const { outboxLinger, outboxLingerPerRow, outboxLingerMax, outboxLiveLinger } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLinger, outboxLingerPerRow, outboxLingerMax, outboxLiveLinger }));
+    const longer = { outboxLinger: 10_001, outboxLingerPerRow: 16_001, outboxLingerMax: 40_001 };
+    Object.assign(TUNING, longer, { outboxLiveLinger: 3_600_000 });
+    const timers = vi.spyOn(globalThis, "setTimeout");
+    onTestFinished(() => timers.mockRestore());
+    for (const jobs of [1, 2, 3, 1]) {
+      for (let n = 0; n < jobs; n++) {
+        await hub.commit();
+        await worker.complete(await worker.assigned(), OUTPUT);
+      }
+      await hub.inside((inner) => inner.alarm());
+      await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "copied");
+    }
+    const delays = timers.mock.calls.map(([, delay]) => delay);
+    expect(delays.filter((delay) => [10_001, 16_001, 32_002, 40_001].includes(delay ?? 0))).toEqual([10_001, 16_001, 32_002, 40_001]);
+  });
+
   test("[JB9] a row that D1 refuses does not delay the others, and its job can still be polled", async () => {
     const hub = new TestHub();
     hub.skip(0);
