@@ -39,9 +39,7 @@ export function answerError(thrown: unknown, c: AppContext): Response {
 }
 
 /** Answers all methods of a path other than `methods`: OPTIONS lists the allowed ones, every other method gets 405 [API1]. */
-export const allowOnly =
-  (methods: readonly string[]) =>
-  (c: AppContext): Response => {
-    c.header("Allow", [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", "));
-    return c.req.method === "OPTIONS" ? c.body(null, 204) : refuse(c, "method_not_allowed");
-  };
+export function allowOnly(c: AppContext, methods: readonly string[]): Response {
+  c.header("Allow", [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", "));
+  return c.req.method === "OPTIONS" ? c.body(null, 204) : refuse(c, "method_not_allowed");
+}
