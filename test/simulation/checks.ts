@@ -44,8 +44,9 @@ export class Checks {
   readonly #triedBefore = new Map<string, ReadonlySet<string>>();
   /** Failures in a row, of every worker that has not rested since. */
   readonly #failures = new Map<string, number>();
-  /** Every job and key of which a result was a strike [RC4]. */
+  /** Every job and key of which a result was a strike [RC4]; the second set has those that are not written yet. */
   readonly #struck = new Set<string>();
+  readonly #strikesUnwritten = new Set<string>();
   /** Strikes of the worker of this event before it; parks count for as many as make one. */
   #strikesBefore = 0;
   /** Attempts of the job of this event before it, and whether its worker had started it. */
@@ -161,9 +162,6 @@ export class Checks {
     this.#checkFailures(state, event, rows);
     if (event.type === "register") {
       this.#failures.delete(event.key);
-      // What was not written when the hub lost its memory is undone, a first strike of a key too.
-      if (hub.booting && event.record.strikes + event.record.parks === 0)
-        for (const name of this.#struck) if (name.endsWith(` ${event.key}`)) this.#struck.delete(name);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
       const firstAssign = sends.findIndex(({ type }) => type === "assign");
       const lastCancel = sends.findLastIndex((send) => send.type === "cancel_attempt" && send.conn === event.conn);
@@ -175,6 +173,17 @@ export class Checks {
     if (event.type === "time") this.#checkTime(state, now);
     this.#seeLeases(state, now);
     this.#checkOverdue(state, now);
+  }
+
+  /** The turn is written. */
+  committed(): void {
+    for (const name of this.#strikesUnwritten) this.#struck.add(name);
+    this.#strikesUnwritten.clear();
+  }
+
+  /** The hub's memory is rebuilt; a strike that was not written is undone. */
+  booted(): void {
+    this.#strikesUnwritten.clear();
   }
 
   /** Every lease gets its grace time anew. */
@@ -374,8 +383,8 @@ export class Checks {
     }
     if (told === undefined || after <= this.#strikesBefore) return;
     const name = `${event.jobId} ${told.key}`;
-    if (this.#struck.has(name)) broken("RC4", `${event.jobId} is a second strike for ${told.key}`);
-    this.#struck.add(name);
+    if (this.#struck.has(name) || this.#strikesUnwritten.has(name)) broken("RC4", `${event.jobId} is a second strike for ${told.key}`);
+    this.#strikesUnwritten.add(name);
   }
 
   #hasUntried(state: DispatchState, job: LiveJob): boolean {

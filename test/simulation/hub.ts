@@ -376,6 +376,7 @@ export class Hub {
       return this.#undo(answers, wasAlarm);
     }
     this.#commit(state, batch);
+    world.checks.committed();
     world.contexts.committed(batch.rows);
     world.models.committed();
     world.payloads.committed(batch.rows);
@@ -605,6 +606,7 @@ export class Hub {
     }
     this.memory = state;
     this.bootedAt = agenda.now;
+    world.checks.booted();
     world.contexts.booted([...state.jobs.values()]);
     world.models.booted();
     world.payloads.booted([...state.jobs.values()]);
