@@ -13,7 +13,7 @@ import { cancel, events, job, userJobs } from "./routes/job.ts";
 import { complete, openAiErrors } from "./routes/openai.ts";
 import { docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { commitRate, paymentGate } from "./routes/paid-commit.ts";
-import { health, models, openApiDocument, quote } from "./routes/service.ts";
+import { health, model, models, openApiDocument, quote } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */
@@ -25,6 +25,8 @@ app.onError(answerError);
 app.get("/v1/health", health);
 app.get("/v1/quote", quote);
 app.get("/v1/models", models);
+// Names of models may have slashes.
+app.get("/v1/models/:id{.+}", openAiErrors, model);
 app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
 app.post(OPENAI_ENDPOINTS.chat, openAiErrors, commitRate, paymentGate("FAST"), complete("chat"));

@@ -35,13 +35,15 @@ export function keptModels(announced: readonly string[]): string[] {
   return [...kept.values()];
 }
 
-export const Model = z.object({
-  id: z.string().meta({ description: "The name, as the worker with the oldest connection announced it." }),
-  object: z.literal("model"),
-  created: z.int().min(0).meta({ description: "When the first of its workers connected, in seconds since the epoch." }),
-  owned_by: z.literal("workers"),
-  workers: z.int().min(1).meta({ description: "Connected workers that announced it." }),
-});
+export const Model = z
+  .object({
+    id: z.string().meta({ description: "The name, as the worker with the oldest connection announced it." }),
+    object: z.literal("model"),
+    created: z.int().min(0).meta({ description: "When the first of its workers connected, in seconds since the epoch." }),
+    owned_by: z.literal("workers"),
+    workers: z.int().min(1).meta({ description: "Connected workers that announced it." }),
+  })
+  .meta({ id: "Model" });
 /** A model that connected workers offer. */
 export type Model = z.infer<typeof Model>;
 

@@ -88,7 +88,10 @@ export const anyRequest: fc.Arbitrary<Ask> = fc.oneof(
       fc.constant(null),
     ),
   },
-  { weight: 2, arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health", "/v1/models", "/v1/jobs"), fc.constant(null)) },
+  {
+    weight: 2,
+    arbitrary: to("GET", fc.constantFrom("/v1/quote", "/v1/trust/list", "/v1/health", "/v1/models", "/v1/models/acme%2Fant:1b", "/v1/jobs"), fc.constant(null)),
+  },
   {
     weight: 3,
     arbitrary: to(

@@ -20,7 +20,7 @@ import {
 } from "../../protocol/rest.ts";
 import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { ModelList } from "../../protocol/models.ts";
+import { Model, ModelList } from "../../protocol/models.ts";
 import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
 
 /** The parts of JSON Schema that our schemas use. */
@@ -185,6 +185,7 @@ export const NAMED = {
   Receipt,
   Quote,
   Health,
+  Model,
   ModelList,
   PairingCreate,
   PairingCode,

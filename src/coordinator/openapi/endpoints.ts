@@ -21,6 +21,37 @@ const models: Operation = {
   responses: { "200": json("The models. The list is empty if no connected worker announces one.", "ModelList", { list: EXAMPLES.models }), ...FAULTS },
 };
 
+const { openAiError } = EXAMPLES;
+
+const model: Operation = {
+  operationId: "getModel",
+  tags: ["OpenAI"],
+  summary: "A model of the connected workers, as in OpenAI's API",
+  description: "Free. The object of `GET /v1/models`. Upper and lower case do not matter. Errors have OpenAI's form.",
+  parameters: [
+    {
+      name: "id",
+      in: "path",
+      required: true,
+      description: "The name of the model. It may have slashes and colons, percent-encoded or as they are.",
+      example: "llama3.2:latest",
+      schema: { type: "string" },
+    },
+  ],
+  responses: {
+    "200": json("The model.", "Model", { model: EXAMPLES.models.data[0] }),
+    "404": json("No connected worker offers the model.", "OpenAiError", {
+      "no worker": openAiError(
+        "invalid_request_error",
+        "model_not_found",
+        "no connected worker offers this model; GET /v1/models lists those that are offered",
+      ),
+    }),
+    "500": json("An internal error.", "OpenAiError", { internal: openAiError("server_error", "internal_error") }),
+    "503": json("The coordinator is overloaded.", "OpenAiError", { overloaded: openAiError("server_error", "overloaded") }, "Retry-After"),
+  },
+};
+
 const openapi: Operation = {
   operationId: "getOpenApi",
   tags: ["Service"],
@@ -221,6 +252,7 @@ export const PATHS: Paths = {
   "/v1/health": { get: health },
   "/v1/quote": { get: quote },
   "/v1/models": { get: models },
+  "/v1/models/{id}": { get: model },
   "/v1/jobs/commit/fast": { post: commit("FAST") },
   "/v1/jobs/commit/cheap": { post: commit("CHEAP") },
   "/v1/chat/completions": { post: openAi("chat") },

@@ -29,12 +29,15 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { status, headers } = c.res;
   if (status < 400 || status === 402 || headers.get("x-job-id") !== null) return;
   const json = readJson(await c.res.text());
-  const { error, models } = json.ok && isJsonObject(json.value) ? json.value : {};
+  const { error, message, models } = json.ok && isJsonObject(json.value) ? json.value : {};
   const said = typeof error === "string" ? error : "internal_error";
   // Our own names are single words; what is wrong with a request is a sentence.
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; online are: ${models.join(", ") || "none"}` : "";
-  c.res = new Response(JSON.stringify({ error: openAiError(status, code, `${said}${online}`).error }), { status, headers: withoutLength(headers) });
+  c.res = new Response(JSON.stringify({ error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error }), {
+    status,
+    headers: withoutLength(headers),
+  });
 };
 
 function withoutLength(headers: Headers): Headers {

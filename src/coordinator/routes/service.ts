@@ -1,6 +1,6 @@
 // The endpoints about the service itself: health, models, quotes and the API documents. A seeker reads them before its first commit.
 import { describeIssues } from "../../protocol/issues.ts";
-import { type ModelList, wantedModel } from "../../protocol/models.ts";
+import { type Model, type ModelList, wantedModel } from "../../protocol/models.ts";
 import { endpointOf, quotePrice, resolvePolicy } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
@@ -45,6 +45,13 @@ export async function models(c: AppContext): Promise<Response> {
   return c.json(await currentModels(c.env));
 }
 
+/** `GET /v1/models/{id}`: one object of that list, as OpenAI's clients retrieve a model [JB10, API9]. Case does not matter, as in a job. */
+export async function model(c: AppContext): Promise<Response> {
+  const offered = offeredModel(c.req.param("id") ?? "", await currentModels(c.env));
+  if (offered !== undefined) return c.json(offered);
+  return c.json({ error: "model_not_found", message: "no connected worker offers this model; GET /v1/models lists those that are offered" }, 404);
+}
+
 async function currentModels(env: Env): Promise<ModelList> {
   const now = Date.now();
   const last = modelLists.get(env);
@@ -75,9 +82,13 @@ export async function quote(c: AppContext): Promise<Response> {
 }
 
 /** The connected workers that offer a model; for `auto` all that take LLM_INFER. */
-function workersOf(model: string, { data, workers_online }: ModelList): number {
-  const wanted = wantedModel(model);
-  return wanted === undefined ? workers_online : (data.find(({ id }) => id.toLowerCase() === wanted)?.workers ?? 0);
+function workersOf(name: string, list: ModelList): number {
+  return wantedModel(name) === undefined ? list.workers_online : (offeredModel(name, list)?.workers ?? 0);
+}
+
+function offeredModel(name: string, { data }: ModelList): Model | undefined {
+  const folded = name.toLowerCase();
+  return data.find(({ id }) => id.toLowerCase() === folded);
 }
 
 /**

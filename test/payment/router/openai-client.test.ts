@@ -135,6 +135,22 @@ describe("a stream", () => {
   });
 });
 
+describe("the models", () => {
+  it("[API9, JB10] are retrieved one by one, with slashes and colons in their names; one of nobody is OpenAI's model_not_found", async () => {
+    const name = "hf.co/acme/Ant-7B:Q4_K_M";
+    await serving(name);
+    await until("the model in the list", async () => ((await client.models.list()).data.length > 0 ? true : undefined));
+    const listed = (await client.models.list()).data;
+    expect(listed).toMatchObject([{ id: name, object: "model", owned_by: "workers", workers: 1 }]);
+    for (const id of [name, name.toLowerCase()]) expect(await client.models.retrieve(id)).toEqual(listed[0]);
+    // Some clients do not encode the slashes.
+    expect(await (await fetch(`${free.url}/v1/models/${name}`)).json()).toEqual(listed[0]);
+    const refused = client.models.retrieve("acme/nobody:1b");
+    await expect(refused).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    await expect(refused).rejects.toMatchObject({ status: 404, code: "model_not_found", type: "invalid_request_error", message: /no connected worker/ });
+  });
+});
+
 describe("a stranger's worker, written from the specification alone", () => {
   it.each([false, true])("[JB12] answers a chat as a plain prompt, with a receipt that holds (streamed: %s)", async (streams) => {
     const worker = await specWorker(free.socketUrl);
