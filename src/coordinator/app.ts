@@ -1,3 +1,4 @@
+// The table of all routes: what a request meets first, and the file that answers it.
 import { Hono } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
