@@ -17,8 +17,12 @@ export const TUNING = {
   retentionBatches: 40,
   /** How long changes are collected after a write of the journal failed. Without the pause the rebuilt hub would fail again at once, in an endless loop. */
   journalPause: 500,
-  /** The shortest time between two writes of the journal: under load more changes share a write, which is one sync of the disk. */
+  /**
+   * The shortest time between two writes of the journal: as many ms as the last one had rows, in these bounds. So under load more changes share a write, which is
+   * one sync of the disk.
+   */
   journalSpacing: 2,
+  journalSpacingMax: 8,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
   /**

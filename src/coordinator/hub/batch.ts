@@ -43,6 +43,11 @@ export class Batch {
     this.done.promise.catch(() => {});
   }
 
+  /** How many rows it writes: those of jobs and payments. */
+  get rows(): number {
+    return this.fresh.size + this.saves.size + this.ends.size + this.payments.size;
+  }
+
   /** True if a change of this job is in the batch. */
   touches(jobId: string): boolean {
     return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
@@ -103,13 +108,16 @@ export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
 }
 
-/** How long the next batch collects changes. */
+/** How long the next batch collects changes: the more rows the last write had, the longer. */
 export class Pace {
   #writtenAt = 0;
+  #spacing: number = TUNING.journalSpacing;
   #hasFailed = false;
 
-  written(): void {
+  /** Notes that a batch of so many rows was written. */
+  written(rows: number): void {
     this.#writtenAt = Date.now();
+    this.#spacing = Math.min(Math.max(TUNING.journalSpacing, rows), TUNING.journalSpacingMax);
     this.#hasFailed = false;
   }
 
@@ -120,6 +128,6 @@ export class Pace {
   /** The time in ms: at rest none, because the last write is long ago. A clock that was set back makes it no longer. */
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
-    return Math.max(0, Math.min(TUNING.journalSpacing, this.#writtenAt + TUNING.journalSpacing - Date.now()));
+    return Math.max(0, Math.min(this.#spacing, this.#writtenAt + this.#spacing - Date.now()));
   }
 }

@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Pace } from "../../../src/coordinator/hub/batch.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
+
+const NOW = Date.UTC(2026, 4, 6);
+const { journalPause, journalSpacing, journalSpacingMax } = TUNING;
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW }));
+afterEach(() => void vi.useRealTimers());
+
+test("at rest a batch is written at once", () => {
+  const pace = new Pace();
+  expect(pace.left()).toBe(0);
+  pace.written(1_000);
+  vi.setSystemTime(NOW + journalSpacingMax);
+  expect(pace.left()).toBe(0);
+});
+
+test("after a write the next batch collects changes for as many ms as that one had rows, from the least to the most", () => {
+  const pace = new Pace();
+  const left = [0, 1, journalSpacing + 1, journalSpacingMax - 1, journalSpacingMax + 1, 1_000, 1].map((rows) => {
+    pace.written(rows);
+    return pace.left();
+  });
+  expect(left).toEqual([journalSpacing, journalSpacing, journalSpacing + 1, journalSpacingMax - 1, ...[journalSpacingMax, journalSpacingMax], journalSpacing]);
+  vi.setSystemTime(NOW + 1);
+  expect(pace.left()).toBe(journalSpacing - 1);
+});
+
+test("a clock that was set back makes the time no longer", () => {
+  const pace = new Pace();
+  pace.written(1_000);
+  vi.setSystemTime(NOW - 60_000);
+  expect(pace.left()).toBe(journalSpacingMax);
+});
+
+test("after a failed write the next batch waits for the pause, until a write succeeds", () => {
+  const pace = new Pace();
+  pace.written(1);
+  pace.failed();
+  expect(pace.left()).toBe(journalPause);
+  pace.written(1);
+  expect(pace.left()).toBe(journalSpacing);
+});
