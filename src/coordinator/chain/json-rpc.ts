@@ -86,6 +86,16 @@ async function post(url: string, deadline: number, body: unknown): Promise<unkno
 
 /** The body of an answer as text; null when it is longer than `most` bytes, of which then no more is read. @throws what the body's stream throws */
 export async function boundedText(response: Response, most: number): Promise<string | null> {
+  if (isAnnounced(response, most)) return await response.text();
   const bytes = await readBytes(response.body, most);
   return bytes && new TextDecoder().decode(bytes);
+}
+
+/**
+ * True if the body has a Content-Length of at most `most` and is not compressed: no transport delivers more bytes than that, so the body can be read in one call,
+ * which costs less than reading it in parts.
+ */
+function isAnnounced({ headers }: Response, most: number): boolean {
+  const length = headers.get("Content-Length") ?? "";
+  return /^\d+$/.test(length) && Number(length) <= most && !headers.has("Content-Encoding") && !headers.has("Transfer-Encoding");
 }

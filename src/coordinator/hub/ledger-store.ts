@@ -10,7 +10,7 @@ import { TUNING } from "../tuning.ts";
 /** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
 export type PaymentTexts = { payload?: string; requirements?: string; response?: string };
 
-const Phase = z.union([
+const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
   z.object({ kind: z.literal("held"), retryDue: z.number().exactOptional() }),
   // An earlier hub did not save until when.
@@ -36,15 +36,17 @@ const Phase = z.union([
     parts: z.array(z.object({ key: z.string(), amount: z.string() })),
     own: z.string().nullable(),
   }),
-  z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused"]) }),
-  z.object({ kind: z.literal("void"), reason: z.enum(["paid_by_credit", "given_back"]), transaction: z.string().exactOptional() }),
-  z.object({ kind: z.literal("void"), reason: z.literal("by_operator"), assumedAt: z.number().exactOptional() }),
-  z.object({
-    kind: z.literal("void"),
-    reason: z.literal("by_chain"),
-    proof: z.enum(["cancelled", "used_elsewhere", "failed", "expired"]),
-    assumedAt: z.number().exactOptional(),
-  }),
+  z.discriminatedUnion("reason", [
+    z.object({ kind: z.literal("void"), reason: z.enum(["unused", "refused"]) }),
+    z.object({ kind: z.literal("void"), reason: z.enum(["paid_by_credit", "given_back"]), transaction: z.string().exactOptional() }),
+    z.object({ kind: z.literal("void"), reason: z.literal("by_operator"), assumedAt: z.number().exactOptional() }),
+    z.object({
+      kind: z.literal("void"),
+      reason: z.literal("by_chain"),
+      proof: z.enum(["cancelled", "used_elsewhere", "failed", "expired"]),
+      assumedAt: z.number().exactOptional(),
+    }),
+  ]),
 ]);
 
 const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });

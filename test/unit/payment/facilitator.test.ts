@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { FacilitatorClient } from "../../../src/coordinator/payment/facilitator-client.ts";
 import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
@@ -12,6 +13,14 @@ const at = (facilitator: string, authorization: string | null = null) => ({ paym
 const PAYER = "0xc38e3bbc4575c1f5f28908dd5d8e347c7b055890";
 const valid = { body: { isValid: true, payer: PAYER } };
 const cut: Reply = (request) => void request.socket.destroy();
+/** A yes with the length of its body, which is compressed if `pad` is not null and then has so many characters more. */
+const announced =
+  (pad: number | null): Reply =>
+  (_, response) => {
+    const text = JSON.stringify({ isValid: true, payer: PAYER, success: true, transaction: "0x1", pad: "x".repeat(pad ?? 0) });
+    const bytes = pad === null ? Buffer.from(text) : gzipSync(text);
+    response.writeHead(200, { "content-length": bytes.length, ...(pad !== null && { "content-encoding": "gzip" }) }).end(bytes);
+  };
 
 async function verify(reply: Reply): Promise<unknown> {
   await using facilitator = await answering({ "/verify": reply });
@@ -40,13 +49,25 @@ const NO_ANSWERS: [string, Reply, string][] = [
   ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "invalid_response"],
   ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "invalid_response"],
   ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "invalid_response"],
+  ["a body that is long once it is unpacked", announced(1_000_000), "invalid_response"],
+  [
+    "a body with its length that is too long",
+    (_, response) => void response.writeHead(200, { "content-length": 1e6 }).end("[".repeat(1e6)),
+    "invalid_response",
+  ],
   ["a connection that is cut", cut, "unreachable"],
+  [
+    "a body that is cut before its length",
+    (_, response) => void response.writeHead(200, { "content-length": 99 }).write("{", () => response.destroy()),
+    "unreachable",
+  ],
 ];
 
 describe("verify", () => {
   test("[PY8] yes, and by whom", async () => {
     expect(await verify(valid)).toEqual({ kind: "valid", payer: PAYER });
     expect(await verify({ body: { isValid: true, payer: null } })).toEqual({ kind: "valid", payer: null });
+    for (const reply of [announced(null), announced(0)]) expect(await verify(reply)).toEqual({ kind: "valid", payer: PAYER });
   });
 
   test.each([200, 400, 402])("[PY8] no with status %i is no, in printable words", async (status) => {
@@ -96,7 +117,7 @@ describe("settle", () => {
   });
 
   test.each(NO_ANSWERS)("[PY8] %s leaves it unknown, or the facilitator was not asked", async (title, reply, reason) => {
-    const lost = ["500", "503", "a connection that is cut"].includes(title);
+    const lost = ["500", "503", "a connection that is cut", "a body that is cut before its length"].includes(title);
     const taken = title !== "404" && title !== "429";
     expect(await settle(reply)).toEqual(
       taken ? { kind: "unknown", reason: title.startsWith("yes") ? "status_400" : reason, lost } : { kind: "not_asked", reason },
