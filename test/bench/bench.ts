@@ -11,12 +11,13 @@ import { install, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
 npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}=SMALLEST,…,LARGEST ...]`;
-const FSYNC_WORKERS = 64;
+/** The system that all are compared with. */
+const OURS = "ours";
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
 const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, tries: 2 };
-/** The workers that are there while jobs come at a fixed rate. */
+/** The workers that are there while jobs come at a fixed rate, and where fsyncs and polls are measured. */
 const RATE_WORKERS = 64;
 
 /** All measurements of one system in one round, on a state of its own. */
@@ -37,10 +38,15 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
       );
       cells.push({ system: system.name, round: number, ...cell });
     }
-    if (system.name.startsWith("ours") && number === 1) {
-      const { perJob } = await measure(running, { workers: FSYNC_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
-      const traced = cells.find(({ workers, rate }) => workers === FSYNC_WORKERS && rate === null);
-      if (traced !== undefined) traced.perJob.fsyncs = perJob.fsyncs;
+    const most = cells.find(({ workers, rate }) => workers === RATE_WORKERS && rate === null);
+    if (most !== undefined && system.name === OURS) {
+      const reads = { workers: 1, rate: null, waits: false, reads: true, seconds: plan.seconds, scene: null };
+      const cell = await quietly(`round ${number}  ${system.name.padEnd(9)}  polls`, plan.tries, () => measure(running, reads));
+      most.cpuPerRead = cell.cpuPerJob;
+    }
+    if (system.name.startsWith(OURS) && number === 1) {
+      const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
+      if (most !== undefined) most.perJob.fsyncs = perJob.fsyncs;
     }
   } finally {
     await running.stop();

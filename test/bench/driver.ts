@@ -20,6 +20,8 @@ export const Load = z.object({
   seconds: z.number(),
   /** A commit waits for the end of its job, and nothing is polled. */
   waits: z.boolean(),
+  /** Only polls of one job that has ended: what a request with one RPC costs. Each counts as a job. */
+  reads: z.boolean().default(false),
   /** What the curves vary. It needs the program counted-main.ts. */
   scene: z
     .object({
@@ -36,14 +38,16 @@ export const Load = z.object({
     })
     .nullable(),
 });
-export type Load = z.infer<typeof Load>;
+export type Load = z.input<typeof Load>;
 
-/** What was measured. Latencies are from the commit to the visible result, ms; frames are those of WebSockets in both directions. */
+/** What was measured. Latencies (ms) are from the commit to the visible result, `dispatch` to the worker's `job_assign`; frames are of WebSockets in both directions. */
 export const Measured = z.object({
   jobs: z.int(),
   seconds: z.number(),
   p50: z.number(),
   p99: z.number(),
+  /** The median; null if no worker on a WebSocket got a job. */
+  dispatch: z.number().nullable(),
   frames: z.int(),
   frameBytes: z.int(),
   requests: z.int(),
@@ -62,6 +66,8 @@ const CAPABILITIES = ["LLM_INFER", "TASK"];
 const OUTPUT = { sentiment: "positive", confidence: 0.9312 };
 const OUTPUT_HASH = `sha256:${createHash("sha256").update(JSON.stringify(OUTPUT)).digest("hex")}`;
 const SEEKERS = 64;
+/** Polls in progress at the same time, where only polls are measured. */
+const READERS = 16;
 /** Workers that connect at the same time: a hub keeps places for 256 that have not registered. */
 const CONNECTING = 128;
 const STAKE = 100;
@@ -99,7 +105,7 @@ class Hand {
 type Held = { id: string; answer: () => void };
 
 class Driver {
-  readonly #load: Load;
+  readonly #load: z.output<typeof Load>;
   readonly #agent: Agent;
   readonly #hands: Hand[];
   readonly #keys: Map<string, KeyObject>;
@@ -113,9 +119,13 @@ class Driver {
    */
   readonly #held: Held[] = [];
   readonly #waiting: ((held: Held) => void)[] = [];
+  /** When the seeker sent each commit, by its number. */
+  readonly #sentAt = new Map<number, number>();
+  /** From commit to `job_assign`, ms. */
+  dispatches: number[] = [];
   readonly counts = { frames: 0, frameBytes: 0, requests: 0 };
 
-  constructor(load: Load) {
+  constructor(load: z.output<typeof Load>) {
     this.#load = load;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 512 });
     this.#hands = Array.from({ length: load.workers }, () => new Hand());
@@ -204,6 +214,7 @@ class Driver {
             else reject(new Error(text));
             break;
           case "job_assign": {
+            this.#noteDispatch(frame.payload.input);
             const answer = (): void => {
               const { output, receipt } = hand.answer(frame.job_id);
               const { signature, ...unsigned } = receipt;
@@ -219,6 +230,13 @@ class Driver {
         }
       });
     });
+  }
+
+  #noteDispatch(input: string): void {
+    const number = Number(input.split(" ").at(-1)?.slice(0, -1));
+    const sentAt = this.#sentAt.get(number);
+    this.#sentAt.delete(number);
+    if (sentAt !== undefined) this.dispatches.push(performance.now() - sentAt);
   }
 
   #count(bytes: number): void {
@@ -251,8 +269,8 @@ class Driver {
     else next(held);
   }
 
-  /** One job from its commit to its checked result. With `polls` its seeker asks every 2 ms; without, once, when its worker has its answer. */
-  async job(polls: boolean): Promise<void> {
+  /** One job from its commit to its checked result; returns its id. With `polls` its seeker asks every 2 ms; without, once, when its worker has its answer. */
+  async job(polls: boolean): Promise<string> {
     const number = this.#committed++;
     const { paired = 0, verified = 0 } = this.#load.scene ?? {};
     const headers = { "x-client-ip": `10.200.${number % SEEKERS}.1`, "content-type": "application/json", ...(this.#load.waits && { prefer: "wait=20" }) };
@@ -262,12 +280,13 @@ class Driver {
       ...(paired > 0 && { privacy_class: "PRIVATE" }),
       payload: { task_type: "classify", input: `The parcel came early and the box was whole, number ${number}.` },
     };
+    this.#sentAt.set(number, performance.now());
     const committed = await this.#ask("POST", `/v1/jobs/commit/${verified > 0 ? "fast" : "cheap"}`, headers, JSON.stringify(body));
     if (committed.status !== 201) fail(`a commit was answered ${committed.status} ${committed.text}`);
     const answer = JSON.parse(committed.text);
     if (this.#load.waits) {
       this.#check(answer.job_id, number, answer.job);
-      return;
+      return answer.job_id;
     }
     const id: string = polls ? answer.job_id : await this.#untilEnded(answer.job_id);
     for (;;) {
@@ -277,11 +296,25 @@ class Driver {
       if (job.status === "completed") {
         this.#check(id, number, job);
         if (polls) this.#ends.delete(id);
-        return;
+        return id;
       }
       if (job.status === "failed") fail(`a job failed: ${text}`);
       await delay(POLL_MS);
     }
+  }
+
+  /** Polls of a job that has ended, `inProgress` at a time, until `enough`. */
+  async reads(inProgress: number, enough: () => boolean, note: (ms: number) => void): Promise<void> {
+    const id = await this.job(false);
+    const reader = async (): Promise<void> => {
+      while (!enough()) {
+        const began = performance.now();
+        const { status, text } = await this.#ask("GET", `/v1/jobs/${id}`, { "x-client-ip": "10.201.0.1" });
+        if (status !== 200) fail(`a poll was answered ${status} ${text}`);
+        note(performance.now() - began);
+      }
+    };
+    await Promise.all(Array.from({ length: inProgress }, reader));
   }
 
   #check(id: string, number: number, job: { status?: string; result?: unknown; receipt?: Receipt & { signature: string } } | undefined): void {
@@ -364,20 +397,19 @@ async function main(): Promise<void> {
   };
   await say("begin");
   const latencies: number[] = [];
+  driver.dispatches = [];
   const [before, bytes, began] = [{ ...driver.counts }, driver.httpBytes, performance.now()];
-  if (load.rate === null)
-    await driver.closed(
-      inProgress,
-      () => performance.now() - began > load.seconds * 1_000,
-      (ms) => latencies.push(ms),
-    );
+  const isOver = (): boolean => performance.now() - began > load.seconds * 1_000;
+  if (load.reads) await driver.reads(READERS, isOver, (ms) => latencies.push(ms));
+  else if (load.rate === null) await driver.closed(inProgress, isOver, (ms) => latencies.push(ms));
   else await driver.open(load.rate, load.seconds, (ms) => latencies.push(ms));
   const seconds = (performance.now() - began) / 1_000;
   const { frames, frameBytes, requests } = driver.counts;
-  const sorted = latencies.toSorted((a, b) => a - b);
-  const quantile = (q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0;
+  const quantile = (values: readonly number[], q: number): number | undefined =>
+    values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(q * values.length))];
   const measured: Measured = {
-    ...{ jobs: latencies.length, seconds, p50: quantile(0.5), p99: quantile(0.99) },
+    ...{ jobs: latencies.length, seconds, p50: quantile(latencies, 0.5) ?? 0, p99: quantile(latencies, 0.99) ?? 0 },
+    dispatch: quantile(driver.dispatches, 0.5) ?? null,
     ...{
       frames: frames - before.frames,
       frameBytes: frameBytes - before.frameBytes,

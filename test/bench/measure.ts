@@ -54,11 +54,12 @@ export async function measure(running: Running, load: Omit<Load, "port" | "natsP
   const { begin, end } = at;
   if (begin === undefined || end === undefined) throw new Error("the driver failed, see above");
   const measured = Measured.parse(JSON.parse(last));
-  const { jobs, seconds, p50, p99, frames, frameBytes, requests, httpBytes } = measured;
+  const { jobs, seconds, p50, p99, dispatch, frames, frameBytes, requests, httpBytes } = measured;
   return {
-    ...{ workers: load.workers, rate: load.rate, jobs, jobsPerSecond: jobs / seconds, p50, p99 },
+    ...{ workers: load.workers, rate: load.rate, jobs, jobsPerSecond: jobs / seconds, p50, p99, dispatch },
     cpuPerJob: ((end.server - begin.server) * 1e6) / jobs,
     memory,
+    cpuPerRead: null,
     perJob: {
       frames: frames / jobs,
       frameBytes: frameBytes / jobs,

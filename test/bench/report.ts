@@ -17,8 +17,12 @@ export type Cell = {
   /** ms */
   p50: number;
   p99: number;
+  /** From the commit to the `job_assign` on the worker's socket, the median, ms; null where workers have no WebSocket. */
+  dispatch: number | null;
   /** µs of all servers of the system. */
   cpuPerJob: number;
+  /** The same for one poll, which makes one RPC to the hub; null where it was not measured. */
+  cpuPerRead: number | null;
   /** Bytes, of all servers of the system. */
   memory: number;
   perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };
@@ -51,6 +55,8 @@ export type Results = {
 };
 
 const BASE = "ours";
+/** What the platform needs for the same events. */
+const FLOOR = "bare";
 const FOLDER = join(ROOT, "docs", "benchmarks");
 const README = join(ROOT, "README.md");
 
@@ -65,14 +71,14 @@ function typical({ cells }: Results, system: string, workers: number, rate: numb
   return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
 }
 
-/** The median over the rounds of one figure of our coordinator divided by that of another system in the same round. */
-function ratio({ cells }: Results, system: string, workers: number, figure: (cell: Cell) => number): number {
+/** The median over the rounds of one figure of a system, by default our coordinator, divided by that of another one in the same round. */
+function ratio({ cells }: Results, system: string, workers: number, figure: (cell: Cell) => number, top: string = BASE): number {
   const of = (name: string, round: number): Cell | undefined =>
     cells.find((cell) => cell.system === name && cell.round === round && cell.workers === workers && cell.rate === null);
   const rounds = [...new Set(cells.map(({ round }) => round))];
   return median(
     rounds.flatMap((round) => {
-      const [mine, theirs] = [of(BASE, round), of(system, round)];
+      const [mine, theirs] = [of(top, round), of(system, round)];
       return mine === undefined || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
     }),
   );
@@ -111,7 +117,7 @@ export function curveTable(points: readonly CurvePoint[], curves: readonly { nam
 
 /** All tables and what is to be said of them, as Markdown. */
 export function table(results: Results): string {
-  return [systemsTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
+  return [systemsTable(results), ...ratioTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
 }
 
 /** The number of workers for figures that are given once. */
@@ -141,12 +147,30 @@ function systemsTable(results: Results): string {
   return markdown(head, rows);
 }
 
+/** Jobs per second of ours and of bare workerd divided by those of the peers: what this coordinator reaches, and what its platform allows. */
+function ratioTable(results: Results): string[] {
+  const workers = mostOf(results);
+  const names = Object.keys(results.labels);
+  const isOnWorkerd = (system: string): boolean => system.startsWith(BASE) || system.startsWith(FLOOR);
+  const [tops, peers] = [names.filter(isOnWorkerd), names.filter((system) => !isOnWorkerd(system))];
+  if (tops.length === 0 || peers.length === 0) return [];
+  const rows = tops.map((top) => [
+    results.labels[top] ?? top,
+    ...[...peers, top.replace(BASE, FLOOR)].map((system) =>
+      hundredths(system === top ? 1 : ratio(results, system, workers, (cell) => cell.jobsPerSecond, top)),
+    ),
+  ]);
+  const head = [`Jobs/s at ${workers} workers ÷ those of`, ...peers.map((system) => results.labels[system] ?? system), "bare workerd, the same way"];
+  return [markdown(head, rows)];
+}
+
 /** What one job of ours costs in countable things. */
 function ourWork(results: Results, workers: number): string[] {
   const rows = Object.entries(results.labels).flatMap(([system, label]) => {
     if (system !== BASE && system !== `${BASE}-wait`) return [];
     const rpcs = WORK_PER_JOB.rpcs[system === BASE ? "polled" : "waited"];
-    const cell = results.cells.find((one) => one.system === system && one.workers === workers && one.rate === null);
+    const own = results.cells.filter((one) => one.system === system && one.workers === workers && one.rate === null);
+    const [cell] = own;
     const perJob = cell?.perJob;
     return [
       [
@@ -155,6 +179,8 @@ function ourWork(results: Results, workers: number): string[] {
         ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
         perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
+        cell?.cpuPerRead == null ? "–" : hundredths(median(own.flatMap(({ cpuPerJob, cpuPerRead }) => (cpuPerRead === null ? [] : [cpuPerJob / cpuPerRead])))),
+        tenths(typical(results, system, 64, Math.min(...results.plan.rates), (one) => one.dispatch ?? Number.NaN)),
       ],
     ];
   });
@@ -168,6 +194,8 @@ function ourWork(results: Results, workers: number): string[] {
     "bytes of frames",
     "bytes of HTTP",
     `fsyncs at ${workers} workers`,
+    "CPU ÷ that of one poll",
+    `ms from commit to \`job_assign\` at ${Math.min(...results.plan.rates)} jobs/s`,
   ];
   return [
     markdown(head, rows),
@@ -264,7 +292,7 @@ The peers do less than this coordinator: they have no tiers, pairings, payments,
 workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
-nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1.
+nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1. A poll is one request with one RPC to the hub.
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

@@ -5,7 +5,21 @@ import { type Cell, type CurvePoint, curveTable, plot, type Results, shown, tabl
 
 function cell(system: string, round: number, jobsPerSecond: number, fields: Partial<Cell> = {}): Cell {
   return {
-    ...{ system, round, workers: 64, rate: null, jobs: 100, jobsPerSecond, p50: 1, p99: 2, cpuPerJob: 1_000, memory: 5e6, foreign: 0 },
+    ...{
+      system,
+      round,
+      workers: 64,
+      rate: null,
+      jobs: 100,
+      jobsPerSecond,
+      p50: 1,
+      p99: 2,
+      dispatch: null,
+      cpuPerJob: 1_000,
+      cpuPerRead: null,
+      memory: 5e6,
+      foreign: 0,
+    },
     perJob: { frames: 3, frameBytes: 800, requests: 2, httpBytes: 900, fsyncs: null },
     ...fields,
   };
@@ -33,6 +47,20 @@ it("the table has the medians over the rounds, and ratios of figures of the same
   expect(peer[2]).toBe("400");
   // 2, 2.25 and 2.05: not 800 / 400.
   expect(peer).toContain("2.05");
+});
+
+it("ours and the bare platform are divided by each peer, in the same round", () => {
+  const cells = [...CELLS, ...[cell("bare", 1, 1_600), cell("bare", 2, 800), cell("bare", 3, 1_640)]];
+  const text = table({ ...results(cells), labels: { ours: "this coordinator", bare: "bare workerd", peer: "a peer" } });
+  expect(text).toContain("| Jobs/s at 64 workers ÷ those of | a peer | bare workerd, the same way |");
+  expect(text).toContain("| this coordinator | 2.05 | 0.50 |");
+  expect(text).toContain("| bare workerd | 4.00 | 1.00 |");
+});
+
+it("the CPU time of a job is divided by that of a poll, and the dispatch is that of the lowest rate", () => {
+  const polled = [cell("ours", 1, 800, { cpuPerRead: 400 }), cell("ours", 2, 800, { cpuPerRead: 200 }), cell("ours", 3, 800, { cpuPerRead: 500 })];
+  const text = table(results([...polled, cell("ours", 1, 450, { rate: 450, dispatch: 2.34 })]));
+  expect(text).toContain("| 2.50 | 2.3 |");
 });
 
 it("a curve has the medians over the rounds, and its growth is that within the rounds", () => {
