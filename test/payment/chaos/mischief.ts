@@ -4,7 +4,7 @@ import type { Coordinator } from "../../../scripts/coordinator-process.ts";
 import type { Random } from "../../simulation/random.ts";
 import { descendants } from "../../support/process-tree.ts";
 import type { Fault, FaultRule } from "../facilitator/faults.ts";
-import { FACILITATOR_VERSIONS } from "../facilitator/schemes.ts";
+import { FACILITATOR_VERSIONS, type FacilitatorVersion } from "../facilitator/schemes.ts";
 import type { FullLab } from "../start-lab.ts";
 import type { Side } from "../support/bench.ts";
 
@@ -12,16 +12,24 @@ import type { Side } from "../support/bench.ts";
 const REASONS = ["insufficient_funds", "invalid_exact_evm_nonce_already_used", "duplicate_settlement", "transaction_failed", "settlement_pending", "because"];
 const STATUSES = [401, 403, 404, 429, 500, 502, 503];
 
+/** How long a facilitator of the run waits for the receipt of a transaction. */
+export const CONFIRMATION_MS = 3_000;
+/** How often a run does next what it has to do once. */
+const DUE_CHANCE = 0.4;
+
 /** What the mischief of a run works on. */
 export type Stage = { lab: FullLab; side: Side; random: Random; coordinator: () => Coordinator | null; note: (what: string) => void };
 
-/** Does one thing after the other until the run is over, and undoes what would last. */
+/** Does one thing after the other until the run is over, and undoes what would last. On EVM each version of the facilitator meets one chain that stalls for too long. */
 export async function inflict(stage: Stage, isOver: () => boolean): Promise<void> {
-  const { lab, random, note } = stage;
+  const { lab, side, random, note } = stage;
+  // The oldest is the next one.
+  const due = side === "evm" ? [...FACILITATOR_VERSIONS] : [];
   while (!isOver()) {
     await delay(random.between(50, 1_200));
+    const version = random.chance(DUE_CHANCE) ? due.pop() : undefined;
     const doing = random.pick([fail, fail, fail, fail, fail, restart, restart, down, chain, chain, stall]);
-    note(await doing(stage));
+    note(version === undefined ? await doing(stage) : await outlast(stage, version));
   }
   lab.facilitator.faults.clear();
   await lab.facilitator.up();
@@ -73,9 +81,19 @@ async function chain({ lab, side, random }: Stage): Promise<string> {
     if (random.chance(0.3)) lab.svm.expireBlockhashes();
     return "blockhashes expire";
   }
-  await lab.evm.pause();
-  await delay(random.between(200, 5_000));
-  await lab.evm.resume();
+  return stallChain(lab, random.between(200, 2 * CONFIRMATION_MS));
+}
+
+/** The chain makes no blocks for longer than a facilitator of this version waits: 2.20 and 2.3 say `transaction_failed` then, and the transfer is mined later. */
+async function outlast({ lab, random }: Stage, version: FacilitatorVersion): Promise<string> {
+  lab.facilitator.forget(version);
+  return `${version}: ${await stallChain(lab, CONFIRMATION_MS + random.between(2_000, 4_000))}`;
+}
+
+async function stallChain({ evm }: FullLab, ms: number): Promise<string> {
+  await evm.pause();
+  await delay(ms);
+  await evm.resume();
   return "chain stalls";
 }
 

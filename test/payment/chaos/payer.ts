@@ -154,6 +154,8 @@ export class Payer {
     if (payer === undefined) throw new Error(`the lab has no payer ${this.#who}`);
     const { nonce } = (payload as EvmPayload).authorization;
     await delay(this.#random.between(0, 3_000));
+    // The lab makes a block for it, which would end the stall.
+    while (lab.evm.isPaused) await delay(100);
     const taking = this.#random.chance(0.5) ? lab.evm.cancel(payer, nonce) : lab.evm.spendNonce(payer, nonce);
     await taking.then(
       () => void this.#ledger.cancelled++,

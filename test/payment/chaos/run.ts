@@ -10,11 +10,9 @@ import { Random } from "../../simulation/random.ts";
 import { startLab } from "../start-lab.ts";
 import type { Side } from "../support/bench.ts";
 import { type Books, compare, rowsOf } from "../support/books.ts";
-import { inflict } from "./mischief.ts";
+import { CONFIRMATION_MS, inflict } from "./mischief.ts";
 import { Ledger, look, Payer, type Seen } from "./payer.ts";
 
-/** How long a facilitator of the run waits for its receipt. */
-const CONFIRMATION_MS = 3_000;
 const POLL_MS = 1_000;
 
 /** A chaos run. */
@@ -96,7 +94,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const paying = Array.from({ length: count }, (_, who) => new Payer(ledger, who, some()).run());
     const failing = inflict({ lab, side, random: some(), coordinator: () => coordinator, note }, () => calm);
-    const finalizing = setInterval(() => side === "evm" && void lab.evm.finalize().catch(() => {}), POLL_MS);
+    const finalize = (): void => {
+      // Its blocks would end every stall of the chain.
+      if (side === "evm" && !lab.evm.isPaused) lab.evm.finalize().catch(() => {});
+    };
+    const finalizing = setInterval(finalize, POLL_MS);
     await Promise.all([delay(seconds * 1_000), killing()]);
     while (ledger.accepted.size < options.jobs) await delay(POLL_MS);
     calm = true;

@@ -67,8 +67,10 @@ export type EvmChain = {
   pending(): Promise<number>;
   /** Sends a signed authorization to the chain, as anybody may. */
   submit(from: PrivateKeyAccount, payload: EvmPayload): Promise<void>;
-  /** Makes so many blocks that everything so far is finalized. */
+  /** Makes so many blocks that everything so far is finalized, also while it makes none by itself. */
   finalize(): Promise<void>;
+  /** True between `pause` and `resume`. */
+  readonly isPaused: boolean;
   /** Stops making blocks: transactions wait. */
   pause(): Promise<void>;
   /** Makes blocks again, one at once. */
@@ -110,6 +112,7 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
 
     const balanceOf = (owner: Hex): Promise<bigint> =>
       clients.public.readContract({ address: token, abi: TOKEN_ABI, functionName: "balanceOf", args: [owner] });
+    let isPaused = false;
     const send = (from: PrivateKeyAccount, data: Hex): Promise<void> => sendAll(clients, from, [{ to: token, data, gas: 300_000n }]);
     return {
       network: EVM_NETWORK,
@@ -162,7 +165,11 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
         await send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "transferWithAuthorization", args }));
       },
       finalize: () => test.mine({ blocks: 3 }),
+      get isPaused() {
+        return isPaused;
+      },
       async pause() {
+        isPaused = true;
         await test.setAutomine(false);
         await test.setIntervalMining({ interval: 0 });
       },
@@ -170,6 +177,7 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
         // anvil knows whole seconds only once it runs; a chain that was paused goes on mining at once.
         await test.setAutomine(true);
         await test.mine({ blocks: 1 });
+        isPaused = false;
       },
       stop: () => anvil.stop(),
     };
