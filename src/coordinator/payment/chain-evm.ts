@@ -1,9 +1,9 @@
 // Reads from an EVM chain what became of EIP-3009 authorizations. After a job's way: for payments whose settlement is not known.
 import * as z from "zod";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readJson, type Result } from "../../protocol/text.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcOptions, type RpcResult } from "../chain/json-rpc.ts";
-import { type ChainAnswer, type ChainSource, type Doubt, open } from "./chain.ts";
+import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
 
 /** The first four bytes of the keccak-256 of `authorizationState(address,bytes32)`. */
 const AUTHORIZATION_STATE = "0xe94a0102";
@@ -87,7 +87,7 @@ export class EvmChain implements ChainSource {
     let next = 0;
     const seen = searches.map((search, at): Seen => {
       const own = results.slice(next, (next += calls[at]?.length ?? 0));
-      return search === null ? { answer: open(null, "payload_erased") } : seenOf(search, own, head, now);
+      return search === null ? { answer: undecided(null, "payload_erased") } : seenOf(search, own, head, now);
     });
     return this.#withReceipts(searches, seen);
   }
@@ -102,7 +102,7 @@ export class EvmChain implements ChainSource {
       if ("answer" in one) return one.answer;
       const search = searches[at];
       const receipt = receipts[next++];
-      return search === null || search === undefined ? open(null) : useOf(search, one.used, receipt);
+      return search === null || search === undefined ? undecided(null) : useOf(search, one.used, receipt);
     });
   }
 
@@ -151,35 +151,62 @@ function probesOf({ number }: Header): number[] {
   return Array.from({ length: PROBES }, (_, n) => Math.max(0, number - LIMITS.chainPageBlocks * 4 ** (n + 1)));
 }
 
-function seenOf(search: Search, [first, ...others]: readonly RpcResult[], head: Header, now: number): Seen {
-  const { doubt, from, to } = search;
-  const { found } = doubt;
-  const flag = read(Flag, first);
-  if (flag === null) return { answer: open(found, faultOf(first)) };
+/**
+ * What the answers about one authorization show: first its state at `head`, then the events of its pages, or the blocks between which the search begins. If one of
+ * them cannot be read, or two contradict each other, they decide nothing.
+ */
+function seenOf(search: Search, [state, ...others]: readonly RpcResult[], head: Header, now: number): Seen {
+  const { doubt, from } = search;
+  const flag = read(Flag, state);
+  if (flag === null) return { answer: undecided(doubt.found, faultOf(state)) };
   const isUsed = flag.endsWith("1");
-  if (from === null) return { answer: isUsed ? { kind: "open", found: { searched: beginning(search, others), unusedAt: null }, more: true } : unused(head) };
-  const pages = others.map((result) => read(Logs, result));
+  if (from === null) return { answer: isUsed ? searchOn(beginning(search, others)) : unused(head) };
+  const event = eventOf(search, others);
+  if (!event.ok) return { answer: undecided(doubt.found, event.reason) };
+  if (event.value === null) return { answer: isUsed ? withoutEvent(from, search.to, head) : stillUnused(search, from, head, now) };
+  if (!isUsed) return { answer: CONTRADICTION };
+  return event.value.topics[0] === CANCELLED ? { answer: { kind: "void", proof: "cancelled" } } : { used: event.value };
+}
+
+/** Two answers that contradict each other: none of them counts, and neither does what was found before. */
+const CONTRADICTION = undecided(null, "contradiction");
+
+/** The one event of an authorization in these pages; null if they have none. The reason is what is wrong with them. */
+function eventOf(search: Search, results: readonly RpcResult[]): Result<Log | null, string> {
   const events: Log[] = [];
-  for (const [at, page] of pages.entries()) {
-    if (page === null) return { answer: open(found, faultOf(others[at])) };
+  for (const result of results) {
+    const page = read(Logs, result);
+    if (page === null) return { ok: false, reason: faultOf(result) };
     events.push(...page);
   }
   const [event, another] = events;
-  if (another !== undefined || (event !== undefined && !isWanted(search, event))) return { answer: open(found, "invalid_response") };
-  // Two answers that contradict each other: none of them counts.
-  if (isUsed !== (event !== undefined) && (event !== undefined || from > head.number)) return { answer: open(null, "contradiction") };
-  if (event !== undefined) return event.topics[0] === CANCELLED ? { answer: { kind: "void", proof: "cancelled" } } : { used: event };
-  if (isUsed) {
-    if (to < head.number) return { answer: { kind: "open", found: { searched: to + 1, unusedAt: null }, more: true } };
-    return { answer: open({ searched: null, unusedAt: null, isOlder: true }, "no_event") };
-  }
+  if (event === undefined) return { ok: true, value: null };
+  return another === undefined && isWanted(search, event) ? { ok: true, value: event } : { ok: false, reason: "invalid_response" };
+}
+
+/** What is known of an authorization that has been used, if the blocks `from` … `to` have no event of it. */
+function withoutEvent(from: number, to: number, head: Header): ChainAnswer {
+  // It was unused at this block or a later one.
+  if (from > head.number) return CONTRADICTION;
+  if (to < head.number) return searchOn(to + 1);
+  return undecided({ searched: null, unusedAt: null, isOlder: true }, "no_event");
+}
+
+/** What is known of an authorization that is unused at `head`: once its time is over by the chain's clock and by ours, no money can move any more. */
+function stillUnused({ doubt, to, validBefore }: Search, from: number, head: Header, now: number): ChainAnswer {
+  const { found, expiresAt } = doubt;
   const wasUnused = found?.unusedAt != null;
   // An older node answers.
-  if (wasUnused && from > head.number + 1) return { answer: open(found, "old_answer") };
-  const hasExpired = BigInt(head.timestamp) >= search.validBefore && now >= doubt.expiresAt;
-  if (!hasExpired) return { answer: unused(head) };
+  if (wasUnused && from > head.number + 1) return undecided(found, "old_answer");
+  const hasExpired = BigInt(head.timestamp) >= validBefore && now >= expiresAt;
+  if (!hasExpired) return unused(head);
   // Two readings must say so, with no event in between.
-  return { answer: wasUnused && to === head.number ? { kind: "void", proof: "expired" } : { ...unused(head), more: true } };
+  return wasUnused && to === head.number ? { kind: "void", proof: "expired" } : { ...unused(head), more: true };
+}
+
+/** The search for the event goes on at once, at this block. */
+function searchOn(searched: number): ChainAnswer {
+  return { kind: "open", found: { searched, unusedAt: null }, more: true };
 }
 
 function unused({ number }: Header): Extract<ChainAnswer, { kind: "open" }> {
@@ -208,7 +235,7 @@ function useOf({ doubt, token, payer, payee, amount }: Search, use: Log, result:
   const receipt = read(Receipt, result);
   const events = receipt?.logs.filter(({ address }) => address === token).toSorted((a, b) => a.logIndex - b.logIndex) ?? [];
   const at = events.findIndex(({ logIndex, topics }) => logIndex === use.logIndex && String(topics) === String(use.topics));
-  if (receipt?.transactionHash !== use.transactionHash || receipt.blockNumber !== use.blockNumber || at === -1) return open(doubt.found, faultOf(result));
+  if (receipt?.transactionHash !== use.transactionHash || receipt.blockNumber !== use.blockNumber || at === -1) return undecided(doubt.found, faultOf(result));
   const next = events[at + 1];
   const isOurs = String(next?.topics) === String([TRANSFER, payer, payee]) && /^0x[0-9a-f]{64}$/.test(next?.data ?? "") && BigInt(next?.data ?? 0) === amount;
   return isOurs ? { kind: "settled", transaction: use.transactionHash } : { kind: "void", proof: "used_elsewhere" };

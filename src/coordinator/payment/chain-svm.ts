@@ -6,7 +6,7 @@ import { readJson } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
 import { readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
-import { type ChainAnswer, type ChainSource, type Doubt, open } from "./chain.ts";
+import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
 import { isTransfer } from "./exact-svm.ts";
 
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
@@ -60,12 +60,12 @@ export class SvmChain implements ChainSource {
 
   async #read(doubt: Doubt, head: Head, now: number): Promise<ChainAnswer> {
     const wanted = wantedOf(doubt);
-    if (wanted === null) return open(null, "payload_erased");
+    if (wanted === null) return undecided(null, "payload_erased");
     try {
       return await this.#search(doubt, wanted, head, now);
     } catch (error) {
       // One answer of several. Those about the other payments count.
-      if (error instanceof RpcFailure && error.reason !== "timeout" && error.reason !== "unreachable") return open(doubt.found, error.reason);
+      if (error instanceof RpcFailure && error.reason !== "timeout" && error.reason !== "unreachable") return undecided(doubt.found, error.reason);
       throw error;
     }
   }
@@ -85,9 +85,9 @@ export class SvmChain implements ChainSource {
       ]);
       const bytes = fromBase64(landed.transaction[0]);
       const message = bytes === null ? undefined : readTransaction(bytes)?.message;
-      if (message === undefined) return open(found, "invalid_response");
+      if (message === undefined) return undecided(found, "invalid_response");
       if (toHex(sha256(message)) !== doubt.key) continue;
-      if ((entry.err === null) !== (landed.meta.err === null)) return open(null, "contradiction");
+      if ((entry.err === null) !== (landed.meta.err === null)) return undecided(null, "contradiction");
       return landed.meta.err === null ? { kind: "settled", transaction: entry.signature } : { kind: "void", proof: "failed" };
     }
     const last = entries.at(-1);
@@ -98,7 +98,7 @@ export class SvmChain implements ChainSource {
 
   /** The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must say so. */
   async #absent({ expiresAt, found }: Doubt, { transaction }: Wanted, head: Head, now: number): Promise<ChainAnswer> {
-    const nothing = open({ searched: null, unusedAt: null });
+    const nothing = undecided({ searched: null, unusedAt: null });
     // With a nonce it would never expire; and after some time a node may have forgotten the history.
     const hasNonce = transaction.instructions.some(({ program }) => program === SYSTEM_PROGRAM);
     const isTime = head.time >= expiresAt && now >= expiresAt && head.time < expiresAt + TIMING.svmHistory;
@@ -106,7 +106,7 @@ export class SvmChain implements ChainSource {
     const { context, value: isValid } = await this.#ask(Validity, "isBlockhashValid", [transaction.blockhash, { commitment: "finalized" }]);
     if (isValid || context.slot < head.slot) return nothing;
     // An older node answers.
-    if (found?.unusedAt != null && found.unusedAt > head.slot) return open(found, "old_answer");
+    if (found?.unusedAt != null && found.unusedAt > head.slot) return undecided(found, "old_answer");
     if (found?.unusedAt != null) return { kind: "void", proof: "expired" };
     return { kind: "open", found: { searched: null, unusedAt: head.slot }, more: true };
   }

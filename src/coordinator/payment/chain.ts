@@ -39,7 +39,7 @@ export interface ChainSource {
   read(doubts: readonly Doubt[], now: number): Promise<ChainAnswer[]>;
 }
 
-/** The answer that decides nothing. */
-export function open(found: Found | null, fault?: string): ChainAnswer {
+/** The answer of a reading that decides nothing. `found` is for the next reading; `fault` is what is wrong with the answers of the chain, as a code. */
+export function undecided(found: Found | null, fault?: string): ChainAnswer {
   return { kind: "open", found, more: false, ...(fault !== undefined && { fault }) };
 }
