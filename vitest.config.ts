@@ -31,7 +31,7 @@ const SHARED = {
 const LONG = [
   ...["simulation/planted-bugs", "unit/worker/worker-llm", "unit/tasks/engine", "simulation/simulation", "unit/cli/screen", "unit/runtimes/embedded-install"],
   ...["unit/worker/cli", "unit/cli/wait", "unit/cli/worker-setup", "unit/worker/standby", "unit/cli/pairing", "unit/worker/worker-process", "simulation/abuse"],
-  ...["edge/stake/evm-hub", "edge/rest/database", "edge/rest/schema", "edge/hub/queue", "edge/hub/faults", "edge/hub/events"],
+  ...["edge/stake/evm-hub", "edge/rest/database", "edge/rest/schema", "edge/hub/faults", "edge/hub/events"],
   ...[
     "browser/storage",
     "browser/worker",
