@@ -78,6 +78,25 @@ describe("the receipt of a completion", () => {
     expect(receipt).toEqual({ ...(fields.receipt as object), payment_ref: null, signature: receipt?.signature, verified: true });
   });
 
+  const { signature, ...unsigned } = honest;
+  const hex = Buffer.from(signature, "base64").toString("hex");
+  const places: [name: string, Fields][] = [
+    ["in the receipt", { receipt: honest, receipt_signature: undefined }],
+    ["in the receipt, with null beside it", { receipt: honest, receipt_signature: null }],
+    ["in the receipt, in hex", { receipt: { ...unsigned, signature: hex }, receipt_signature: undefined }],
+    ["beside it, in hex", { receipt: unsigned, receipt_signature: hex }],
+    ["beside it, without padding", { receipt: unsigned, receipt_signature: signature.replace(/=+$/, "") }],
+  ];
+
+  it.each(places)("[WS10] [RC1] with its signature %s is valid, and the signature is kept in base64", (_, fields) => {
+    const { verdict, receipt } = check(completion(fields));
+    expect([verdict, receipt?.signature]).toEqual(["valid", signature]);
+  });
+
+  it("[WS10] with an attempt of null, or without one, is read", () => {
+    for (const attempt of [null, undefined]) expect(check(completion({ attempt })).verdict).toBe("valid");
+  });
+
   it("[WS10] the failed check says what was expected", () => {
     const text = `{"job_id":"${ID}","provider_pubkey":"${KEY.publicKey}","output_hash":"${hashOf(OUTPUT)}","completed_at":"${at(0)}","payment_ref":null}`;
     const told = (fields: Fields) => check(completion(fields)).fault;
