@@ -6,8 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
 import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
-import { answerOf } from "../src/coordinator/routes/openai-answer.ts";
-import type { OpenAiApi } from "../src/coordinator/routes/openai-request.ts";
+import { answerOf, type OpenAiApi } from "../src/coordinator/routes/openai-format.ts";
 import { UNSUPPORTED_MEMBERS } from "../src/protocol/openai.ts";
 
 const root = new URL("..", import.meta.url);

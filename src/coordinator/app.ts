@@ -9,12 +9,11 @@ import { allowOnly, answerError } from "./http/errors.ts";
 import { rateLimit } from "./http/rate-limit.ts";
 import { commit } from "./routes/commit.ts";
 import { connect } from "./routes/connect.ts";
-import { llmsText, x402Resources } from "./routes/discovery.ts";
+import { llmsText, x402Resources, health, model, models, openApiDocument, quote } from "./routes/service.ts";
 import { cancel, events, job, userJobs } from "./routes/job.ts";
 import { complete, openAiErrors } from "./routes/openai.ts";
 import { docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { commitRate, paymentGate } from "./routes/paid-commit.ts";
-import { health, model, models, openApiDocument, quote } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */

@@ -3,9 +3,8 @@ import { TIMING } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { hold, owedPayment } from "./holds.ts";
 import { lease } from "./lease.ts";
-import type { OrderedPool } from "./ordered-pool.ts";
+import type { OrderedPool, PoolName } from "./pools.ts";
 import { firstOnProbation, isForProbation } from "./probation.ts";
-import type { PoolName } from "./pools.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 import {
   dequeue,

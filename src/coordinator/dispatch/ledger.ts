@@ -1,6 +1,6 @@
 // The payments that are not done yet, with their indexes. On a job's way: pay, and until the end of the job.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import type { OrderedPool } from "./ordered-pool.ts";
+import type { OrderedPool } from "./pools.ts";
 
 /** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
 export type PaymentFacts = {

@@ -1,6 +1,126 @@
-// The pools in which jobs and workers that match find each other: by job type, tier and model. On a job's way: the claim looks into them.
+// Ordered sets of ids, and the pools in which jobs and workers that match find each other: by job type, tier and model. On a job's way: the claim looks into them.
 import type { JobType } from "../../protocol/job.ts";
-import type { OrderedPool } from "./ordered-pool.ts";
+
+/** So many entries are skipped one by one before all of them are read. */
+const MOST_SKIPPED = 32;
+
+type Entry = { id: string; order: number; seq: number };
+
+/**
+ * Ids in ascending order of a number; among equals the lower `seq` comes first. An indexed binary heap: every operation costs O(log n) at most, so the
+ * cost of a claim hardly grows with the queue.
+ */
+export class OrderedPool {
+  readonly #heap: Entry[] = [];
+  readonly #at = new Map<string, number>();
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  has(id: string): boolean {
+    return this.#at.has(id);
+  }
+
+  /** Adds `id`, or moves it to its new place. */
+  add(id: string, order: number, seq: number): void {
+    this.remove(id);
+    this.#heap.push({ id, order, seq });
+    this.#up(this.#heap.length - 1);
+  }
+
+  /** The first id and its place; undefined when empty. */
+  first(): Readonly<Entry> | undefined {
+    return this.#heap[0];
+  }
+
+  /** Removes `id` if it is there. */
+  remove(id: string): void {
+    const at = this.#at.get(id);
+    if (at === undefined) return;
+    this.#at.delete(id);
+    const last = this.#heap.pop();
+    if (last === undefined || last.id === id) return;
+    this.#heap[at] = last;
+    this.#at.set(last.id, at);
+    this.#up(at);
+    this.#down(this.#at.get(last.id) ?? at);
+  }
+
+  /**
+   * The first entry, in order, that `accept` accepts; the entries before it stay. Costs O(log n) for each of the first entries that it skips. After these
+   * it reads every entry once, because skipping most entries of a heap costs more than reading all of them.
+   */
+  firstWhere(accept: (id: string, order: number) => boolean): Readonly<Entry> | undefined {
+    const passed: Entry[] = [];
+    let found: Entry | undefined;
+    for (let entry = this.#heap[0]; entry !== undefined; entry = this.#heap[0]) {
+      if (accept(entry.id, entry.order)) {
+        found = entry;
+        break;
+      }
+      if (passed.length === MOST_SKIPPED) {
+        found = this.#leastWhere(accept);
+        break;
+      }
+      passed.push(entry);
+      this.remove(entry.id);
+    }
+    for (const entry of passed) this.add(entry.id, entry.order, entry.seq);
+    return found;
+  }
+
+  /** Every id, in no particular order. */
+  ids(): string[] {
+    return this.#heap.map((entry) => entry.id);
+  }
+
+  #leastWhere(accept: (id: string, order: number) => boolean): Entry | undefined {
+    let least: Entry | undefined;
+    for (const entry of this.#heap) if ((least === undefined || before(entry, least)) && accept(entry.id, entry.order)) least = entry;
+    return least;
+  }
+
+  #up(from: number): void {
+    const entry = this.#heap[from];
+    if (entry === undefined) return;
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = this.#heap[parent];
+      if (above === undefined || !before(entry, above)) break;
+      this.#place(above, at);
+      at = parent;
+    }
+    this.#place(entry, at);
+  }
+
+  #down(from: number): void {
+    const entry = this.#heap[from];
+    if (entry === undefined) return;
+    let at = from;
+    for (;;) {
+      const left = 2 * at + 1;
+      const a = this.#heap[left];
+      const b = this.#heap[left + 1];
+      if (a === undefined) break;
+      const [child, next] = b !== undefined && before(b, a) ? [b, left + 1] : [a, left];
+      if (!before(child, entry)) break;
+      this.#place(child, at);
+      at = next;
+    }
+    this.#place(entry, at);
+  }
+
+  #place(entry: Entry, at: number): void {
+    this.#heap[at] = entry;
+    this.#at.set(entry.id, at);
+  }
+}
+
+function before(a: Entry, b: Entry): boolean {
+  return a.order < b.order || (a.order === b.order && a.seq < b.seq);
+}
 
 /** A job type, and `+` if the worker must be Verified. */
 export type BasePool = `${JobType}${"" | "+"}`;

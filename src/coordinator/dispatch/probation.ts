@@ -1,7 +1,6 @@
 // The workers on probation, by network: whose turn it is, who stands back, who is at work [JB11]. On a job's way: claim, and the end of an attempt.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { OrderedPool } from "./ordered-pool.ts";
-import { placeIn, type PoolName } from "./pools.ts";
+import { OrderedPool, placeIn, type PoolName } from "./pools.ts";
 import { backOff } from "./standing.ts";
 import type { DispatchState, Network, Worker } from "./state.ts";
 

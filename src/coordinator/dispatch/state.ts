@@ -3,8 +3,7 @@ import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, Ta
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { Ledger } from "./ledger.ts";
 import { KnownModels } from "./known-models.ts";
-import { OrderedPool } from "./ordered-pool.ts";
-import { BASE_POOLS, type PoolName, Pools } from "./pools.ts";
+import { OrderedPool, BASE_POOLS, type PoolName, Pools } from "./pools.ts";
 import { Queue, type QueueSize } from "./queue.ts";
 import type { KeyRecord } from "./standing.ts";
 

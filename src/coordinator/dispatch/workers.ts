@@ -2,8 +2,7 @@
 import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
-import { OrderedPool } from "./ordered-pool.ts";
-import { type BasePool, placeIn, type PoolName, type Pools } from "./pools.ts";
+import { OrderedPool, type BasePool, placeIn, type PoolName, type Pools } from "./pools.ts";
 import { indexProbation } from "./probation.ts";
 import type { JobOwners } from "./queue.ts";
 import { isKnownNetwork } from "./standing.ts";

@@ -9,7 +9,7 @@ import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
 import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { verifySync } from "./receipt-check.ts";
+import { verifySync } from "./completion-check.ts";
 import { type Conn, foldedModels, type Registered, type Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 import type { WorkerKeys } from "./worker-keys.ts";

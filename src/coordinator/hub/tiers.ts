@@ -4,10 +4,8 @@ import type { Tier } from "../../protocol/worker-messages.ts";
 import type { StakeSettings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
-import { EvmSource } from "../stake/evm.ts";
-import { type StakeSource, type TierAnswer, TierReader } from "../stake/source.ts";
-import { SvmSource } from "../stake/svm.ts";
-import { TableSource } from "../stake/table.ts";
+import { EvmSource, SvmSource, TableSource } from "../stake/sources.ts";
+import { type StakeSource, type TierAnswer, TierReader } from "../stake/tier-reader.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 

@@ -16,7 +16,6 @@ import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { answerEndedCompletion, LateResults } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
-import type { ReadPause } from "./read-pause.ts";
 import type { Registration } from "./registration.ts";
 import type { SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -218,5 +217,34 @@ export class WorkerFrames {
       this.#parts.dispatcher.apply({ type: "oversized", conn: conn.attachment.conn, jobId });
     }
     this.drop(conn, CLOSE.tooBig, "frame too large");
+  }
+}
+
+/**
+ * Stops all events of the hub for one round of the runtime's event loop [LM2]. workerd looks for requests, answers and timers only when nothing else is left to
+ * do, and sockets whose clients send as fast as they can always leave it something: eight of them delayed a job by nine seconds. A frame that may not be read
+ * asks for a pause, in which these sockets have to wait and everyone else is looked at. Each round then takes a few milliseconds.
+ */
+export class ReadPause {
+  readonly #ctx: Pick<DurableObjectState, "blockConcurrencyWhile">;
+  readonly #clock: () => number;
+  #pausing = false;
+  #endedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(ctx: Pick<DurableObjectState, "blockConcurrencyWhile">, clock: () => number) {
+    this.#ctx = ctx;
+    this.#clock = clock;
+  }
+
+  /** Pauses, unless a pause is under way or has just been. */
+  take(): void {
+    if (this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
+    this.#pausing = true;
+    void this.#ctx.blockConcurrencyWhile(async () => {
+      // A timer ends only after the runtime has looked at everything.
+      await scheduler.wait(0);
+      this.#pausing = false;
+      this.#endedAt = this.#clock();
+    });
   }
 }

@@ -21,7 +21,7 @@ import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { PaymentOrders } from "./payment-orders.ts";
-import { ReadPause } from "./read-pause.ts";
+import { ReadPause, WorkerFrames } from "./worker-frames.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, Part, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
@@ -31,7 +31,6 @@ import { type Origin, StorageRoom } from "./storage-room.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
-import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /**

@@ -13,8 +13,7 @@ import { readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { payloadForWorker, place } from "./commit.ts";
 import { eventsOf, findText } from "./job.ts";
-import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf } from "./openai-answer.ts";
-import { type OpenAiApi, readOpenAi } from "./openai-request.ts";
+import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
 import { paymentKey } from "./paid-commit.ts";
 
 /** The job is there, but the hub does not answer. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerOf, chunkOf, lastChunks } from "../../../src/coordinator/routes/openai-answer.ts";
+import { answerOf, chunkOf, lastChunks } from "../../../src/coordinator/routes/openai-format.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { signReceipt } from "../../../src/receipt/receipt.ts";
 import { runHere } from "../worker/support/cli-here.ts";

@@ -13,7 +13,7 @@ import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/f
 import { paymentIdentifier, payloadText, readPayment } from "../../../src/coordinator/payment/read-payment.ts";
 import { type Offer, requiredHeader, requirements, resourceInfo } from "../../../src/coordinator/payment/terms.ts";
 import { parseCommit } from "../../../src/protocol/job.ts";
-import { readOpenAi } from "../../../src/coordinator/routes/openai-request.ts";
+import { readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 import { answering } from "./answering.ts";
 import { authorization, encode, evmOffer, FEE_PAYER, svmOffer, TRANSACTION } from "../../support/payments.ts";
 

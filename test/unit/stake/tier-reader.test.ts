@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
-import { type StakeSource, TierReader, type TierResult } from "../../../src/coordinator/stake/source.ts";
+import { type StakeSource, TierReader, type TierResult } from "../../../src/coordinator/stake/tier-reader.ts";
 
 type Read = { keys: readonly string[]; answer: (readings: TierResult[]) => void; fail: (error: Error) => void };
 

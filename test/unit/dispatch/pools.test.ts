@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OrderedPool } from "../../../src/coordinator/dispatch/ordered-pool.ts";
+import { OrderedPool } from "../../../src/coordinator/dispatch/pools.ts";
 
 type Entry = { id: string; order: number; seq: number };
 type Step = { do: "add"; entry: Entry } | { do: "remove"; id: string } | { do: "where"; refused: string[] };

@@ -1,0 +1,162 @@
+// The places where stakes are read: rows of D1, a contract of an EVM chain, token accounts of Solana [ST1]. A worker's tier is read when it registers and again every few minutes.
+import { base58 } from "@scure/base";
+import { inArray } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import * as z from "zod";
+import { tierOfAtoms, tierOf } from "../../protocol/worker-messages.ts";
+import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
+import { readD1 } from "../store/database.ts";
+import { stakes } from "../store/schema.ts";
+import type { StakeSource, TierResult } from "./tier-reader.ts";
+
+/** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
+export class TableSource implements StakeSource {
+  readonly keysPerRead = MAX_BOUND;
+  readonly #db: () => D1Database;
+  readonly #deadline: number | undefined;
+
+  constructor(db: () => D1Database, deadline?: number) {
+    this.#db = db;
+    this.#deadline = deadline;
+  }
+
+  async read(keys: readonly string[]): Promise<TierResult[]> {
+    const amounts = await stakesOf(this.#db(), keys, this.#deadline);
+    // A row may have been written by hand, and SQLite keeps a text even in a number column.
+    return keys.map((key) => {
+      const amount = amounts.get(key) ?? 0;
+      return typeof amount === "number" ? { ok: true, value: tierOf(amount) } : { ok: false, reason: "invalid_response" };
+    });
+  }
+}
+
+/** The most parameters of one statement of D1. */
+const MAX_BOUND = 100;
+
+/**
+ * Returns the recorded stakes of at most {@link MAX_BOUND} keys, in token units. A key without a row is not in the map [ST1].
+ * @throws {StoreUnavailable}
+ */
+async function stakesOf(db: D1Database, pubkeys: readonly string[], deadline?: number): Promise<ReadonlyMap<string, unknown>> {
+  const query = drizzle(db)
+    .select({ pubkey: stakes.providerPubkey, amount: stakes.amount })
+    .from(stakes)
+    .where(inArray(stakes.providerPubkey, [...pubkeys]));
+  const rows = await readD1(db, () => query, deadline);
+  return new Map(rows.map(({ pubkey, amount }) => [pubkey, amount]));
+}
+
+/** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
+const STAKE_OF = "0x07177c9c";
+
+/** A `uint256` as the ABI returns it: one word of 32 bytes. */
+const WORD = /^0x[0-9a-fA-F]{64}$/;
+
+/** The settings of `STAKE_SOURCE=evm`. `deadline` of one request is in ms. */
+export type EvmStake = { rpcUrl: string; contract: string; decimals: number; deadline?: number };
+
+/** `STAKE_SOURCE=evm`: reads the view `stakeOf(bytes32 pubkey) → uint256` of a staking contract at the latest block [ST1]. */
+export class EvmSource implements StakeSource {
+  /** The batch size that public RPCs accept. */
+  readonly keysPerRead = 100;
+  readonly #stake: EvmStake;
+
+  constructor(stake: EvmStake) {
+    this.#stake = stake;
+  }
+
+  async read(keys: readonly string[]): Promise<TierResult[]> {
+    const { rpcUrl: url, contract: to, deadline } = this.#stake;
+    const calls = keys.map((key) => ({ method: "eth_call", params: [{ to, data: STAKE_OF + key }, "latest"] }));
+    const answers = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, calls);
+    return answers.map((answer) => this.#read(answer));
+  }
+
+  #read(answer: RpcResult): TierResult {
+    if (!answer.ok) return answer;
+    // The RPC answers `0x` if there is no contract at the address.
+    if (answer.value === "0x") return { ok: false, reason: "no_contract" };
+    if (typeof answer.value !== "string" || !WORD.test(answer.value)) return { ok: false, reason: "invalid_response" };
+    return { ok: true, value: tierOfAtoms(BigInt(answer.value), this.#stake.decimals) };
+  }
+}
+
+/** The programs of token accounts: SPL Token and Token-2022. */
+const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;
+
+const MAX_U64 = 2n ** 64n - 1n;
+
+const TokenAccounts = z.object({
+  value: z.array(
+    z.object({
+      account: z.object({
+        owner: z.enum(TOKEN_PROGRAMS),
+        data: z.object({
+          parsed: z.object({
+            info: z.object({
+              mint: z.string(),
+              owner: z.string(),
+              tokenAmount: z.object({
+                amount: z
+                  .string()
+                  .regex(/^\d{1,20}$/)
+                  .transform(BigInt)
+                  .refine((amount) => amount <= MAX_U64),
+                decimals: z.int().min(0).max(255),
+              }),
+            }),
+          }),
+        }),
+      }),
+    }),
+  ),
+});
+
+/** The settings of `STAKE_SOURCE=svm`. `deadline` of one request is in ms. */
+export type SvmStake = { rpcUrl: string; mint: string; deadline?: number };
+
+/** `STAKE_SOURCE=svm`: reads the finalized balance of a mint in all token accounts of the worker's key, which is a Solana address [ST1]. */
+export class SvmSource implements StakeSource {
+  /** One, because Solana's RPCs count every call of a batch or refuse batches. */
+  readonly keysPerRead = 1;
+  readonly #stake: SvmStake;
+
+  constructor(stake: SvmStake) {
+    this.#stake = stake;
+  }
+
+  async read(keys: readonly string[]): Promise<TierResult[]> {
+    return Promise.all(keys.map((key) => this.#read(key)));
+  }
+
+  async #read(key: string): Promise<TierResult> {
+    const { mint } = this.#stake;
+    const address = base58.encode(Buffer.from(key, "hex"));
+    // A mint belongs to one token program. The node finds out which.
+    const params = [address, { mint }, { encoding: "jsonParsed", commitment: "finalized" }];
+    const answer = await this.#ask({ method: "getTokenAccountsByOwner", params });
+    if (!answer.ok) return answer;
+    const accounts = TokenAccounts.safeParse(answer.value);
+    if (!accounts.success) return { ok: false, reason: "invalid_response" };
+    const infos = accounts.data.value.map(({ account }) => account.data.parsed.info);
+    const decimals = infos[0]?.tokenAmount.decimals ?? 0;
+    let atoms = 0n;
+    for (const info of infos) {
+      if (info.mint !== mint || info.owner !== address || info.tokenAmount.decimals !== decimals) return { ok: false, reason: "invalid_response" };
+      atoms += info.tokenAmount.amount;
+    }
+    return { ok: true, value: tierOfAtoms(atoms, decimals) };
+  }
+
+  async #ask(call: RpcCall): Promise<RpcResult> {
+    const { rpcUrl: url, deadline } = this.#stake;
+    try {
+      const [answer] = await askRpc({ url, ...(deadline !== undefined && { deadline }) }, [call]);
+      return answer ?? { ok: false, reason: "invalid_response" };
+    } catch (error) {
+      // Anyone can open token accounts for any key. So an answer that is too large is a fault of this key only, not of the node.
+      if (error instanceof RpcFailure && error.reason === "too_large") return { ok: false, reason: error.reason };
+      throw error;
+    }
+  }
+}
