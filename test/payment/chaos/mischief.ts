@@ -15,7 +15,7 @@ const STATUSES = [401, 403, 404, 429, 500, 502, 503];
 /** How long a facilitator of the run waits for the receipt of a transaction. */
 export const CONFIRMATION_MS = 3_000;
 /** How often a run does next what it has to do once. */
-const DUE_CHANCE = 0.4;
+const DUE_CHANCE = 0.75;
 
 /** What the mischief of a run works on. */
 export type Stage = { lab: FullLab; side: Side; random: Random; coordinator: () => Coordinator | null; note: (what: string) => void };
