@@ -4,8 +4,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
-import { readExactEvm } from "./exact-evm.ts";
-import { readExactSvm } from "./exact-svm.ts";
+import { readExactEvm, readExactSvm } from "./exact.ts";
 import { type Offer, requirements, type Requirements, resourceInfo, type SchemePayment } from "./terms.ts";
 
 /** The headers that may carry a payment [PY3]. */
