@@ -12,8 +12,8 @@ import { parse } from "smol-toml";
 import * as z from "zod";
 import { isLoopback } from "../src/protocol/text.ts";
 import { buildPages } from "./build-pages.ts";
-import { connectionsFor, listenCapped } from "./connection-cap.ts";
 import { freePort, INSTANCES, ROOT, urlOf, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
+import { connectionsFor, listenInFront } from "./front.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -97,6 +97,16 @@ function localHost(host: string, port: number): Record<string, string> {
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
 }
 
+/** What the front has to know of the settings: whether clients are limited, and who names them. */
+function clientLimits({ instance, settings }: WorkerdOptions): { limitsClients: boolean; trustedIpHeader: string | null } {
+  const {
+    TESTNET_MODE,
+    RATE_LIMITS = TESTNET_MODE === "true" ? "off" : "on",
+    TRUSTED_IP_HEADER = "",
+  } = { ...wranglerFile(instance).vars, ...devVars(), ...settings };
+  return { limitsClients: RATE_LIMITS === "on", trustedIpHeader: TRUSTED_IP_HEADER || null };
+}
+
 /** The configuration of a coordinator whose workerd listens at `listen`. */
 async function configuration(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
   const { instance, host, port, stateDir, settings, bundle } = options;
@@ -145,11 +155,14 @@ async function main(): Promise<void> {
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
   const needed = options.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
-  // With fewer files connections alone could end workerd. With enough of them a proxy has to count the connections of an address.
-  const most = files < needed ? connectionsFor(files) : null;
-  if (most !== null) console.error(`only ${files} open files are allowed, so at most ${most} connections are: for more, allow ${needed} files (ulimit -Hn)`);
+  const most = connectionsFor(files);
+  // With fewer files connections alone could end workerd.
+  const isScarce = files < needed;
+  if (isScarce) console.error(`only ${files} open files are allowed, so at most ${most} connections are: for more, allow ${needed} files (ulimit -Hn)`);
   const { host, port } = options;
-  const listen = most === null ? { host, port } : { host: "127.0.0.1", port: await freePort() };
+  // A local coordinator does without the front if it can: it has no strangers.
+  const hasFront = options.serves || isScarce;
+  const listen = hasFront ? { host: "127.0.0.1", port: await freePort() } : { host, port };
   if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await configuration(options, listen);
   const runtime = new Runtime();
@@ -170,7 +183,7 @@ async function main(): Promise<void> {
     else end();
   });
   await miniflare.ready;
-  if (most !== null) front = await listenCapped({ host, port, to: listen.port, most });
+  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, ...clientLimits(options) });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();

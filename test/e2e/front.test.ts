@@ -1,0 +1,131 @@
+// `npm run serve` under frames that workerd alone would read without limits: honest jobs go on, and the sockets that send them are closed.
+import { connect, type Socket } from "node:net";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
+import { temporaryFolder } from "../support/coordinator.ts";
+import { finallyDo } from "../support/finally.ts";
+import { descendants } from "../support/process-tree.ts";
+import { get } from "../support/rest.ts";
+import { until } from "../support/until.ts";
+
+const MASK = Buffer.alloc(4);
+const PING = Buffer.concat([Buffer.from([0x89, 0x80]), MASK]);
+const EMPTY_PART = Buffer.concat([Buffer.from([0x00, 0x80]), MASK]);
+const BEGUN = Buffer.concat([Buffer.from([0x01, 0x81]), MASK, Buffer.from("x")]);
+/** A part of 30 MiB that does not end its message. */
+const HUGE = Buffer.concat([Buffer.from([0x01, 0xff, 0, 0, 0, 0, 0x01, 0xe0, 0, 0]), MASK]);
+const upgrade = (headers = ""): string =>
+  `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n${headers}\r\n`;
+
+describe("the front of npm run serve", () => {
+  let coordinator: Coordinator;
+  let port = 0;
+
+  beforeAll(async () => {
+    port = await freePort();
+    coordinator = await startCoordinator({ instance: "evm", port, stateDir: temporaryFolder("front"), serves: true, settings: { TESTNET_MODE: "true" } });
+    finallyDo(() => coordinator.stop());
+  });
+
+  const open = async (): Promise<Socket> => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.on("error", () => {});
+    finallyDo(() => socket.destroy());
+    await once(socket, "connect");
+    return socket;
+  };
+  /** All that a socket got, until it ended. */
+  const collect = (socket: Socket): { bytes: () => Buffer; ended: Promise<unknown> } => {
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    return { bytes: () => Buffer.concat(chunks), ended: new Promise((resolve) => socket.once("close", resolve)) };
+  };
+  const memory = (): number => {
+    const runtime = descendants(coordinator.pid).find(({ command }) => command.includes("workerd serve"));
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${runtime?.pid}/status`, "utf8"))?.[1]) / 1024;
+  };
+
+  it.each([
+    ["pings", PING, 1008],
+    ["empty parts", EMPTY_PART, 1008],
+    ["unfinished messages of 30 MiB", Buffer.concat([HUGE, Buffer.alloc(1_000)]), 1009],
+  ])("[LM2] closes sockets that send %s as fast as they go, and answers others", async (_, flood, code) => {
+    const before = memory();
+    const closed: number[] = [];
+    for (let n = 0; n < 8; n++) {
+      const socket = await open();
+      const got = collect(socket);
+      socket.write(upgrade());
+      await until("switch", () => got.bytes().includes("\r\n\r\n") || undefined);
+      expect(got.bytes().toString("latin1")).toContain("HTTP/1.1 101 Switching Protocols\r\n");
+      const many = Buffer.concat([flood === EMPTY_PART ? BEGUN : Buffer.alloc(0), ...Array.from({ length: 10_000 }, () => flood)]);
+      socket.write(many);
+      expect((await get(`${coordinator.url}/v1/health`)).status).toBe(200);
+      await got.ended;
+      const end = got.bytes();
+      const at = end.lastIndexOf(0x88);
+      closed.push(end.readUInt16BE(at + 2));
+    }
+    expect(new Set(closed)).toEqual(new Set([code]));
+    expect(memory() - before).toBeLessThan(100);
+  });
+
+  it("frames that come with the head of their upgrade count too, whole or byte by byte", async () => {
+    const socket = await open();
+    const got = collect(socket);
+    socket.write(Buffer.concat([Buffer.from(upgrade()), ...Array.from({ length: 5_000 }, () => PING)]));
+    await got.ended;
+    expect(got.bytes().toString("latin1")).toContain("too many frames");
+
+    const slow = await open();
+    const heard = collect(slow);
+    slow.setNoDelay(true);
+    for (const byte of Buffer.from(upgrade())) slow.write(Buffer.of(byte));
+    await until("a challenge", () => heard.bytes().includes("challenge") || undefined);
+    for (let n = 0; n < 300; n++) slow.write(PING);
+    await heard.ended;
+    expect(heard.bytes().toString("latin1")).toContain("too many frames");
+  });
+
+  it("a switch that the front did not expect ends the connection", async () => {
+    const socket = await open();
+    const got = collect(socket);
+    // The front holds what follows the first head until there is an answer, and that answer is the first one's.
+    socket.write(`GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n${upgrade()}`);
+    socket.write(PING);
+    await until("an answer", () => got.bytes().includes("200 OK") || undefined);
+    for (let n = 0; n < 300 && !socket.destroyed; n++) socket.write(PING);
+    await got.ended;
+    expect(got.bytes().includes("challenge")).toBe(false);
+  });
+
+  it("a refused upgrade, requests one after the other, 100-continue and an upgrade may share a connection", async () => {
+    const socket = await open();
+    const got = collect(socket);
+    const answers = (status: string, times: number): Promise<unknown> =>
+      until(`${times} of ${status}`, () => got.bytes().toString("latin1").split(`HTTP/1.1 ${status}`).length > times || undefined);
+    socket.write("GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await answers("200", 1);
+    socket.write(upgrade().replace("GET /", "GET /nowhere"));
+    await answers("404", 1);
+    socket.write("GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await answers("200", 3);
+    socket.write(upgrade());
+    await answers("101", 1);
+    await until("a challenge", () => got.bytes().includes("challenge") || undefined);
+  });
+
+  it("an honest socket pings, is answered, and closes", async () => {
+    const socket = new WebSocket(coordinator.socketUrl);
+    await once(socket, "message");
+    for (let n = 0; n < 50; n++) {
+      socket.ping();
+      await once(socket, "pong");
+    }
+    socket.close();
+    await once(socket, "close");
+  });
+});
