@@ -40,6 +40,8 @@ export type CoordinatorOptions = {
   watches?: boolean;
   /** For real use: a small bundle, and requests may end before it stops. */
   serves?: boolean;
+  /** Puts the front before workerd also where connections need no cap; default is where it `serves`. */
+  guardsFrames?: boolean;
   /** A bundle of the coordinator to run; default is one of the sources as they are now. */
   bundle?: string | null;
   /** Called when its port and its folder are free, and the slow part begins. */
@@ -62,6 +64,8 @@ export type WorkerdOptions = {
   watches: boolean;
   /** For real use: a small bundle, and requests may end before it stops. */
   serves: boolean;
+  /** Puts the front before workerd also where connections need no cap. */
+  guardsFrames: boolean;
   /** The bundle to run; null for one of the sources as they are now. */
   bundle: string | null;
 };
@@ -140,7 +144,18 @@ class Supervised implements Coordinator {
   #stopping = false;
 
   constructor(
-    { instance, host = HOST, port, settings = {}, onLine, cronMs = CRON_MS, watches = false, serves = false, bundle = null }: CoordinatorOptions,
+    {
+      instance,
+      host = HOST,
+      port,
+      settings = {},
+      onLine,
+      cronMs = CRON_MS,
+      watches = false,
+      serves = false,
+      guardsFrames = serves,
+      bundle = null,
+    }: CoordinatorOptions,
     url: string,
     stateDir: string,
     release: () => void,
@@ -151,7 +166,7 @@ class Supervised implements Coordinator {
     this.stateDir = stateDir;
     this.#isPrinted = onLine !== undefined;
     this.#release = release;
-    const options: WorkerdOptions = { instance, host, port, stateDir, settings, cronMs, watches, serves, bundle };
+    const options: WorkerdOptions = { instance, host, port, stateDir, settings, cronMs, watches, serves, guardsFrames, bundle };
     this.#child = startChild([WORKERD], { cwd: ROOT, env: { [WORKERD_OPTIONS]: JSON.stringify(options) }, ...(onLine && { onLine }) });
     this.failed = this.#child.exited.then((exit) => (this.#stopping ? new Promise<never>(() => {}) : `it ended (${exit})${this.reason}`));
   }

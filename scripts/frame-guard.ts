@@ -1,5 +1,5 @@
 // Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
-import { LIMITS, KiB, MiB, RATES, SECOND } from "../src/protocol/limits.ts";
+import { LIMITS, KiB, MiB, SECOND } from "../src/protocol/limits.ts";
 import { type Flow, TokenBucket } from "../src/coordinator/rates.ts";
 
 /** What the header of a frame says. `length` is that of its payload in bytes. */
@@ -27,8 +27,8 @@ export const MESSAGE_MS = 60 * SECOND;
 /** Bytes of messages that all sockets of one client have begun and not finished. */
 const UNFINISHED_PER_CLIENT = 64 * MiB;
 
-/** Frames of any kind: four times what the hub reads, so that the hub decides first about honest workers. */
-const FRAMES: Flow = { perSecond: 4 * RATES.messagesPerSecond, burst: 4 * RATES.messageBurst };
+/** Frames of any kind: so many times what the hub reads, so that the hub decides first about honest workers. */
+const MORE_THAN_HUB = 4;
 /** Pings, pongs and empty frames, which workerd would read without the hub. */
 const SMALL_FRAMES: Flow = { perSecond: 10, burst: 100 };
 /** How many sockets of one client may use their flows in full at the same time. */
@@ -41,8 +41,9 @@ class FrameFlows {
   readonly #all: TokenBucket;
   readonly #small: TokenBucket;
 
-  constructor(factor: number, now: number) {
-    this.#all = new TokenBucket(times(FRAMES, factor), now);
+  /** `messages` is what the hub reads of a socket. */
+  constructor(messages: Flow, factor: number, now: number) {
+    this.#all = new TokenBucket(times(messages, MORE_THAN_HUB * factor), now);
     this.#small = new TokenBucket(times(SMALL_FRAMES, factor), now);
   }
 
@@ -57,8 +58,8 @@ export class ClientFrames {
   readonly flows: FrameFlows;
   unfinishedBytes = 0;
 
-  constructor(now: number) {
-    this.flows = new FrameFlows(SOCKETS_AT_FULL_RATE, now);
+  constructor(messages: Flow, now: number) {
+    this.flows = new FrameFlows(messages, SOCKETS_AT_FULL_RATE, now);
   }
 }
 
@@ -118,10 +119,10 @@ export class FrameGuard {
   #isOpen = false;
   #begunAt: number | null = null;
 
-  /** `client` is what all sockets of its address share; null if the address is not known. */
-  constructor(client: ClientFrames | null, now: number) {
+  /** `messages` is what the hub reads of a socket. `client` is what all sockets of its address share; null if the address is not known. */
+  constructor(messages: Flow, client: ClientFrames | null, now: number) {
     this.#client = client;
-    this.#flows = new FrameFlows(1, now);
+    this.#flows = new FrameFlows(messages, 1, now);
   }
 
   /** Reads the next bytes. If it returns a refusal, these bytes must not be passed on. */

@@ -2,7 +2,7 @@
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
 import { connect, createServer, isIP, type Server, type Socket } from "node:net";
-import { networkOf, shareOwner } from "../src/coordinator/rates.ts";
+import { type Flow, networkOf, shareOwner } from "../src/coordinator/rates.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ClientFrames, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 
@@ -46,9 +46,11 @@ export type FrontOptions = {
   limitsClients: boolean;
   /** The header that a proxy sets to the client's address; null if clients connect by themselves. */
   trustedIpHeader: string | null;
+  /** The frames that the hub reads of one socket. */
+  messages: Flow;
 };
 
-type Client = { connections: number; sockets: number; frames: ClientFrames };
+type Client = { name: string; connections: number; sockets: number; frames: ClientFrames };
 
 /** How many connections workerd can hold if it may open so many files. */
 export function connectionsFor(files: number): number {
@@ -90,6 +92,11 @@ class Clients {
     this.#options = options;
   }
 
+  /** The frames that the hub reads of one socket. */
+  get messages(): Flow {
+    return this.#options.messages;
+  }
+
   /** The client that connects by itself; null if it is a proxy, or may be one of this machine. */
   ofPeer(address: string): Client | null {
     if (this.#options.trustedIpHeader !== null || address === "::1" || isLoopback(networkOf(address))) return null;
@@ -113,14 +120,13 @@ class Clients {
 
   /** Forgets clients without a connection. */
   forget(client: Client): void {
-    if (client.connections > 0 || client.sockets > 0) return;
-    for (const [name, known] of this.#known) if (known === client) this.#known.delete(name);
+    if (client.connections === 0 && client.sockets === 0) this.#known.delete(client.name);
   }
 
   #of(address: string): Client | null {
     const name = shareOwner(networkOf(address), this.#options.limitsClients);
     if (name === null) return null;
-    const client = this.#known.get(name) ?? { connections: 0, sockets: 0, frames: new ClientFrames(performance.now()) };
+    const client = this.#known.get(name) ?? { name, connections: 0, sockets: 0, frames: new ClientFrames(this.#options.messages, performance.now()) };
     this.#known.set(name, client);
     return client;
   }
@@ -270,7 +276,7 @@ class Passage {
     this.#owner = this.#peer ?? this.#clients.ofHead(this.#upgrade);
     if (this.#owner !== null) this.#owner.sockets++;
     this.#heardAt = performance.now();
-    this.#guard = new FrameGuard(this.#owner?.frames ?? null, this.#heardAt);
+    this.#guard = new FrameGuard(this.#clients.messages, this.#owner?.frames ?? null, this.#heardAt);
     this.#answers.read(first, () => null);
     this.#tail = NOTHING;
     this.#release();

@@ -15,7 +15,7 @@ type Mode = "dev" | "serve";
 const OPTIONS = "[--port N] [--state DIR] [--var NAME=VALUE ...]";
 const USAGE: Record<Mode, string> = {
   dev: `npm run dev -- ${INSTANCES.join("|")} ${OPTIONS}`,
-  serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] ${OPTIONS}`,
+  serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] [--no-front] ${OPTIONS}`,
 };
 
 type Parsed = { ok: true; options: Parameters<typeof startCoordinator>[0] } | { ok: false; problem: string };
@@ -27,7 +27,7 @@ function parse(args: string[], mode: Mode): Parsed {
       args,
       allowPositionals: true,
       options: {
-        ...(mode === "serve" && { host: { type: "string" } as const }),
+        ...(mode === "serve" && { host: { type: "string" } as const, "no-front": { type: "boolean" } as const }),
         port: { type: "string" },
         state: { type: "string" },
         var: { type: "string", multiple: true },
@@ -55,7 +55,12 @@ function parse(args: string[], mode: Mode): Parsed {
   }
   return {
     ok: true,
-    options: { instance, port, settings, ...(host !== undefined && { host }), ...(values.state !== undefined && { stateDir: values.state }) },
+    options: {
+      ...{ instance, port, settings },
+      ...(host !== undefined && { host }),
+      ...(values.state !== undefined && { stateDir: values.state }),
+      ...(values["no-front"] === true && { guardsFrames: false }),
+    },
   };
 }
 

@@ -10,10 +10,11 @@ import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import * as z from "zod";
+import { RATES } from "../src/protocol/limits.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, urlOf, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, listenInFront } from "./front.ts";
+import { connectionsFor, type FrontOptions, listenInFront } from "./front.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -25,6 +26,7 @@ const Options: z.ZodType<WorkerdOptions> = z.strictObject({
   cronMs: z.int(),
   watches: z.boolean(),
   serves: z.boolean(),
+  guardsFrames: z.boolean(),
   bundle: z.string().nullable(),
 });
 
@@ -97,14 +99,17 @@ function localHost(host: string, port: number): Record<string, string> {
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
 }
 
-/** What the front has to know of the settings: whether clients are limited, and who names them. */
-function clientLimits({ instance, settings }: WorkerdOptions): { limitsClients: boolean; trustedIpHeader: string | null } {
+/** What the front has to know of the settings: whether clients are limited, who names them, and how many frames the hub reads. */
+function frontLimits({ instance, settings }: WorkerdOptions): Pick<FrontOptions, "limitsClients" | "trustedIpHeader" | "messages"> {
   const {
     TESTNET_MODE,
     RATE_LIMITS = TESTNET_MODE === "true" ? "off" : "on",
     TRUSTED_IP_HEADER = "",
+    MESSAGES_PER_SECOND = RATES.messagesPerSecond,
+    MESSAGE_BURST = RATES.messageBurst,
   } = { ...wranglerFile(instance).vars, ...devVars(), ...settings };
-  return { limitsClients: RATE_LIMITS === "on", trustedIpHeader: TRUSTED_IP_HEADER || null };
+  const messages = { perSecond: Number(MESSAGES_PER_SECOND), burst: Number(MESSAGE_BURST) };
+  return { limitsClients: RATE_LIMITS === "on", trustedIpHeader: TRUSTED_IP_HEADER || null, messages };
 }
 
 /** The configuration of a coordinator whose workerd listens at `listen`. */
@@ -160,8 +165,7 @@ async function main(): Promise<void> {
   const isScarce = files < needed;
   if (isScarce) console.error(`only ${files} open files are allowed, so at most ${most} connections are: for more, allow ${needed} files (ulimit -Hn)`);
   const { host, port } = options;
-  // A local coordinator does without the front if it can: it has no strangers.
-  const hasFront = options.serves || isScarce;
+  const hasFront = options.guardsFrames || isScarce;
   const listen = hasFront ? { host: "127.0.0.1", port: await freePort() } : { host, port };
   if (options.serves) process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await configuration(options, listen);
@@ -183,7 +187,7 @@ async function main(): Promise<void> {
     else end();
   });
   await miniflare.ready;
-  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, ...clientLimits(options) });
+  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, ...frontLimits(options) });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();

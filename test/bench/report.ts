@@ -282,7 +282,8 @@ ${table(results)}
 
 One job: a seeker commits it by HTTP and gets its id when it is durable; one idle worker gets it, answers with output and signed receipt; the coordinator checks both
 and stores them; the seeker gets the result. Each worker signs its registration and each result, and each system checks every receipt. Ours runs under
-\`npm run serve\` with everything on that it checks in real use; only its limits per client are too high to be reached.
+\`npm run serve\` with everything on that it checks in real use; only its limits per client are too high to be reached. One row has the front too, which reads the
+headers of WebSocket frames in a process of its own (docs/self-hosting.md); the others run with \`--no-front\`, because no peer has anything like it.
 
 Jobs per second: one job in progress for each worker. The seeker polls once, when its worker has been told that the result is stored. At a fixed rate the seeker polls
 every 2 ms, or its commit waits for the end, and a latency counts from the moment at which the job was due. A measurement is made again if other programs used more

@@ -28,9 +28,9 @@ const SETTINGS = {
   ...{ BYTES_PER_SECOND: MANY, BYTE_BURST: MANY, CLIENT_STORED_BYTES: MANY, PAYER_STORED_BYTES: MANY },
 };
 
-async function startOurs(folder: string, core: number | null): Promise<Running> {
+async function startServe(folder: string, core: number | null, args: readonly string[]): Promise<Running> {
   const port = await freePort();
-  const command = [...NODE, join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(port), "--state", folder];
+  const command = [...NODE, join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(port), "--state", folder, ...args];
   return together(port, null, [await startServer(command, SETTINGS, /^ready evm /, core, ROOT)]);
 }
 
@@ -46,10 +46,14 @@ async function startInWorkerd(name: string, folder: string, core: number | null,
   return together(port, null, [await startServer(command, settings, /^ready$/, core, ROOT)]);
 }
 
-/** The same coordinator twice: once its seekers poll, once their commits wait. */
+const startOurs: System["start"] = (folder, core) => startServe(folder, core, ["--no-front"]);
+const startBehindFront: System["start"] = (folder, core) => startServe(folder, core, []);
+
+/** The same coordinator: its seekers poll, or their commits wait, or the front of `npm run serve` stands before it. */
 const OURS: System[] = [
   { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },
   { name: "ours-wait", label: "this coordinator, Prefer: wait", waits: true, missing: () => null, start: startOurs },
+  { name: "ours-front", label: "this coordinator behind its front, commit + GET", waits: false, missing: () => null, start: startBehindFront },
 ];
 
 const startBare: System["start"] = (folder, core) => startInWorkerd("bare", folder, core, {});

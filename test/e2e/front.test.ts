@@ -129,3 +129,23 @@ describe("the front of npm run serve", () => {
     await once(socket, "close");
   });
 });
+
+it("without the front workerd itself listens, and answers pings without a limit", async () => {
+  const port = await freePort();
+  const options = {
+    instance: "evm",
+    port,
+    stateDir: temporaryFolder("no-front"),
+    serves: true,
+    guardsFrames: false,
+    settings: { TESTNET_MODE: "true" },
+  } as const;
+  const coordinator = await startCoordinator(options);
+  finallyDo(() => coordinator.stop());
+  const socket = new WebSocket(coordinator.socketUrl);
+  await once(socket, "message");
+  const last = new Promise<void>((resolve) => socket.on("pong", (data) => data.toString() === "299" && resolve()));
+  // It may answer only the last of several (RFC 6455, section 5.5.3).
+  for (let n = 0; n < 300; n++) socket.ping(String(n));
+  await last;
+});

@@ -11,6 +11,7 @@ import {
   MOST_MESSAGE_BYTES,
   type Refusal,
 } from "../../../scripts/frame-guard.ts";
+import { RATES } from "../../../src/protocol/limits.ts";
 
 type Part = { opcode: number; fin: boolean; bytes: number };
 
@@ -37,7 +38,10 @@ const part = (bytes: number): Buffer => frame({ opcode: 0, fin: false, bytes });
 const ping = (): Buffer => frame({ opcode: PING, fin: true, bytes: 0 });
 
 /** The first refusal, and how many of the buffers passed before it. */
-function judge(buffers: readonly Uint8Array[], guard = new FrameGuard(null, 0), every = 0): { refusal: Refusal | null; passed: number } {
+/** What the hub reads of a socket, by default. */
+const MESSAGES = { perSecond: RATES.messagesPerSecond, burst: RATES.messageBurst };
+
+function judge(buffers: readonly Uint8Array[], guard = new FrameGuard(MESSAGES, null, 0), every = 0): { refusal: Refusal | null; passed: number } {
   for (const [at, buffer] of buffers.entries()) {
     const refusal = guard.read(buffer, at * every);
     if (refusal !== null) return { refusal, passed: at };
@@ -70,7 +74,7 @@ describe("frames of a client", () => {
 
   test("[LM2] byte by byte: headers of each length", () => {
     for (const bytes of [0, 125, 126, 65_535, 65_536]) {
-      const guard = new FrameGuard(null, 0);
+      const guard = new FrameGuard(MESSAGES, null, 0);
       const whole = message(bytes);
       for (let at = 0; at < whole.length; at++) if (guard.read(whole.subarray(at, at + 1), 0) !== null) expect.fail(`refused at ${at}`);
       expect(guard.isLate(2 * MESSAGE_MS)).toBe(false);
@@ -116,32 +120,38 @@ describe("frames of a client", () => {
     expect(judge(many(message(100)), undefined, 20).refusal).toBeNull();
   });
 
+  test("[LM2] where the hub reads more frames of a socket, more of them pass", () => {
+    const results = Array.from({ length: 5_000 }, () => message(100));
+    expect(judge(results).refusal).toMatchObject({ code: 1008 });
+    expect(judge(results, new FrameGuard({ perSecond: 1_000, burst: 2_000 }, null, 0)).refusal).toBeNull();
+  });
+
   test("[LM2] sockets of one client share a budget, and what they have begun and not finished is bounded and given back", () => {
-    const client = new ClientFrames(0);
-    const sockets = Array.from({ length: 40 }, () => new FrameGuard(client, 0));
+    const client = new ClientFrames(MESSAGES, 0);
+    const sockets = Array.from({ length: 40 }, () => new FrameGuard(MESSAGES, client, 0));
     const pinging = sockets.filter((guard) => judge(Array.from({ length: 90 }, ping), guard).refusal === null);
     expect(pinging.length).toBeGreaterThan(10);
     expect(pinging.length).toBeLessThan(20);
 
-    const other = new ClientFrames(0);
-    const beginning = Array.from({ length: 80 }, () => new FrameGuard(other, 0));
+    const other = new ClientFrames(MESSAGES, 0);
+    const beginning = Array.from({ length: 80 }, () => new FrameGuard(MESSAGES, other, 0));
     const head = begun(LARGE).subarray(0, 20);
     expect(beginning.filter((guard) => guard.read(head, 0) === null)).toHaveLength(67);
     for (const guard of beginning) guard.release();
     expect(other.unfinishedBytes).toBe(0);
-    const finished = new FrameGuard(other, 0);
+    const finished = new FrameGuard(MESSAGES, other, 0);
     expect(judge([message(LARGE)], finished).refusal).toBeNull();
     expect(other.unfinishedBytes).toBe(0);
   });
 
   test("[LM1] a message or a header that does not end is late, one that ended is not, nor is one after it", () => {
-    const guard = new FrameGuard(null, 0);
+    const guard = new FrameGuard(MESSAGES, null, 0);
     expect(judge([begun(10), ping()], guard).refusal).toBeNull();
     expect(guard.isLate(MESSAGE_MS)).toBe(false);
     expect(guard.isLate(MESSAGE_MS + 1)).toBe(true);
     guard.read(Buffer.concat([frame({ opcode: 0, fin: true, bytes: 1 }), begun(3)]), MESSAGE_MS);
     expect(guard.isLate(MESSAGE_MS + 1)).toBe(false);
-    const half = new FrameGuard(null, 0);
+    const half = new FrameGuard(MESSAGES, null, 0);
     half.read(message(10).subarray(0, 1), 0);
     expect(half.isLate(MESSAGE_MS + 1)).toBe(true);
   });
