@@ -90,16 +90,16 @@ describe("the front of npm run serve", () => {
     expect(heard.bytes().toString("latin1")).toContain("too many frames");
   });
 
-  it("a switch that the front did not expect ends the connection", async () => {
+  it("an upgrade behind another request: its frames are counted, or the connection ends", async () => {
     const socket = await open();
     const got = collect(socket);
-    // The front holds what follows the first head until there is an answer, and that answer is the first one's.
+    // The front holds what follows the upgrade until there is an answer. If that is the first request's alone, nobody knows where frames begin.
     socket.write(`GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n${upgrade()}`);
     socket.write(PING);
     await until("an answer", () => got.bytes().includes("200 OK") || undefined);
     for (let n = 0; n < 300 && !socket.destroyed; n++) socket.write(PING);
     await got.ended;
-    expect(got.bytes().includes("challenge")).toBe(false);
+    expect(socket.destroyed).toBe(true);
   });
 
   it("a refused upgrade, requests one after the other and an upgrade may share a connection", async () => {
