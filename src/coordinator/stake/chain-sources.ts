@@ -1,50 +1,9 @@
-// The places where stakes are read: rows of D1, a contract of an EVM chain, token accounts of Solana [ST1]. A worker's tier is read when it registers and again every few minutes.
+// The stake sources on chains: a contract of an EVM chain, token accounts of Solana [ST1]. A worker's tier is read when it registers and again every few minutes.
 import { base58 } from "@scure/base";
-import { inArray } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
-import { tierOfAtoms, tierOf } from "../../protocol/worker-messages.ts";
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
-import { readD1 } from "../store/database.ts";
-import { stakes } from "../store/schema.ts";
 import type { StakeSource, TierResult } from "./tier-reader.ts";
-
-/** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
-export class TableSource implements StakeSource {
-  readonly keysPerRead = MAX_BOUND;
-  readonly #db: () => D1Database;
-  readonly #deadline: number | undefined;
-
-  constructor(db: () => D1Database, deadline?: number) {
-    this.#db = db;
-    this.#deadline = deadline;
-  }
-
-  async read(keys: readonly string[]): Promise<TierResult[]> {
-    const amounts = await stakesOf(this.#db(), keys, this.#deadline);
-    // A row may have been written by hand, and SQLite keeps a text even in a number column.
-    return keys.map((key) => {
-      const amount = amounts.get(key) ?? 0;
-      return typeof amount === "number" ? { ok: true, value: tierOf(amount) } : { ok: false, reason: "invalid_response" };
-    });
-  }
-}
-
-/** The most parameters of one statement of D1. */
-const MAX_BOUND = 100;
-
-/**
- * Returns the recorded stakes of at most {@link MAX_BOUND} keys, in token units. A key without a row is not in the map [ST1].
- * @throws {StoreUnavailable}
- */
-async function stakesOf(db: D1Database, pubkeys: readonly string[], deadline?: number): Promise<ReadonlyMap<string, unknown>> {
-  const query = drizzle(db)
-    .select({ pubkey: stakes.providerPubkey, amount: stakes.amount })
-    .from(stakes)
-    .where(inArray(stakes.providerPubkey, [...pubkeys]));
-  const rows = await readD1(db, () => query, deadline);
-  return new Map(rows.map(({ pubkey, amount }) => [pubkey, amount]));
-}
 
 /** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
 const STAKE_OF = "0x07177c9c";
