@@ -56,7 +56,7 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
   const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
   if (!trusted.ok) return trusted.reason;
   const input = {
-    id: newJobId(Date.now()),
+    id: crypto.randomUUID(),
     jobType: request.job_type,
     ...kindOf(request),
     policy,
@@ -72,15 +72,6 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
   if (!testnetMode) return await paidCommit(c, commit, policy, print);
   const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
   return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
-}
-
-/**
- * Returns the id of a new job: a UUID of version 7 (RFC 9562 §5.7). It begins with the time (ms since the epoch), so the rows of jobs of one time lie side by side
- * in the hub's journal and in D1, and one write changes few pages. 74 bits are random.
- */
-export function newJobId(now: number): string {
-  const time = now.toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`;
 }
 
 /** Returns what dispatch must know of a payload: the type of a TASK, or the model and the form of an LLM_INFER [RC6, JB10, JB12]. */
