@@ -14,7 +14,7 @@ const OTHERS = ["unit", "e2e", "browser"];
 
 const projects = (names: readonly string[]): string[] => names.flatMap((name) => ["--project", name]);
 
-async function run(args: readonly string[], part: string, stdio: "inherit" | "pipe"): Promise<{ passed: boolean; output: string }> {
+async function run(args: readonly string[], part: string, stdio: "inherit" | "pipe"): Promise<{ passed: boolean; out: string; err: string }> {
   const child = spawn(process.execPath, [VITEST, "run", ...args], { cwd: ROOT, stdio: ["inherit", stdio, stdio], env: { ...process.env, TEST_PART: part } });
   // A Ctrl-C reaches the children too. They end, and then this process.
   process.on("SIGTERM", () => child.kill("SIGTERM"));
@@ -23,7 +23,7 @@ async function run(args: readonly string[], part: string, stdio: "inherit" | "pi
     child.stdout === null ? "" : text(child.stdout),
     child.stderr === null ? "" : text(child.stderr),
   ]);
-  return { passed: ended[0] === 0, output: err + out };
+  return { passed: ended[0] === 0, out, err };
 }
 
 process.on("SIGINT", () => {});
@@ -34,6 +34,6 @@ else {
   buildPages();
   const [others, edge] = await Promise.all([run(projects(OTHERS), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
   // What failed stands at the end, where people look first.
-  process.stdout.write(edge.passed ? edge.output.slice(edge.output.lastIndexOf(" Test Files ")) : edge.output);
+  process.stdout.write(edge.passed ? edge.out.slice(edge.out.lastIndexOf(" Test Files ")) : edge.out + edge.err);
   process.exitCode = others.passed && edge.passed ? 0 : 1;
 }
