@@ -1,10 +1,9 @@
 // The front before workerd: it passes connections on, at most so many, and the frames of WebSockets only as frame-guard.ts allows. workerd itself reads pings,
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
-import { connect, createServer, isIP, type Server, type Socket } from "node:net";
-import { type Flow, networkOf, shareOwner } from "../src/coordinator/rates.ts";
-import { isLoopback } from "../src/protocol/text.ts";
-import { ClientFrames, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
+import { type Client, type ClientOptions, Clients } from "./front-clients.ts";
 
 /** Files that workerd needs for itself. */
 const OWN_FILES = 128;
@@ -13,13 +12,12 @@ const FILES_PER_CONNECTION = 3;
 const LEAST = 8;
 /** More would use up the ports of the loopback interface. */
 const MOST = 20_000;
-/** Connections of one client: its sockets, as many that linger, and its requests. */
-const PER_CLIENT = 1_024;
 
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
-const STALLED_MS = 60_000;
+export const STALLED_MS = 60_000;
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */
-const SILENT_MS = 90_000;
+export const SILENT_MS = 90_000;
+/** How often these times are looked at. */
 const SWEEP_MS = 5_000;
 /** How long a client may take to read its close frame. */
 const CLOSING_MS = 5_000;
@@ -35,22 +33,17 @@ const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\n";
 const NOTHING = Buffer.alloc(0);
 
 /** What a front is told. */
-export type FrontOptions = {
+export type FrontOptions = ClientOptions & {
   host: string;
   port: number;
   /** The port of workerd on this machine. */
   to: number;
   /** Connections at the same time; one more is closed at once. */
   most: number;
-  /** Whether one client is limited, and not only one connection. */
-  limitsClients: boolean;
-  /** The header that a proxy sets to the client's address; null if clients connect by themselves. */
-  trustedIpHeader: string | null;
-  /** The frames that the hub reads of one socket. */
-  messages: Flow;
 };
 
-type Client = { name: string; connections: number; sockets: number; frames: ClientFrames };
+/** The clock of a front, in ms, and how often it looks at its connections. Tests have their own. */
+type FrontTime = { now: () => number; sweepMs: number };
 
 /** How many connections workerd can hold if it may open so many files. */
 export function connectionsFor(files: number): number {
@@ -58,23 +51,26 @@ export function connectionsFor(files: number): number {
 }
 
 /** Passes connections on to a port of this machine. Resolves when it listens. */
-export async function listenInFront(options: FrontOptions): Promise<Server> {
+export async function listenInFront(options: FrontOptions, time: FrontTime = { now: () => performance.now(), sweepMs: SWEEP_MS }): Promise<Server> {
   const clients = new Clients(options);
   const passages = new Set<Passage>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    const peer = clients.ofPeer(socket.remoteAddress ?? "");
-    if (peer !== null && peer.connections >= PER_CLIENT) {
+    const now = time.now();
+    const peer = clients.ofPeer(socket.remoteAddress ?? "", now);
+    if (peer !== null && !clients.open(peer, now)) {
       socket.destroy();
       return;
     }
-    const passage = new Passage(socket, connect({ host: "127.0.0.1", port: options.to, allowHalfOpen: true, noDelay: true }), clients, peer);
+    const workerd = connect({ host: "127.0.0.1", port: options.to, allowHalfOpen: true, noDelay: true });
+    const passage = new Passage({ client: socket, workerd, peer }, { clients, messages: options.messages, now: time.now });
     passages.add(passage);
     socket.once("close", () => passages.delete(passage));
   });
   const sweep = setInterval(() => {
-    const now = performance.now();
+    const now = time.now();
     for (const passage of passages) passage.sweep(now);
-  }, SWEEP_MS);
+    clients.forget(now);
+  }, time.sweepMs);
   sweep.unref();
   server.once("close", () => clearInterval(sweep));
   server.maxConnections = options.most;
@@ -83,61 +79,16 @@ export async function listenInFront(options: FrontOptions): Promise<Server> {
   return server;
 }
 
-/** What is counted for each client that has a connection. A client is an IPv4 address or an IPv6 /48, as in the hub. */
-class Clients {
-  readonly #options: FrontOptions;
-  readonly #known = new Map<string, Client>();
-
-  constructor(options: FrontOptions) {
-    this.#options = options;
-  }
-
-  /** The frames that the hub reads of one socket. */
-  get messages(): Flow {
-    return this.#options.messages;
-  }
-
-  /** The client that connects by itself; null if it is a proxy, or may be one of this machine. */
-  ofPeer(address: string): Client | null {
-    if (this.#options.trustedIpHeader !== null || address === "::1" || isLoopback(networkOf(address))) return null;
-    return this.#of(address);
-  }
-
-  /** The client that a proxy names in the head of a request; null if it names none. */
-  ofHead(head: string): Client | null {
-    const name = this.#options.trustedIpHeader?.toLowerCase();
-    if (name === undefined) return null;
-    const lines = head.split("\r\n").filter((line) => line.slice(0, line.indexOf(":")).toLowerCase() === name);
-    const address =
-      lines
-        .at(-1)
-        ?.slice(name.length + 1)
-        .split(",")
-        .at(-1)
-        ?.trim() ?? "";
-    return isIP(address) === 0 ? null : this.#of(address);
-  }
-
-  /** Forgets clients without a connection. */
-  forget(client: Client): void {
-    if (client.connections === 0 && client.sockets === 0) this.#known.delete(client.name);
-  }
-
-  #of(address: string): Client | null {
-    const name = shareOwner(networkOf(address), this.#options.limitsClients);
-    if (name === null) return null;
-    const client = this.#known.get(name) ?? { name, connections: 0, sockets: 0, frames: new ClientFrames(this.#options.messages, performance.now()) };
-    this.#known.set(name, client);
-    return client;
-  }
-}
+/** What all connections of a front share. */
+type Parts = { clients: Clients; messages: FrontOptions["messages"]; now: () => number };
 
 /** One connection of a client, and the one to workerd that belongs to it. */
 class Passage {
   readonly #client: Socket;
   readonly #workerd: Socket;
-  readonly #clients: Clients;
-  readonly #peer: Client | null;
+  readonly #parts: Parts;
+  /** Who is counted for this connection, and who answers for its frames; null if nobody is known. */
+  #owner: Client | null;
   /** What the client sent since workerd's last answer, as far as a head may be in it. */
   #recent: Buffer = NOTHING;
   /** The last bytes of workerd's, in which a switch may begin. */
@@ -149,18 +100,17 @@ class Passage {
   /** What follows the head, while workerd has not answered. */
   #held: Buffer = NOTHING;
   #guard: FrameGuard | null = null;
-  #owner: Client | null = null;
   readonly #answers = new FrameReader();
   #stalledSince: number | null = null;
   #heardAt = 0;
   #isRefused = false;
 
-  constructor(client: Socket, workerd: Socket, clients: Clients, peer: Client | null) {
+  /** `peer` is counted already. */
+  constructor({ client, workerd, peer }: { client: Socket; workerd: Socket; peer: Client | null }, parts: Parts) {
     this.#client = client;
     this.#workerd = workerd;
-    this.#clients = clients;
-    this.#peer = peer;
-    if (peer !== null) peer.connections++;
+    this.#parts = parts;
+    this.#owner = peer;
     client.on("data", (chunk: Buffer) => this.#fromClient(chunk));
     workerd.on("data", (chunk: Buffer) => this.#fromWorkerd(chunk));
     client.on("drain", () => {
@@ -226,7 +176,7 @@ class Passage {
   }
 
   #frames(chunk: Buffer, guard: FrameGuard): void {
-    const now = performance.now();
+    const now = this.#parts.now();
     this.#heardAt = now;
     const refusal = guard.read(chunk, now);
     if (refusal === null) this.#send(chunk);
@@ -246,7 +196,7 @@ class Passage {
     if (this.#guard === null) this.#answer(chunk);
     else this.#answers.read(chunk, () => null);
     if (this.#isRefused || this.#client.destroyed || this.#client.write(chunk)) return;
-    this.#stalledSince ??= performance.now();
+    this.#stalledSince ??= this.#parts.now();
     this.#workerd.pause();
   }
 
@@ -273,10 +223,17 @@ class Passage {
       this.#end();
       return;
     }
-    this.#owner = this.#peer ?? this.#clients.ofHead(this.#upgrade);
-    if (this.#owner !== null) this.#owner.sockets++;
-    this.#heardAt = performance.now();
-    this.#guard = new FrameGuard(this.#clients.messages, this.#owner?.frames ?? null, this.#heardAt);
+    const { clients, messages, now } = this.#parts;
+    this.#heardAt = now();
+    if (this.#owner === null) {
+      const named = clients.ofHead(this.#upgrade, this.#heardAt);
+      if (named !== null && !clients.open(named, this.#heardAt)) {
+        this.#end();
+        return;
+      }
+      this.#owner = named;
+    }
+    this.#guard = new FrameGuard(messages, this.#owner?.frames ?? null, this.#heardAt);
     this.#answers.read(first, () => null);
     this.#tail = NOTHING;
     this.#release();
@@ -314,12 +271,6 @@ class Passage {
 
   #forget(): void {
     this.#guard?.release();
-    if (this.#peer !== null) {
-      this.#peer.connections--;
-      this.#clients.forget(this.#peer);
-    }
-    if (this.#owner === null) return;
-    this.#owner.sockets--;
-    this.#clients.forget(this.#owner);
+    if (this.#owner !== null) this.#parts.clients.close(this.#owner, this.#parts.now());
   }
 }

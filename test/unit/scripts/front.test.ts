@@ -1,0 +1,220 @@
+// The front with another server in workerd's place: who is dropped when, by a clock that the test sets.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Server, type Socket } from "node:net";
+import { describe, expect, test } from "vitest";
+import { WebSocketServer } from "ws";
+import { CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
+import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
+import { type FrontOptions, listenInFront, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { finallyDo } from "../../support/finally.ts";
+import { until } from "../../support/until.ts";
+
+const MASK = Buffer.alloc(4);
+const PING = Buffer.concat([Buffer.from([0x89, 0x80]), MASK]);
+const BEGUN = Buffer.concat([Buffer.from([0x01, 0x81]), MASK, Buffer.from("x")]);
+const PAGE = Buffer.alloc(24 * 1024 * 1024);
+
+const portOf = (server: { address(): AddressInfo | string | null }): number => {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+};
+
+/** A front before a server that answers pings, answers `/page` with 24 MiB, and counts its connections. */
+async function start(options: Partial<FrontOptions> = {}) {
+  const behind = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+    if (request.url === "/page") response.end(PAGE);
+    else request.resume().once("end", () => response.end("ok"));
+  });
+  const sockets = new WebSocketServer({ server: behind, autoPong: false });
+  sockets.on("connection", (socket) => {
+    socket.on("error", () => {});
+    // Its own pongs end a socket that sends many pings at once; workerd does not.
+    socket.on("ping", () => socket.pong());
+  });
+  const reached = new Set<Socket>();
+  behind.on("connection", (socket: Socket) => {
+    reached.add(socket);
+    socket.once("close", () => reached.delete(socket));
+  });
+  behind.listen(0, "127.0.0.1");
+  await once(behind, "listening");
+  const time = { at: 0, looks: 0 };
+  const now = (): number => {
+    time.looks++;
+    return time.at;
+  };
+  const front: Server = await listenInFront(
+    {
+      ...{ host: "127.0.0.1", port: 0, to: portOf(behind), most: 5_000, limitsClients: true, trustedIpHeader: null, messages: { perSecond: 50, burst: 200 } },
+      ...options,
+    },
+    { now, sweepMs: 5 },
+  );
+  finallyDo(() => {
+    front.close();
+    sockets.close();
+    behind.closeAllConnections();
+    behind.close();
+    for (const socket of reached) socket.destroy();
+  });
+  return {
+    reached,
+    dial: async (): Promise<Socket> => {
+      const socket = connect({ host: "127.0.0.1", port: portOf(front) });
+      socket.on("error", () => {});
+      finallyDo(() => socket.destroy());
+      await once(socket, "connect");
+      return socket;
+    },
+    /** Sets the clock, and waits until the front has looked at its connections some times. */
+    set: async (at: number): Promise<void> => {
+      time.at = at;
+      const before = time.looks;
+      await until("some sweeps", () => time.looks >= before + 4 || undefined);
+    },
+  };
+}
+
+const upgrade = (headers = ""): string =>
+  `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n${headers}\r\n`;
+
+/** What a socket has got so far. */
+function received(socket: Socket): () => string {
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString("latin1");
+}
+
+async function open(front: Awaited<ReturnType<typeof start>>, headers = ""): Promise<{ socket: Socket; got: () => string }> {
+  const socket = await front.dial();
+  const got = received(socket);
+  socket.write(upgrade(headers));
+  while (!got().includes("\r\n\r\n") && !socket.closed) await Promise.race([once(socket, "data"), once(socket, "close")]);
+  return { socket, got };
+}
+
+const closed = (socket: Socket): Promise<unknown> => until("the end of the connection", () => socket.closed || undefined);
+
+describe("who is dropped", () => {
+  test(`[LM1] a client that reads nothing of a page for ${STALLED_MS / 1_000} s, not before, and not one that reads`, async () => {
+    const front = await start();
+    const reads = await front.dial();
+    const got: number[] = [];
+    reads.on("data", (chunk: Buffer) => got.push(chunk.length));
+    const never = await front.dial();
+    never.pause();
+    for (const socket of [reads, never]) socket.write("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await until("the page", () => got.reduce((sum, bytes) => sum + bytes, 0) > PAGE.length || undefined);
+    await until("a full pipe", () => never.readableLength > 0 || undefined);
+    await front.set(STALLED_MS);
+    expect(front.reached.size).toBe(2);
+    // The pipe may have been filled to its end only now.
+    await front.set(2 * STALLED_MS + 1);
+    await until("one connection", () => front.reached.size === 1 || undefined);
+    never.resume();
+    await closed(never);
+    reads.write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    const before = got.length;
+    await until("an answer", () => got.length > before || undefined);
+  });
+
+  test(`a WebSocket on which its client sends nothing for ${SILENT_MS / 1_000} s; one that pings stays, and so does a connection without a WebSocket`, async () => {
+    const front = await start();
+    const silent = await open(front);
+    const pings = await open(front);
+    const http = await front.dial();
+    await front.set(SILENT_MS);
+    pings.socket.write(PING);
+    await until("a pong", () => pings.got().endsWith("\x8a\x00") || undefined);
+    await front.set(SILENT_MS + 1);
+    await closed(silent.socket);
+    const got = received(http);
+    http.write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await until("an answer", () => got().includes("200 OK") || undefined);
+    expect(pings.socket.closed).toBe(false);
+  });
+
+  test(`[LM1] a message that is not complete after ${MESSAGE_MS / 1_000} s, although its socket pings`, async () => {
+    const front = await start();
+    const { socket, got } = await open(front);
+    socket.write(Buffer.concat([BEGUN, PING]));
+    await until("a pong", () => got().endsWith("\x8a\x00") || undefined);
+    await front.set(MESSAGE_MS);
+    socket.write(PING);
+    await until("another pong", () => got().endsWith("\x8a\x00\x8a\x00") || undefined);
+    await front.set(MESSAGE_MS + 1);
+    await closed(socket);
+    expect(got()).toContain("a message that does not end");
+  });
+});
+
+describe("clients behind a proxy", () => {
+  const from = (address: string): string => `X-Real-IP: ${address}\r\n`;
+
+  test("[LM2] all sockets of one named client have one budget, on however many connections; others have theirs", async () => {
+    const front = await start({ trustedIpHeader: "X-Real-IP" });
+    const flood = Buffer.concat(Array.from({ length: 100 }, () => PING));
+    const sockets = await Promise.all(Array.from({ length: 17 }, () => open(front, from("203.0.113.7"))));
+    // Each may send 100 at once, all together 1,600.
+    for (const { socket } of sockets) socket.write(flood);
+    await until("the end of one", () => sockets.some(({ socket }) => socket.closed) || undefined);
+    const other = await open(front, from("203.0.113.8"));
+    other.socket.write(flood);
+    await until("pongs", () => other.got().includes("\x8a\x00") || undefined);
+    expect(other.socket.closed).toBe(false);
+    // A new socket of the first client has no new budget.
+    for (const { socket } of sockets) socket.destroy();
+    const again = await open(front, from("203.0.113.7"));
+    again.socket.write(PING);
+    await closed(again.socket);
+    expect(again.got()).toContain("too many frames");
+  });
+
+  test(`[LM2] one named client opens ${NEW_CONNECTIONS.burst} sockets at once and no more, others do`, async () => {
+    const front = await start({ trustedIpHeader: "X-Real-IP" });
+    for (let n = 0; n < CONNECTIONS_PER_CLIENT; n++) {
+      const { socket } = await open(front, from("203.0.113.7"));
+      socket.destroy();
+    }
+    const one = await open(front, from("203.0.113.7"));
+    await closed(one.socket);
+    expect(one.got()).toBe("");
+    expect((await open(front, from("203.0.113.8"))).got()).toContain("101 Switching Protocols");
+  });
+});
+
+describe("bytes that are no frames", () => {
+  test("a request with Expect: 100-continue is told to continue, and answered", async () => {
+    const front = await start();
+    const socket = await front.dial();
+    const got = received(socket);
+    socket.write("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    await until("100", () => got().includes("100 Continue") || undefined);
+    socket.write("hello");
+    await until("200", () => got().includes("200 OK") || undefined);
+  });
+
+  test("a client that has sent its request and ended its half of the connection gets the whole answer", async () => {
+    const front = await start();
+    const socket = await front.dial();
+    let bytes = 0;
+    socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
+    socket.end("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await once(socket, "end");
+    expect(bytes).toBeGreaterThan(PAGE.length);
+  });
+
+  test("one connection more than it can hold is closed, and there is room again when another one ends", async () => {
+    const front = await start({ most: 2 });
+    const first = await open(front);
+    const second = await open(front);
+    const third = await front.dial();
+    await closed(third);
+    first.socket.destroy();
+    await until("room", () => front.reached.size === 1 || undefined);
+    expect((await open(front)).got()).toContain("101 Switching Protocols");
+    expect(second.socket.closed).toBe(false);
+  });
+});
