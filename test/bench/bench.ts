@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CURVES, curves, type Sizes } from "./curves.ts";
-import { measure, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
+import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
 import { type Cell, type Results, table, write } from "./report.ts";
 import { install, type System, SYSTEMS } from "./systems.ts";
@@ -32,7 +32,15 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
     const loads = [...plan.workers.map((workers) => ({ workers, rate: null })), ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate }))];
     for (const load of loads) {
       const what = `round ${number}  ${system.name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
-      const cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
+      let cell: Measurement;
+      try {
+        cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
+      } catch (error) {
+        // A fault of ours must be seen. One of a peer costs this figure, and not the hours before it.
+        if (system.name.startsWith(OURS)) throw error;
+        say(`${what}: no figure, ${error instanceof Error ? error.message : String(error)}`);
+        continue;
+      }
       say(
         `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
       );

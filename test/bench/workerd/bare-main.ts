@@ -11,8 +11,8 @@ type Frame =
 type Job = { id: string; payload: string; ended: string | null; worker: WebSocket | null };
 type Worker = { name: string; key: KeyObject };
 
-/** A job that ended is answered from memory for so many others. */
-const RECENT = 2_000;
+/** A job that ended is answered from memory for at least half as many others. A poll can be seconds late where the core is full. */
+const RECENT = 20_000;
 
 export class WorkerHub extends DurableObject<Env> {
   readonly #sql: SqlStorage;
