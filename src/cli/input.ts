@@ -6,7 +6,10 @@ import { parseJson } from "../protocol/text.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { CliError, EXIT } from "./command.ts";
 
-/** Reads a JSON file; `-` is standard input. What is not JSON goes to `other`, which returns undefined if it cannot read it either. Throws CliError. */
+/**
+ * Reads a JSON file; `-` is standard input. What is not JSON goes to `other`, which returns undefined if it cannot read it either.
+ * @throws {CliError} if the file cannot be read or is no JSON
+ */
 export async function readJsonFile(file: string, other: (text: string) => unknown = () => undefined): Promise<unknown> {
   const given = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
   const name = nameOf(file);

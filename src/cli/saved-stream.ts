@@ -19,7 +19,10 @@ export function chunksOf(text: string): unknown[] | undefined {
   return chunks.length === 0 ? undefined : chunks;
 }
 
-/** The chunks joined to a whole answer. `name` is what they were read from. Throws CliError for a stream that did not end well. */
+/**
+ * The chunks joined to a whole answer. `name` is what they were read from.
+ * @throws {CliError} if the stream did not end well
+ */
 export function joined(chunks: readonly unknown[], name: string): Record<string, unknown> {
   let text = "";
   let finish_reason: unknown;

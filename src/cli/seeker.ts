@@ -157,9 +157,9 @@ export async function clientOptions(args: SeekerOptions): Promise<ClientOptions>
 }
 
 /** Calls the SDK and turns every expected failure into a CliError with advice. */
-export async function asking<T>(args: SeekerOptions, ask: (client: ComputeRouter) => Promise<T>): Promise<T> {
+export async function withClient<T>(args: SeekerOptions, task: (client: ComputeRouter) => Promise<T>): Promise<T> {
   try {
-    return await ask(new ComputeRouter(await clientOptions(args)));
+    return await task(new ComputeRouter(await clientOptions(args)));
   } catch (error) {
     throw error instanceof ComputeRouterError ? advice(error, args) : error;
   }

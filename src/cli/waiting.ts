@@ -1,7 +1,7 @@
 // The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue, or to cancel the job.
 import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
 import { isInteractive, withPrompt } from "./input.ts";
-import { asking, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
+import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 import { inDollars } from "../sdk/payment.ts";
 import {
   type Cancellation,
@@ -130,7 +130,7 @@ function continuesText(jobId: string, args: SeekerOptions): string {
 
 /** Runs a job to its end and prints the result. After Ctrl-C it prints how to continue instead. */
 export async function runJob(args: SeekerOptions & { json?: boolean | undefined }, job: JobInput, options: RunOptions): Promise<void> {
-  const result = await asking(args, (client) =>
+  const result = await withClient(args, (client) =>
     waitFor(args, client, ({ signal, hasJob, isIn }) => {
       const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
         hasJob(id);

@@ -94,7 +94,10 @@ export type WorkerPlan = {
   configFile: string;
 };
 
-/** Makes the plan. Throws CliError if options or configuration are not valid. */
+/**
+ * Makes the plan.
+ * @throws {CliError} if options or configuration are not valid
+ */
 export function workerPlan(args: WorkerOptions, urls: readonly string[]): WorkerPlan {
   const configDir = args["config-dir"];
   const folder = configFolder(configDir === undefined ? {} : { configDir });

@@ -6,7 +6,7 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { asking, readCount, sameUser, SEEKER_ARGS } from "../seeker.ts";
+import { withClient, readCount, sameUser, SEEKER_ARGS } from "../seeker.ts";
 import { cancellationText } from "../waiting.ts";
 
 /** `compute-router job`. */
@@ -23,7 +23,7 @@ export const job = command({
     const wait = readCount("wait", args.wait, 0, 25);
     if (!isUuid(args.id)) throw new CliError(EXIT.usage, `ID must be a UUID, got ${inWords(args.id)}; see: ${ownCommand("job --help")}`);
     const anybody = { url: args.url, user: "job" };
-    const found = await asking(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
+    const found = await withClient(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
     if (args.json === true) return printJson(found);
     print(lines(found).map(untrusted).join("\n"));
     const { result } = found;
@@ -62,7 +62,7 @@ export const cancel = command({
     const token = args["cancel-token"];
     // A cancel has no user.
     const anybody = { url: args.url, user: "cancel", "config-dir": args["config-dir"] };
-    const cancellation = await asking(anybody, (client) => client.cancel(args.id, token === undefined ? {} : { cancelToken: token }));
+    const cancellation = await withClient(anybody, (client) => client.cancel(args.id, token === undefined ? {} : { cancelToken: token }));
     const { job, cancelled, charged, credit } = cancellation;
     if (args.json === true) return printJson({ cancelled, charged, credit, job });
     print(cancellationText(cancellation));
@@ -81,7 +81,7 @@ export const jobs = command({
   run: async (args) => {
     const limit = readCount("limit", args.limit, 1, 100);
     const { before } = args;
-    const page = await asking(args, (client) => client.jobs({ ...(limit !== undefined && { limit }), ...(before !== undefined && { before }) }));
+    const page = await withClient(args, (client) => client.jobs({ ...(limit !== undefined && { limit }), ...(before !== undefined && { before }) }));
     if (args.json === true) return printJson(page);
     for (const { id, job_type, status, created_at } of page.jobs) print(untrusted([id, job_type.padEnd(9), status.padEnd(9), created_at].join("  ")));
     if (page.jobs.length === 0) print(page.source === "router" ? "no jobs" : "no jobs of this machine", process.stderr);

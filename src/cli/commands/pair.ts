@@ -11,17 +11,20 @@ import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { offerLines } from "../pair-screen.ts";
 import { print, printJson, printUntrusted } from "../print.ts";
-import { asking, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile } from "../seeker.ts";
+import { withClient, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile } from "../seeker.ts";
 import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */
 export type Claimed = { coordinator: string; pairedAt: string };
 
-/** Claims a pairing code for a worker's key at the first of these coordinators that knows the code. Throws CliError. */
+/**
+ * Claims a pairing code for a worker's key at the first of these coordinators that knows the code.
+ * @throws {CliError} if none of them accepts it
+ */
 export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
   const code = text.trim().toUpperCase();
   let unreachable: CliError | undefined;
-  const unknowing: string[] = [];
+  const withoutCode: string[] = [];
   for (const url of urls) {
     try {
       const { paired_at } = await claimAt(url, key, code);
@@ -30,15 +33,15 @@ export async function claimPairing(urls: readonly (string | undefined)[], key: K
       if (!(error instanceof CliError)) throw error;
       const reason = error.cause instanceof ComputeRouterError ? error.cause.reason : null;
       // Another coordinator may know the code, perhaps one that could not be reached.
-      if (reason === "invalid_code") unknowing.push(coordinatorName(coordinatorUrls(url).socket));
+      if (reason === "invalid_code") withoutCode.push(coordinatorName(coordinatorUrls(url).socket));
       else if (error.exit === EXIT.unreachable) unreachable ??= error;
       else throw error;
     }
   }
-  const unknown = `${unknowing.join(" and ")} ${unknowing.length > 1 ? "do" : "does"} not know the code`;
+  const unknown = `${withoutCode.join(" and ")} ${withoutCode.length > 1 ? "do" : "does"} not know the code`;
   if (unreachable === undefined)
     throw new CliError(EXIT.refused, `invalid_code: ${unknown}; check the code, or use --url with the address of the coordinator that created it`);
-  throw unknowing.length === 0 ? unreachable : new CliError(unreachable.exit, `${unreachable.message}; ${unknown}`, { cause: unreachable });
+  throw withoutCode.length === 0 ? unreachable : new CliError(unreachable.exit, `${unreachable.message}; ${unknown}`, { cause: unreachable });
 }
 
 /** The text for the worker's owner. The user id is a secret of the other side, so it is not shown. */
@@ -47,7 +50,7 @@ export function pairedText(paired: string, publicKey: string): string {
 }
 
 function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {
-  return asking({ url, user: "claim" }, async (client) => {
+  return withClient({ url, user: "claim" }, async (client) => {
     // The network is signed too: the same code may exist on the other instance [TR4].
     const { network } = await client.health();
     const signature = signText(pairText({ network, code, pubkey: publicKey }), secret);
@@ -68,7 +71,7 @@ export const pairCreate = command({
     const json = args.json === true;
     const { isTTY, columns, rows } = process.stdout;
     const waits = args.wait ?? (isTTY && !json);
-    await asking(args, async (client) => {
+    await withClient(args, async (client) => {
       const offer = await client.trust.create();
       const { pairing_code, expires_at, workerUrl } = offer;
       const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
@@ -148,7 +151,7 @@ const list = command({
   description: "List your paired workers: their keys in words, as their owners see them, and the time of the pairing",
   args: SEEKER_ARGS,
   run: async (args) => {
-    const { providers } = await asking(args, (client) => client.trust.list());
+    const { providers } = await withClient(args, (client) => client.trust.list());
     if (args.json === true) return printJson(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) })));
     if (providers.length === 0) return print(`no paired workers; to pair one: ${untrusted(sameUser("pair create", args))}`);
     for (const { provider_pubkey, paired_at } of providers)

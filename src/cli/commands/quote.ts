@@ -3,7 +3,7 @@ import { JobType } from "../../protocol/job.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { print, printJson } from "../print.ts";
-import { asking, MODEL_ARG, POLICY_ARG, readPolicy, SEEKER_ARGS } from "../seeker.ts";
+import { withClient, MODEL_ARG, POLICY_ARG, readPolicy, SEEKER_ARGS } from "../seeker.ts";
 
 /** `compute-router quote`. */
 export const quote = command({
@@ -27,7 +27,7 @@ export const quote = command({
     const wanted = (type.data === undefined ? all : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
     // A quote has no user.
     const anybody = { url: args.url, user: "quote" };
-    const quotes = await asking(anybody, (client) =>
+    const quotes = await withClient(anybody, (client) =>
       Promise.all(
         wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier, model === undefined ? {} : { model })) })),
       ),
@@ -47,7 +47,7 @@ export const models = command({
   args: { url: SEEKER_ARGS.url, json: SEEKER_ARGS.json },
   run: async (args) => {
     // The list has no user.
-    const list = await asking({ url: args.url, user: "models" }, (client) => client.models());
+    const list = await withClient({ url: args.url, user: "models" }, (client) => client.models());
     if (args.json === true) return printJson(list);
     const width = Math.max(0, ...list.data.map(({ id }) => id.length));
     for (const { id, workers } of list.data) print(untrusted(`${id.padEnd(width)}  ${inWorkers(workers)}`));

@@ -1,7 +1,7 @@
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { printFacts, printStream, runJob, waitFor } from "../waiting.ts";
-import { asking, MODEL_ARG, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
+import { withClient, MODEL_ARG, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 import { standardInput } from "../input.ts";
 import { TaskType } from "../../protocol/job.ts";
 
@@ -28,7 +28,7 @@ export const run = command({
     const job = { job_type: "LLM_INFER", prompt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
-    const result = await asking(args, (client) =>
+    const result = await withClient(args, (client) =>
       waitFor(args, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
     );
     if (result !== undefined) printFacts(result);
