@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { asking } from "../../../src/cli/seeker.ts";
+import { withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { JobFailedError } from "../../../src/sdk/index.ts";
 import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
@@ -116,7 +116,7 @@ describe("a failed job says what became of its money", () => {
     const payer = join(temporaryFolder(), "payer.mjs");
     writeFileSync(payer, "export default async () => ({});");
     const error = Object.assign(new JobFailedError("j", "worker_unavailable"), money);
-    return asking({ user: "u", ...(pays && { payer }) }, () => Promise.reject(error)).then(String, (told: Error) => told.message);
+    return withClient({ user: "u", ...(pays && { payer }) }, () => Promise.reject(error)).then(String, (told: Error) => told.message);
   }
 
   const credit = { amount: "1000", asset: "eip155:10143/0x01", balance: "9000" };
