@@ -86,8 +86,10 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       include: instance === "evm" ? ["test/edge/**/*.test.ts"] : PER_INSTANCE,
       setupFiles: ["test/edge/setup.ts"],
       ...GUARDS,
-      // One runtime per core, not per file, because its start costs 4 s of CPU. setup.ts and withSettings undo what a file changes.
+      // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait most of
+      // their time: four runtimes keep one core busy, while the other projects use the other one.
       isolate: false,
+      maxWorkers: 4,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
       deps: { optimizer: { ssr: { enabled: true, include: ["drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
       sequence: { groupOrder: 1 },
