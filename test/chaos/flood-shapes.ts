@@ -63,6 +63,7 @@ async function plain(attack: Attack, head: string): Promise<Socket> {
 }
 
 export const FLOODS: readonly Flood[] = [
+  { name: "honest jobs only", what: "no flood: what the honest jobs beside the others cost", run: async () => {} },
   {
     name: "big frames",
     what: "frames of 1.1 MB on sockets that never register",
