@@ -117,7 +117,7 @@ export function curveTable(points: readonly CurvePoint[], curves: readonly { nam
 
 /** All tables and what is to be said of them, as Markdown. */
 export function table(results: Results): string {
-  return [systemsTable(results), ...ratioTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
+  return [systemsTable(results), ...ratioTable(results), ...dispatchTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
 }
 
 /** The number of workers for figures that are given once. */
@@ -164,6 +164,25 @@ function ratioTable(results: Results): string[] {
   return [markdown(head, rows)];
 }
 
+/** How long a job is under way to its worker, for the systems whose workers have a WebSocket. */
+function dispatchTable(results: Results): string[] {
+  const { plan, labels, cells } = results;
+  const [least = 1] = plan.workers;
+  const rows = Object.entries(labels)
+    .filter(([system]) => cells.some((cell) => cell.system === system && cell.dispatch !== null))
+    .map(([system, label]) => {
+      const of = (workers: number, rate: number | null): string => tenths(typical(results, system, workers, rate, ({ dispatch }) => dispatch ?? Number.NaN));
+      return [label, of(least, null), ...plan.rates.map((rate) => of(64, rate))];
+    });
+  if (rows.length === 0) return [];
+  const head = [
+    "ms from commit to `job_assign`, p50",
+    `${least === 1 ? "one job" : `${least} jobs`} at a time`,
+    ...plan.rates.map((rate) => `at ${rate} jobs/s`),
+  ];
+  return [markdown(head, rows)];
+}
+
 /** What one job of ours costs in countable things. */
 function ourWork(results: Results, workers: number): string[] {
   const rows = Object.entries(results.labels).flatMap(([system, label]) => {
@@ -180,7 +199,6 @@ function ourWork(results: Results, workers: number): string[] {
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
         perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
         cell?.cpuPerRead == null ? "–" : hundredths(median(own.flatMap(({ cpuPerJob, cpuPerRead }) => (cpuPerRead === null ? [] : [cpuPerJob / cpuPerRead])))),
-        tenths(typical(results, system, 64, Math.min(...results.plan.rates), (one) => one.dispatch ?? Number.NaN)),
       ],
     ];
   });
@@ -195,7 +213,6 @@ function ourWork(results: Results, workers: number): string[] {
     "bytes of HTTP",
     `fsyncs at ${workers} workers`,
     "CPU ÷ that of one poll",
-    `ms from commit to \`job_assign\` at ${Math.min(...results.plan.rates)} jobs/s`,
   ];
   return [
     markdown(head, rows),

@@ -39,8 +39,11 @@ export function startCounted(folder: string, core: number | null, settings: Reco
   return startInWorkerd("counted", folder, core, { ...SETTINGS, ...settings });
 }
 
-/** A program of workerd/. */
-async function startInWorkerd(name: string, folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
+/**
+ * A program of workerd/, with the settings of a coordinator.
+ * @public The payment lab, which is a package of its own, starts one too.
+ */
+export async function startInWorkerd(name: string, folder: string, core: number | null, settings: Record<string, string>): Promise<Running> {
   const port = await freePort();
   const command = [...NODE, "--import", join(ROOT, "scripts", "orphan.mjs"), join(import.meta.dirname, "workerd-server.ts"), name, String(port), folder];
   return together(port, null, [await startServer(command, settings, /^ready$/, core, ROOT)]);

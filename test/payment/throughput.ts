@@ -1,4 +1,5 @@
-// Paid jobs per second and their latency with 24 workers, over a facilitator that takes a given time to settle.
+// Paid jobs per second and their latency with 24 workers, over a facilitator that takes a given time to settle: of this coordinator, and of bare workerd with
+// the same events, which is the limit of the platform on this machine. Both take turns.
 // node test/payment/throughput.ts [seconds to settle …], or npm run throughput --prefix test/payment
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
 import { cpuOf, family } from "../bench/processes.ts";
+import { startInWorkerd } from "../bench/systems.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { listen, readText, sendJson } from "./loopback.ts";
 
@@ -56,19 +58,32 @@ function payment(accepted: unknown, payer: number): string {
   return Buffer.from(JSON.stringify({ x402Version: 2, accepted, payload })).toString("base64");
 }
 
-/** One run; false if a job was not completed. */
-async function measure(settleSeconds: number): Promise<boolean> {
+type System = { name: string; start(stateDir: string, settings: Record<string, string>): Promise<Server> };
+type Server = { url: string; socketUrl: string; pids: readonly number[]; stop(): Promise<void> };
+
+const OURS: System = {
+  name: "this coordinator",
+  async start(stateDir, settings) {
+    const bundle = process.env.COORDINATOR_BUNDLE ?? null;
+    const coordinator = await startCoordinator({ instance: "evm", port: await freePort(), stateDir, settings, serves: true, guardsFrames: false, bundle });
+    return { url: coordinator.url, socketUrl: coordinator.socketUrl, pids: [coordinator.pid], stop: () => coordinator.stop() };
+  },
+};
+
+const BARE: System = {
+  name: "bare workerd",
+  async start(stateDir, settings) {
+    const { port, pids, stop } = await startInWorkerd("bare-paid", stateDir, null, settings);
+    return { url: `http://127.0.0.1:${port}`, socketUrl: `ws://127.0.0.1:${port}/v1/worker`, pids, stop };
+  },
+};
+
+/** One run of a system: its jobs per second, null if a job was not completed. */
+async function measure(system: System, settleSeconds: number): Promise<number | null> {
   const facilitator = await startFacilitator(settleSeconds * 1_000);
-  const stateDir = mkdtempSync(join(tmpdir(), "compute-router-throughput-"));
+  const folder = mkdtempSync(join(tmpdir(), "compute-router-throughput-"));
   const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url };
-  const coordinator = await startCoordinator({
-    instance: "evm",
-    port: await freePort(),
-    stateDir,
-    settings,
-    serves: true,
-    bundle: process.env.COORDINATOR_BUNDLE ?? null,
-  });
+  const coordinator = await system.start(join(folder, "state"), settings);
   const workers = await Promise.all(
     Array.from({ length: WORKERS }, async () => {
       const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
@@ -101,7 +116,7 @@ async function measure(settleSeconds: number): Promise<boolean> {
     };
     const clients = Promise.all(Array.from({ length: AT_ONCE }, client));
     await delay(Math.max(WARM_UP_MS, 2_000 * settleSeconds));
-    const cpu = () => ({ coordinator: cpuOf(family([coordinator.pid])), driver: process.cpuUsage() });
+    const cpu = () => ({ coordinator: cpuOf(family(coordinator.pids)), driver: process.cpuUsage() });
     const before = cpu();
     facilitator.settles.length = 0;
     const began = performance.now();
@@ -125,20 +140,24 @@ async function measure(settleSeconds: number): Promise<boolean> {
     const failures = new Map<string, number>();
     for (const { name } of outcomes) if (name !== "completed") failures.set(name, (failures.get(name) ?? 0) + 1);
     console.log(
-      `settle ${settleSeconds} s (${took.toFixed(0)} ms): ${rate.toFixed(1)} jobs/s of ${most.toFixed(1)} (${Math.round((100 * rate) / most)} %), p50 ${at(0.5)}, p99 ${at(0.99)}, ` +
+      `${system.name}, settle ${settleSeconds} s (${took.toFixed(0)} ms): ${rate.toFixed(1)} jobs/s of ${most.toFixed(1)} (${Math.round((100 * rate) / most)} %), p50 ${at(0.5)}, p99 ${at(0.99)}, ` +
         `${facilitator.most()} settlements at once, CPU per job: coordinator ${perJob(busy)} (${Math.round((100 * busy) / (ended - began))} % of a core), driver ${perJob(own)}, ` +
         `${unsettled} answers of 201 without PAYMENT-RESPONSE, not completed: ${JSON.stringify(Object.fromEntries(failures))}`,
     );
-    return failures.size === 0;
+    return failures.size === 0 ? rate : null;
   } finally {
     for (const worker of workers) worker.close();
     await coordinator.stop();
     await facilitator.close();
-    rmSync(stateDir, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
 const times = process.argv.slice(2).map(Number);
 let isGood = true;
-for (const seconds of times.length === 0 ? [0.1, 1, 2] : times) isGood = (await measure(seconds)) && isGood;
+for (const seconds of times.length === 0 ? [0.1, 1, 2] : times) {
+  const [bare, ours] = [await measure(BARE, seconds), await measure(OURS, seconds)];
+  if (bare !== null && ours !== null) console.log(`settle ${seconds} s: this coordinator does ${(ours / bare).toFixed(2)} of the jobs of bare workerd`);
+  isGood &&= bare !== null && ours !== null;
+}
 process.exit(isGood ? 0 : 1);

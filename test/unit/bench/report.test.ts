@@ -57,10 +57,18 @@ it("ours and the bare platform are divided by each peer, in the same round", () 
   expect(text).toContain("| bare workerd | 4.00 | 1.00 |");
 });
 
-it("the CPU time of a job is divided by that of a poll, and the dispatch is that of the lowest rate", () => {
+it("the CPU time of a job is divided by that of a poll", () => {
   const polled = [cell("ours", 1, 800, { cpuPerRead: 400 }), cell("ours", 2, 800, { cpuPerRead: 200 }), cell("ours", 3, 800, { cpuPerRead: 500 })];
-  const text = table(results([...polled, cell("ours", 1, 450, { rate: 450, dispatch: 2.34 })]));
-  expect(text).toContain("| 2.50 | 2.3 |");
+  expect(table(results(polled))).toContain("| not counted | 2.50 |");
+});
+
+it("the dispatch is shown for each system whose workers have a WebSocket", () => {
+  const times = [cell("ours", 1, 800, { dispatch: 1.2 }), cell("ours", 2, 800, { dispatch: 3.4 }), cell("ours", 3, 800, { dispatch: 1.6 })];
+  const text = table(results([...times, cell("ours", 1, 450, { rate: 450, dispatch: 2.34 }), cell("peer", 1, 400)]));
+  expect(text).toContain(
+    "| ms from commit to `job_assign`, p50 | 64 jobs at a time | at 450 jobs/s |\n| --- | --- | --- |\n| this coordinator | 1.6 | 2.3 |\n\n",
+  );
+  expect(table(results(CELLS))).not.toContain("job_assign");
 });
 
 it("a curve has the medians over the rounds, and its growth is that within the rounds", () => {
