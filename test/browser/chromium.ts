@@ -17,7 +17,7 @@ export const CHROMIUM: string | undefined = [process.env["CHROMIUM"], ...PLACES]
 export const WITHOUT = CHROMIUM === undefined ? " (skipped: no Chromium here; apt-get install chromium, or CHROMIUM=path)" : "";
 
 /** What is off: the popups of the address bar, which no test sees, are pages that cost each browser context a second of CPU. */
-const DISABLED = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"];
+const DISABLED = ["SpareRendererForSitePerProcess", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup"];
 /** Playwright's own list, of what could matter here: Chromium takes the last list that it is given, and only that one. */
 const DISABLED_BY_PLAYWRIGHT = [
   "AvoidUnnecessaryBeforeUnloadCheckSync",

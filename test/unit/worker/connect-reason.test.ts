@@ -21,12 +21,6 @@ async function portOf(server: Listening): Promise<number> {
   return address !== null && typeof address === "object" ? address.port : 0;
 }
 
-/** What a worker says when it dials this. */
-async function causeAt(url: string): Promise<unknown> {
-  const worker = new WorkerProcess(["--tasks-only", "--url", url, "--config-dir", temporaryFolder()]);
-  return (await worker.says("offline"))["cause"];
-}
-
 function selfSigned(): { key: string; cert: string } {
   const folder = temporaryFolder();
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -35,36 +29,39 @@ function selfSigned(): { key: string; cert: string } {
   return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
 }
 
-describe("a worker that cannot connect says why", () => {
-  it("nothing listens", async () => {
-    expect(await causeAt(`ws://127.0.0.1:${await freePort()}/`)).toBe("no connection: nothing listens there (ECONNREFUSED)");
-  });
+/** Addresses that a worker cannot connect to, and what it says of them. */
+async function unreachable(): Promise<[title: string, url: string, cause: RegExp][]> {
+  const noTls = await portOf(createServer());
+  const untrusted = await portOf(createTlsServer(selfSigned()));
+  const notOne = await portOf(createServer((_request, response) => response.writeHead(404).end()));
+  const silent = await portOf(createTcpServer((socket) => socket.end()));
+  return [
+    ["nothing listens", `ws://127.0.0.1:${await freePort()}/`, /^no connection: nothing listens there \(ECONNREFUSED\)$/],
+    ["no such host", "ws://no-such-host.invalid/", /^no connection: .+ \((?:ENOTFOUND|EAI_AGAIN)\)$/],
+    [
+      "the other side does not speak TLS",
+      `wss://127.0.0.1:${noTls}/`,
+      /^no connection: it does not use TLS: try ws: or http: instead of wss: or https: \(ERR_SSL_WRONG_VERSION_NUMBER\)$/,
+    ],
+    [
+      "a certificate that is not trusted",
+      `wss://127.0.0.1:${untrusted}/`,
+      /^no connection: its TLS certificate is not signed by .+ \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/,
+    ],
+    ["a server that is not a coordinator", `ws://127.0.0.1:${notOne}/`, /^no connection: it answers HTTP 404 instead of opening a WebSocket$/],
+    ["a connection that ends without an answer", `ws://127.0.0.1:${silent}/`, /^no connection: it closed the connection without an answer \(\w+\)$/],
+  ];
+}
 
-  it("no such host", async () => {
-    expect(await causeAt("ws://no-such-host.invalid/")).toMatch(/^no connection: .+ \((?:ENOTFOUND|EAI_AGAIN)\)$/);
-  });
-
-  it("the other side does not speak TLS", async () => {
-    const port = await portOf(createServer());
-    expect(await causeAt(`wss://127.0.0.1:${port}/`)).toBe(
-      "no connection: it does not use TLS: try ws: or http: instead of wss: or https: (ERR_SSL_WRONG_VERSION_NUMBER)",
-    );
-  });
-
-  it("a certificate that is not trusted", async () => {
-    const port = await portOf(createTlsServer(selfSigned()));
-    expect(await causeAt(`wss://127.0.0.1:${port}/`)).toMatch(/^no connection: its TLS certificate is not signed by .+ \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/);
-  });
-
-  it("a server that is not a coordinator", async () => {
-    const port = await portOf(createServer((_request, response) => response.writeHead(404).end()));
-    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toBe("no connection: it answers HTTP 404 instead of opening a WebSocket");
-  });
-
-  it("a connection that ends without an answer", async () => {
-    const port = await portOf(createTcpServer((socket) => socket.end()));
-    expect(await causeAt(`ws://127.0.0.1:${port}/`)).toMatch(/^no connection: it closed the connection without an answer \(\w+\)$/);
-  });
+it("a worker that cannot connect says why, for each of its coordinators", async () => {
+  const all = await unreachable();
+  const worker = new WorkerProcess(["--tasks-only", ...all.flatMap(([, url]) => ["--url", url]), "--config-dir", temporaryFolder()]);
+  const said = new Map<unknown, unknown>();
+  while (said.size < all.length) {
+    const { coordinator, cause } = await worker.says("offline");
+    if (!said.has(coordinator)) said.set(coordinator, cause);
+  }
+  for (const [title, url, cause] of all) expect(said.get(new URL(url).host), title).toMatch(cause);
 });
 
 describe("on the screen", () => {

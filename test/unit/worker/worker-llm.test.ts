@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { configFile, writeConfig } from "../../../src/worker/node/worker-config.ts";
 import { until } from "../../support/until.ts";
+import { shared } from "./support/ends.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { type Connection, FakeCoordinator } from "./support/fake-coordinator.ts";
 import { WorkerProcess } from "./support/cli-process.ts";
@@ -32,15 +33,17 @@ function answer(llm: SlowLlm, at = 0): Promise<Answering> {
 }
 
 describe("an LLM job of the worker process", () => {
+  const alone = shared(() => start());
+
   it("[SPEC, JB7] streams visible text only, and reports usage and how the answer ended", async () => {
-    const { llm, workers } = await start();
+    const { llm, workers } = alone();
     const worker = only(workers);
     worker.assign(PROMPT);
     await worker.receive("job_ack");
     const first = await worker.receive("job_progress");
     expect(first["delta"]).not.toContain("hidden");
     (await answer(llm)).finish();
-    const complete = await worker.receive("job_complete", "job_progress");
+    const complete = await worker.completed("job_progress");
     expect(complete["output"]).toEqual({
       finish_reason: "stop",
       model: "slow",
@@ -60,7 +63,7 @@ describe("an LLM job of the worker process", () => {
     worker.assign(PROMPT);
     const running = await answer(llm);
     // The runtime's first token is hidden text, which counts too.
-    expect((await worker.receive("job_complete", "job_ack", "job_progress"))["output"]).toEqual({
+    expect((await worker.completed("job_ack", "job_progress"))["output"]).toEqual({
       finish_reason: "length",
       model: "slow",
       output: "la ".repeat(most - 1),
@@ -70,39 +73,43 @@ describe("an LLM job of the worker process", () => {
   });
 
   it("[WS11] cancelled: the stream to the runtime is closed, so that it stops generating; the next job runs", async () => {
-    const { llm, workers } = await start();
+    const { llm, workers } = alone();
     const worker = only(workers);
+    const at = llm.answers.length;
     const job = worker.assign(PROMPT);
-    const running = await answer(llm);
+    const running = await answer(llm, at);
     worker.send({ type: "job_cancel", job_id: job.job_id, attempt: 1, reason: "cancelled" });
     expect(await running.cut).toBe(true);
     const next = worker.assign(PROMPT);
-    (await answer(llm, 1)).finish();
-    expect(await worker.receive("job_complete", "job_ack", "job_progress")).toMatchObject({ job_id: next.job_id });
+    (await answer(llm, at + 1)).finish();
+    expect(await worker.completed("job_ack", "job_progress")).toMatchObject({ job_id: next.job_id });
   });
 
   it("[WS8] at its deadline the stream to the runtime is closed and the job fails", async () => {
-    const { llm, workers } = await start();
+    const { llm, workers } = alone();
     const worker = only(workers);
+    const at = llm.answers.length;
     worker.assign({ ...PROMPT, deadline: new Date(Date.now() + 1_000).toISOString() });
-    const running = await answer(llm);
+    const running = await answer(llm, at);
     expect(await worker.receive("job_failed", "job_ack", "job_progress")).toMatchObject({ error: "deadline_exceeded", retryable: false });
     expect(await running.cut).toBe(true);
   });
 
-  it("[WS11] a second signal closes the stream and ends the process at once", async () => {
-    const { llm, process, workers } = await start();
-    only(workers).assign(PROMPT);
-    const running = await answer(llm);
-    process.kill("SIGTERM");
-    await only(workers).receive("drain", "job_ack", "job_progress");
-    process.kill("SIGTERM");
-    expect(await process.exited).toEqual({ code: 143, signal: null });
+  it("[LM1] an answer of 2 MB: output_too_large, and no frame over the limit", async () => {
+    const { llm, workers } = alone();
+    const worker = only(workers);
+    const { opening } = llm;
+    llm.opening = "x".repeat(2 * 1024 * 1024);
+    onTestFinished(() => void (llm.opening = opening));
+    const at = llm.answers.length;
+    worker.assign(PROMPT);
+    const running = await answer(llm, at);
+    expect(await worker.receive("job_failed", "job_ack", "job_progress")).toMatchObject({ error: "output_too_large", retryable: false });
     expect(await running.cut).toBe(true);
   });
 
   it("[WS9, WS3] the runtime dies in the middle: the job may be retried, LLM_INFER is withdrawn, and announced again when the runtime is back", async () => {
-    const { llm, workers } = await start();
+    const { llm, workers } = alone();
     const worker = only(workers);
     worker.assign(PROMPT);
     await worker.receive("job_progress", "job_ack");
@@ -118,6 +125,19 @@ describe("an LLM job of the worker process", () => {
     llm.models = ["slow", "other"];
     await llm.listen();
     expect(await worker.receive("register")).toMatchObject({ capabilities: ["LLM_INFER", "TASK"], models: ["slow"] });
+  });
+
+  // The last one, because it ends the process.
+  it("[WS11] a second signal closes the stream and ends the process at once", async () => {
+    const { llm, process, workers } = alone();
+    const at = llm.answers.length;
+    only(workers).assign(PROMPT);
+    const running = await answer(llm, at);
+    process.kill("SIGTERM");
+    await only(workers).receive("drain", "job_ack", "job_progress");
+    process.kill("SIGTERM");
+    expect(await process.exited).toEqual({ code: 143, signal: null });
+    expect(await running.cut).toBe(true);
   });
 });
 
@@ -137,67 +157,65 @@ describe("an LLM job that cannot be answered", () => {
     });
     expect(await process.says("job_failed")).toMatchObject({ error: "context_length_exceeded" });
   });
-
-  it("[LM1] an answer of 2 MB: output_too_large, and no frame over the limit", async () => {
-    const { llm, workers } = await start();
-    const worker = only(workers);
-    llm.opening = "x".repeat(2 * 1024 * 1024);
-    worker.assign(PROMPT);
-    const running = await answer(llm);
-    expect(await worker.receive("job_failed", "job_ack", "job_progress")).toMatchObject({ error: "output_too_large", retryable: false });
-    expect(await running.cut).toBe(true);
-  });
 });
 
 describe("a worker of two coordinators", () => {
+  const both = shared(() => start(2));
+
   it("[WS9] runs one LLM job at a time: the second begins, and is acknowledged, when the first has ended", async () => {
-    const { llm, workers } = await start(2);
+    const { llm, workers } = both();
     const [first, second] = workers;
     if (first === undefined || second === undefined) throw new Error("not two workers");
+    const at = llm.answers.length;
     first.assign(PROMPT);
-    const running = await answer(llm);
+    const running = await answer(llm, at);
     const waiting = second.assign(PROMPT);
     running.finish();
-    await first.receive("job_complete", "job_ack", "job_progress");
+    await first.completed("job_ack", "job_progress");
     expect(await second.receive("job_ack")).toMatchObject({ job_id: waiting.job_id });
-    (await answer(llm, 1)).finish();
-    await second.receive("job_complete", "job_progress");
+    (await answer(llm, at + 1)).finish();
+    await second.completed("job_progress");
   });
 
   it("[WS9] rejects the second as busy if the first takes longer than 3 s; a task runs meanwhile", async () => {
-    const { llm, workers } = await start(2);
+    const { llm, workers } = both();
     const [first, second] = workers;
     if (first === undefined || second === undefined) throw new Error("not two workers");
+    const at = llm.answers.length;
     first.assign(PROMPT);
-    await answer(llm);
+    const running = await answer(llm, at);
     const refused = second.assign(PROMPT);
     expect(await second.receive("job_reject")).toEqual({ type: "job_reject", job_id: refused.job_id, reason: "busy" });
     second.assign();
-    await second.receive("job_complete", "job_ack");
-    expect(llm.answers).toHaveLength(1);
+    await second.completed("job_ack");
+    expect(llm.answers).toHaveLength(at + 1);
+    running.finish();
+    await first.completed("job_ack", "job_progress");
   });
 
   it("[WS9] begins the second when the first is cancelled in the middle", async () => {
-    const { llm, workers } = await start(2);
+    const { llm, workers } = both();
     const [first, second] = workers;
     if (first === undefined || second === undefined) throw new Error("not two workers");
+    const at = llm.answers.length;
     const job = first.assign(PROMPT);
-    const running = await answer(llm);
+    const running = await answer(llm, at);
     second.assign(PROMPT);
     first.send({ type: "job_cancel", job_id: job.job_id, attempt: 1, reason: "cancelled" });
     expect(await running.cut).toBe(true);
     await second.receive("job_ack");
-    (await answer(llm, 1)).finish();
-    await second.receive("job_complete", "job_progress");
+    (await answer(llm, at + 1)).finish();
+    await second.completed("job_progress");
   });
 
+  // The last one, because it ends the process.
   it("[WS4] goes on for one if the other refuses it, and its exit code at the end shows that", async () => {
-    const { process, workers } = await start(2);
+    const { process, workers } = both();
     const [first, second] = workers;
     first?.close(4001);
     expect(await process.says("stopped")).toMatchObject({ reason: "replaced" });
     second?.assign();
-    await second?.receive("job_complete", "job_ack");
+    await second?.completed("job_ack");
     process.kill("SIGTERM");
     await second?.receive("drain");
     // Not acknowledged, the result stays on disk; a coordinator that says it has drained is believed.

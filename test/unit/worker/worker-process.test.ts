@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { verifyReceipt } from "../../../src/receipt/receipt.ts";
+import { shared } from "./support/ends.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { runCli, WorkerProcess } from "./support/cli-process.ts";
@@ -9,12 +10,17 @@ function start(coordinator: FakeCoordinator, folder: string): WorkerProcess {
   return new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder, "--name", "test"]);
 }
 
-describe("the worker process", () => {
-  it("[SPEC] runs a task and delivers a receipt that verifies", async () => {
+describe("a worker process", () => {
+  const one = shared(async () => {
     const coordinator = await FakeCoordinator.start();
-    const process = start(coordinator, temporaryFolder());
+    const folder = temporaryFolder();
+    const process = start(coordinator, folder);
+    return { coordinator, folder, process, ...(await coordinator.registered()) };
+  });
+
+  it("[SPEC] runs a task and delivers a receipt that verifies", async () => {
+    const { process, worker, register } = one();
     const { provider_pubkey } = await process.says("starting");
-    const { worker, register } = await coordinator.registered();
     expect(register).toMatchObject({
       provider_pubkey,
       provider_type: "DESKTOP",
@@ -25,13 +31,47 @@ describe("the worker process", () => {
       resume: [],
     });
     const job = worker.assign();
-    const { output, receipt, receipt_signature } = await worker.receive("job_complete", "job_ack");
+    const { output, receipt, receipt_signature } = await worker.completed("job_ack");
     expect(output).toMatchObject({ sentiment: "positive", confidence: expect.any(Number) });
     const whole = { ...Object(receipt), signature: receipt_signature };
     expect(whole.job_id).toBe(job.job_id);
     expect(verifyReceipt(whole, output)).toEqual({ ok: true });
   });
 
+  it("[WS11] a task that is cancelled in the middle is stopped, and the next one runs", async () => {
+    const { process, worker } = one();
+    const input = "Somebody said that this is a long story about nothing at all. ".repeat(4_000);
+    const first = worker.assign({ payload: { task_type: "summarize", input } });
+    await worker.receive("job_ack");
+    worker.send({ type: "job_cancel", job_id: first.job_id, attempt: 1, reason: "cancelled" });
+    expect(await process.says("job_cancelled")).toMatchObject({ job_id: first.job_id });
+    const second = worker.assign();
+    expect(await worker.completed("job_ack")).toMatchObject({ job_id: second.job_id });
+  });
+
+  it("a second process with the same key exits with 3, and the first one keeps working", async () => {
+    const { coordinator, folder, worker } = one();
+    const second = await runCli(["worker", "--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
+    expect({ code: second.code, stderr: second.stderr }).toEqual({ code: 3, stderr: expect.stringContaining("is already this worker") });
+    worker.assign();
+    await worker.completed("job_ack");
+  });
+
+  // The last one, because it ends the process.
+  it("[WS11] SIGTERM: it drains, delivers the last result, exits with 0 and leaves no lock", async () => {
+    const { process, folder, worker } = one();
+    const job = worker.assign();
+    await worker.receive("job_complete", "job_ack");
+    process.kill("SIGTERM");
+    await worker.receive("drain");
+    worker.send({ type: "job_complete_ack", job_id: job.job_id, status: "accepted" });
+    worker.send({ type: "drained" });
+    expect(await process.exited).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
+  });
+});
+
+describe("the end of a worker process", () => {
   it("[WS10] killed after its job but before the acknowledgement: the next process sends the same frame", async () => {
     const coordinator = await FakeCoordinator.start();
     const folder = temporaryFolder();
@@ -45,21 +85,6 @@ describe("the worker process", () => {
     const again = await coordinator.registered();
     expect(again.register["resume"]).toEqual([{ job_id: job.job_id, attempt: 1 }]);
     expect(await again.worker.receive("job_complete")).toEqual(complete);
-  });
-
-  it("[WS11] SIGTERM: it drains, delivers the last result, exits with 0 and leaves no lock", async () => {
-    const coordinator = await FakeCoordinator.start();
-    const folder = temporaryFolder();
-    const process = start(coordinator, folder);
-    const { worker } = await coordinator.registered();
-    const job = worker.assign();
-    await worker.receive("job_complete", "job_ack");
-    process.kill("SIGTERM");
-    await worker.receive("drain");
-    worker.send({ type: "job_complete_ack", job_id: job.job_id, status: "accepted" });
-    worker.send({ type: "drained" });
-    expect(await process.exited).toEqual({ code: 0, signal: null });
-    expect(readdirSync(folder)).toEqual(["worker.key"]);
   });
 
   it.each([
@@ -92,30 +117,6 @@ describe("the worker process", () => {
     worker.send({ type: "register_ack", status: "error", error: "invalid_signature" });
     expect(await process.says("stopped")).toMatchObject({ reason: "refused" });
     expect((await process.exited).code).toBe(5);
-  });
-
-  it("a second process with the same key exits with 3, and the first one keeps working", async () => {
-    const coordinator = await FakeCoordinator.start();
-    const folder = temporaryFolder();
-    start(coordinator, folder);
-    const { worker } = await coordinator.registered();
-    const second = await runCli(["worker", "--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
-    expect({ code: second.code, stderr: second.stderr }).toEqual({ code: 3, stderr: expect.stringContaining("is already this worker") });
-    worker.assign();
-    await worker.receive("job_complete", "job_ack");
-  });
-
-  it("[WS11] a task that is cancelled in the middle is stopped, and the next one runs", async () => {
-    const coordinator = await FakeCoordinator.start();
-    const process = start(coordinator, temporaryFolder());
-    const { worker } = await coordinator.registered();
-    const input = "Somebody said that this is a long story about nothing at all. ".repeat(4_000);
-    const first = worker.assign({ payload: { task_type: "summarize", input } });
-    await worker.receive("job_ack");
-    worker.send({ type: "job_cancel", job_id: first.job_id, attempt: 1, reason: "cancelled" });
-    expect(await process.says("job_cancelled")).toMatchObject({ job_id: first.job_id });
-    const second = worker.assign();
-    expect(await worker.receive("job_complete", "job_ack")).toMatchObject({ job_id: second.job_id });
   });
 
   it("without a runtime it takes tasks, and says in one line how to get a runtime", async () => {

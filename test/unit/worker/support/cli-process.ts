@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
+import { atTheEnd } from "./ends.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const MAIN = join(ROOT, "src", "cli", "main.ts");
@@ -45,7 +45,7 @@ export class WorkerProcess {
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     this.exited = once(child, "exit").then(([code, signal]) => ({ code, signal }));
     this.stderr = text(child.stderr);
-    onTestFinished(() => void child.kill("SIGKILL"));
+    atTheEnd(() => child.kill("SIGKILL"));
   }
 
   /** A desktop worker whose times are short, see quick-worker.ts. */

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type WebSocket, WebSocketServer } from "ws";
-import { onTestFinished } from "vitest";
+import { atTheEnd } from "./ends.ts";
 import { HEARTBEAT, HEARTBEAT_ACK } from "../../../../src/protocol/worker-messages.ts";
 
 type Frame = Record<string, unknown>;
@@ -67,7 +67,7 @@ export class FakeCoordinator {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
     const coordinator = new FakeCoordinator(server, address.port, network);
-    onTestFinished(() => coordinator.stop());
+    atTheEnd(() => coordinator.stop());
     return coordinator;
   }
 
@@ -140,6 +140,13 @@ export class Connection {
       if (frame["type"] === type) return frame;
       if (!skip.includes(String(frame["type"]))) throw new Error(`expected ${type}, got ${JSON.stringify(frame)}`);
     }
+  }
+
+  /** The next result, which is accepted: the worker sends again what nobody has acknowledged. */
+  async completed(...skip: string[]): Promise<Frame> {
+    const complete = await this.receive("job_complete", ...skip);
+    this.send({ type: "job_complete_ack", job_id: complete["job_id"], status: "accepted" });
+    return complete;
   }
 
   close(code: number): void {

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { atTheEnd } from "./ends.ts";
 
-/** A folder that goes with the test. */
+/** A folder that goes with the test, or with the tests that share it. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "compute-router-worker-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atTheEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
+import { atTheEnd } from "./ends.ts";
 
 const TOKEN_MS = 20;
 
@@ -28,7 +28,7 @@ export class SlowLlm {
   static async start(): Promise<SlowLlm> {
     const llm = new SlowLlm();
     await llm.listen();
-    onTestFinished(() => llm.kill());
+    atTheEnd(() => llm.kill());
     return llm;
   }
 
