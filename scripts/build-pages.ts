@@ -9,8 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { OpenApiDocument } from "../src/coordinator/openapi/document.ts";
 import { OPENAPI_JSON } from "../src/coordinator/openapi/generated.ts";
-import { apiMarkdown } from "../src/coordinator/openapi/markdown.ts";
-import { docsPage } from "../src/coordinator/openapi/page.ts";
+import { apiMarkdown, docsPage } from "../src/coordinator/openapi/page.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = join(ROOT, "src", "pages");
@@ -102,7 +101,7 @@ function plainPage(name: string, icon: Page): Page[] {
 
 /** The page at /docs, made from the OpenAPI document that the coordinator serves. */
 function docsPages(icon: Page): Page[] {
-  for (const name of ["page.ts", "markdown.ts", "generated.ts"]) readSource(join(OPENAPI, name));
+  for (const name of ["page.ts", "generated.ts"]) readSource(join(OPENAPI, name));
   const { page, style } = scriptAndStyle("docs");
   const document: OpenApiDocument = JSON.parse(OPENAPI_JSON);
   const html = docsPage(document, { head: filledIn(sharedHead(), { icon, style }), script: url(page) });

@@ -7,7 +7,7 @@ import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
 import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
 import { answerOf, type OpenAiApi } from "../src/coordinator/routes/openai-format.ts";
-import { UNSUPPORTED_MEMBERS } from "../src/protocol/openai.ts";
+import { UNSUPPORTED_MEMBERS } from "../src/protocol/chat.ts";
 
 const root = new URL("..", import.meta.url);
 const { version }: { version: string } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));

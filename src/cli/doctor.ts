@@ -1,20 +1,23 @@
 // The checks of `worker doctor`: Node, configuration, key, coordinators, a trial job, the LLM. It changes nothing.
+import { randomUUID } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import * as z from "zod";
 import { TIMING } from "../protocol/limits.ts";
 import { Health } from "../protocol/rest.ts";
 import { parseJson } from "../protocol/text.ts";
-import { keyPair, type KeyPair } from "../receipt/ed25519.ts";
+import { type KeyPair, keyPair } from "../receipt/ed25519.ts";
+import { verifyReceipt } from "../receipt/receipt.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
-import { dryRun } from "../worker/node/dry-run.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
 import { runningWorkers } from "../worker/node/status-file.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
+import { ThreadedTasks } from "../worker/node/threaded-tasks.ts";
 import { codeOf } from "../worker/node/worker-config.ts";
-import { SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
+import type { Runtime } from "../worker/runtimes/runtime.ts";
+import { createExecutor, seal, seedSigner, SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
 import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
@@ -224,4 +227,35 @@ async function checkSocket(url: string): Promise<Check> {
     fix,
     exit: EXIT.refused,
   };
+}
+
+/** The outcome of a job without a coordinator. `tokens` are those of an LLM's answer. */
+type DryRun = { ok: true; ms: number; tokens: number | null } | { ok: false; message: string };
+
+const Frame = z.object({
+  output: z.unknown(),
+  receipt: z.object({ job_id: z.string(), provider_pubkey: z.string(), output_hash: z.string(), completed_at: z.string(), payment_ref: z.null() }),
+  receipt_signature: z.string(),
+});
+
+/** Runs one small job as if it came from a coordinator, and checks the receipt. It is an LLM_INFER if there is a runtime, otherwise a TASK. */
+async function dryRun(key: KeyPair, runtime: Pick<Runtime, "generate"> | null, signal: AbortSignal): Promise<DryRun> {
+  const tasks = new ThreadedTasks();
+  const execute = createExecutor({ task: tasks.run, ...(runtime !== null && { llm: () => runtime }) });
+  const jobId = randomUUID();
+  const payload = runtime === null ? { task_type: "classify", input: "What a wonderful day" } : { prompt: "Say hello.", max_tokens: 32 };
+  try {
+    tasks.warmUp();
+    const before = performance.now();
+    const execution = await execute({ jobId, attempt: 1, jobType: runtime === null ? "TASK" : "LLM_INFER", payload }, { signal, onProgress: () => {} });
+    const ms = Math.round(performance.now() - before);
+    if (!execution.ok) return { ok: false, message: execution.message };
+    const sealed = await seal(seedSigner(key), { jobId, attempt: 1 }, execution.output, new Date().toISOString());
+    if (!sealed.ok) return { ok: false, message: sealed.message };
+    const { output, receipt, receipt_signature: signature } = Frame.parse(JSON.parse(sealed.frame));
+    const check = verifyReceipt({ ...receipt, signature }, output);
+    return check.ok ? { ok: true, ms, tokens: execution.tokens } : { ok: false, message: `its receipt is not valid: ${check.reason}` };
+  } finally {
+    await tasks.close();
+  }
 }

@@ -1,15 +1,20 @@
-// What the commands for users share: the options that name coordinator, user and payer, the SDK client, and advice for its errors.
+// What the commands for users share: the options that name coordinator, user and payer, the SDK client, advice for its errors, and the local list of jobs.
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import * as z from "zod";
+import { JobType } from "../protocol/job.ts";
+import { parseJson } from "../protocol/text.ts";
 import {
   type ClientOptions,
   ComputeRouter,
   ComputeRouterError,
   InvalidOptionError,
   JobFailedError,
+  type JobList,
   JobTimeoutError,
+  type LocalJob,
   NoEligibleWorkerError,
   NoSuchModelError,
   NotFoundError,
@@ -26,9 +31,9 @@ import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { placeOnce } from "../worker/node/key-file.ts";
 import { untrusted } from "../worker/node/status-line.ts";
-import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { codeOf, configFolder, makeFolder, replaceFile } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";
-import { keptJobs } from "./kept-jobs.ts";
+import { printError } from "./print.ts";
 import { needsNewerNode } from "./version.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
@@ -284,4 +289,49 @@ export function readRunOptions(args: {
     ...(policy !== undefined && { policy }),
     ...(seconds !== undefined && { timeout: seconds * 1000 }),
   };
+}
+
+const Kept = z.object({
+  jobId: z.uuid(),
+  jobType: JobType,
+  createdAt: z.iso.datetime(),
+  cancelToken: z.string().nullable(),
+  baseUrl: z.string(),
+  userId: z.string(),
+});
+
+/** The jobs that the list keeps when it is shortened, and the size in bytes from which it is: a job has about 250 bytes. */
+const SHORTENED = { jobs: 1_000, from: 512 * 1_024 };
+
+/** The list of jobs in a configuration folder: one JSON object per line, in a file that only its owner can read. */
+export function keptJobs(folder: string): JobList {
+  const file = join(folder, "jobs.jsonl");
+  return {
+    add: (job) => {
+      try {
+        makeFolder(folder);
+        appendFileSync(file, lineOf(job), { mode: 0o600 });
+        if (statSync(file).size > SHORTENED.from) replaceFile(file, read(file).slice(-SHORTENED.jobs).map(lineOf).join(""));
+      } catch (error) {
+        printError(`cannot keep the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
+      }
+    },
+    all: () => read(file),
+  };
+}
+
+function lineOf(job: LocalJob): string {
+  return `${JSON.stringify(job)}\n`;
+}
+
+/** The jobs of a file. A line that cannot be read is left out; a file that is not there has none. */
+function read(file: string): LocalJob[] {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+  return text.split("\n").flatMap((line) => Kept.safeParse(parseJson(line)).data ?? []);
 }

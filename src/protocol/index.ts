@@ -51,7 +51,7 @@ export {
 } from "./rest.ts";
 export type { ClaimRefusal, Refusal } from "./rest.ts";
 export { Model, ModelList } from "./models.ts";
-export { ChatCompletionRequest, CompletionRequest, OpenAiError } from "./openai.ts";
+export { ChatCompletionRequest, CompletionRequest, OpenAiError } from "./chat.ts";
 
 // The messages on a worker's socket
 export {

@@ -48,7 +48,7 @@ import {
   type WaitOptions,
 } from "./run-options.ts";
 import { askQuote, RouterRun } from "./run.ts";
-import { type JobStream, jobStream } from "./shared-stream.ts";
+import { type JobStream, jobStream } from "./job-stream.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
 import type { Usage } from "./usage.ts";

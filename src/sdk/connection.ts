@@ -1,8 +1,7 @@
 // The HTTP side of one router. It knows nothing about jobs: it sends requests within limits and returns the answers (response.ts).
-import { describeBreak } from "./error-text.ts";
+import { describeBreak, expectShape, refusalOf, type RouterResponse, wholeAnswer } from "./response.ts";
 import { ComputeRouterError, ProtocolError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying, type RetryRule, within } from "./retry.ts";
-import { expectShape, refusalOf, type RouterResponse, wholeAnswer } from "./response.ts";
 
 /** One request; `timeout` in milliseconds covers the whole exchange, including the body. */
 export type RouterRequest = { method: "GET" | "POST" | "DELETE"; path: string; headers?: Headers; body?: string; timeout: number };

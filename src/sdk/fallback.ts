@@ -2,14 +2,13 @@
 // with OpenAI's API.
 import { inWords, isJsonObject } from "../protocol/text.ts";
 import { answerMembersOf } from "./answer-options.ts";
-import { describeBreak, errorCodes, oneLine } from "./error-text.ts";
+import { type BodyResult, describeBreak, errorCodes, oneLine, readBody } from "./response.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
 import type { JobInput, LlmJob } from "./job-input.ts";
 import { untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
 import { fallbackResult, type FallbackResult } from "./result.ts";
-import { type BodyResult, readBody } from "./response.ts";
 import type { FallbackProvider } from "./options.ts";
 
 /**

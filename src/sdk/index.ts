@@ -32,7 +32,7 @@ export type { JobList, LocalJob } from "./local-jobs.ts";
 export type { Usage } from "./usage.ts";
 export type { JobsPage } from "./user-jobs.ts";
 export type { JobEvent } from "./job-stream.ts";
-export type { JobStream } from "./shared-stream.ts";
+export type { JobStream } from "./job-stream.ts";
 export type { FallbackResult, RouterResult, RunResult } from "./result.ts";
 export type { Classification, Extraction, JobOutput, Summary } from "./result.ts";
 
@@ -70,7 +70,7 @@ export {
   UnavailableError,
   UnexpectedOutputError,
 } from "./errors.ts";
-export { NoSuchModelError } from "./model-error.ts";
+export { NoSuchModelError } from "./response.ts";
 export type { ErrorDetails, PaymentOption } from "./errors.ts";
 
 // Types of the wire

@@ -1,7 +1,7 @@
-// An answer of the router: reads it to its end within bounds, checks its shape, and turns a refusal into an error of the SDK.
+// An answer of the router: reads it to its end within bounds, checks its shape, and turns a refusal into an error of the SDK; if there is none, says why.
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, readBytes, readJson, type Result } from "../protocol/text.ts";
-import { oneLine } from "./error-text.ts";
+import { isModelName } from "./answer-options.ts";
 import {
   BadRequestError,
   type ComputeRouterError,
@@ -14,8 +14,6 @@ import {
   RateLimitedError,
   UnavailableError,
 } from "./errors.ts";
-import { isModelName } from "./answer-options.ts";
-import { NoSuchModelError } from "./model-error.ts";
 import { readRetryAfter } from "./retry.ts";
 import { isPaymentRequired, isUuid } from "./shapes.ts";
 
@@ -126,4 +124,54 @@ export function readJsonText(text: string): BodyResult {
   const json = readJson(text, MAX_DEPTH);
   if (json.ok) return json;
   return { ok: false, reason: json.reason === "invalid_json" ? "not_json" : json.reason };
+}
+
+/**
+ * No worker offers the model of the job, nor did in the last minutes (404). There is no job, and nothing was charged. `reason` is `no_such_model`.
+ *
+ * @example
+ * if (error instanceof NoSuchModelError) console.log(`Choose one of: ${error.models.join(", ")}`);
+ */
+export class NoSuchModelError extends NotFoundError {
+  override readonly name = "NoSuchModelError";
+  override readonly code = "no_such_model";
+  /** The models that are online now, as `models` lists them. */
+  readonly models: readonly string[];
+
+  /**
+   * @param models the models that are online now
+   * @param details status, request id and reason
+   */
+  constructor(models: readonly string[], details: ErrorDetails) {
+    super(`no worker offers this model; online: ${models.length === 0 ? "none" : models.join(", ")}`, details);
+    this.models = models;
+  }
+}
+
+/** Untrusted text as one printable line of at most `max` characters. */
+export function oneLine(text: string, max = 300): string {
+  // Formatting characters and line separators go too, because they could reorder the line where the error is printed.
+  const line = text.replaceAll(/[\s\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return line.length > max ? `${line.slice(0, max).toWellFormed()}…` : line;
+}
+
+/** The `code` of an error and of the causes below it. */
+export function errorCodes(error: unknown): string[] {
+  const codes: string[] = [];
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if ("code" in at && typeof at.code === "string") codes.push(at.code);
+  }
+  return codes;
+}
+
+/** Error codes that prove that no byte of the request was sent: of Node, Deno and undici, then of Bun. */
+const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"]);
+
+/** Describes why a `fetch` to `place` got no answer. The reason `connect` means that nothing was sent; after `broken` the request may have arrived. */
+export function describeBreak(place: string, cause: unknown): { message: string; reason: "connect" | "broken" } {
+  const codes = errorCodes(cause);
+  const unsent = codes.some((code) => NEVER_SENT.has(code));
+  const [code] = codes;
+  const why = code === undefined ? "" : ` (${code})`;
+  return unsent ? { message: `cannot connect to ${place}${why}`, reason: "connect" } : { message: `the connection to ${place} broke${why}`, reason: "broken" };
 }

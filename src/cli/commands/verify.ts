@@ -1,4 +1,5 @@
-// `compute-router verify`: checks a receipt against the result of its job, offline.
+// `compute-router verify`: checks a receipt against the result of its job, offline. The result can be a saved stream of OpenAI's API too [API9].
+import { createParser } from "eventsource-parser";
 import { Receipt } from "../../protocol/job.ts";
 import { isJsonObject, parseJson } from "../../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
@@ -7,7 +8,6 @@ import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT } from "../command.ts";
 import { nameOf, readJsonFile } from "../input.ts";
 import { print, printJson } from "../print.ts";
-import { chunksOf, joined } from "../saved-stream.ts";
 
 const WHY: Record<Extract<ReceiptCheck, { ok: false }>["reason"], string> = {
   invalid_key: "its provider_pubkey is not a valid ed25519 key",
@@ -91,4 +91,51 @@ function readReceipt(value: unknown, file: string): Receipt {
   if (!receipt.success)
     throw new CliError(EXIT.usage, `${file} has no receipt: job_id, provider_pubkey, output_hash, completed_at, payment_ref and signature are needed`);
   return receipt.data;
+}
+
+/** The chunks in the text of server-sent events; undefined if it has none. `curl -N` saves a stream like this. */
+export function chunksOf(text: string): unknown[] | undefined {
+  const chunks: unknown[] = [];
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      const chunk = parseJson(data);
+      if (isJsonObject(chunk)) chunks.push(chunk);
+    },
+  });
+  // An editor may have removed the empty line that ends the last event.
+  parser.feed(`${text}\n\n`);
+  return chunks.length === 0 ? undefined : chunks;
+}
+
+/**
+ * The chunks joined to a whole answer. `name` is what they were read from.
+ * @throws {CliError} if the stream did not end well
+ */
+export function joined(chunks: readonly unknown[], name: string): Record<string, unknown> {
+  let text = "";
+  let finish_reason: unknown;
+  let id: unknown;
+  let answer: Record<string, unknown> = {};
+  for (const chunk of chunks.filter(isJsonObject)) {
+    const { error } = chunk;
+    if (isJsonObject(error))
+      throw new CliError(EXIT.usage, `the stream in ${name} ended with an error (${untrusted(String(error["code"]))}), so it has no receipt${otherwise(id)}`);
+    ({ id } = chunk);
+    answer = { ...answer, ...chunk };
+    const [choice] = Array.isArray(chunk["choices"]) ? chunk["choices"] : [];
+    if (!isJsonObject(choice)) continue;
+    const piece = isJsonObject(choice["delta"]) ? choice["delta"]["content"] : choice["text"];
+    if (typeof piece === "string") text += piece;
+    finish_reason = choice["finish_reason"] ?? finish_reason;
+  }
+  const { compute_router } = answer;
+  if (!isJsonObject(compute_router)) throw new CliError(EXIT.usage, `the stream in ${name} has no receipt: its last chunk is missing${otherwise(id)}`);
+  // Without `include_usage` the usage of the result comes with the receipt.
+  return { ...answer, choices: [{ text, finish_reason }], usage: answer["usage"] ?? compute_router["usage"] };
+}
+
+/** What to save instead, for the id of an answer. */
+function otherwise(id: unknown): string {
+  const [, job] = /^(?:chatcmpl|cmpl)-([0-9a-f-]{36})$/.exec(String(id)) ?? [];
+  return job === undefined ? "" : `; save the job: ${ownCommand(`job ${job} --json`)}`;
 }

@@ -3,8 +3,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import type { CompletionAnswer, EventOf, ReduceContext, Send } from "./events.ts";
 import { save } from "./lease.ts";
-import { closeWorker, deny, finish, requeue } from "./lifecycle.ts";
-import { blameStrike, praise } from "./reputation.ts";
+import { blameStrike, closeWorker, deny, finish, praise, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 type Completion = EventOf<"complete">;

@@ -1,4 +1,4 @@
-// How a job waits, loses its worker and ends, and what its worker does then. On a job's way: everything after a claim, except the result itself.
+// How a job waits, loses its worker and ends, what its worker does then, and what that counts for its key [JB11]. On a job's way: everything after a claim, except the result itself.
 import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
@@ -6,9 +6,8 @@ import { offerJob, offerWorker } from "./claim.ts";
 import type { Outcome, ReduceContext } from "./events.ts";
 import { closeAccount, owedPayment } from "./holds.ts";
 import { save, setTimer } from "./lease.ts";
-import { endWork, standBack } from "./probation.ts";
-import { blame } from "./reputation.ts";
-import { mayDiffer } from "./standing.ts";
+import { endWork, heal, standBack } from "./probation.ts";
+import { afterCompletion, afterFailure, type KeyRecord, mayDiffer, standingOf } from "./standing.ts";
 import type { DispatchState, JobFacts, Lease, LiveJob, Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
@@ -87,7 +86,7 @@ export function requeue(
   job.message = message;
   if (job.attempts >= LIMITS.attempts) end(state, job, failure(cause, message), ctx);
   else wait(state, job, ctx.now + TIMING.claimWindow, ctx);
-  if (worker !== undefined) afterFailure(state, worker, ctx);
+  if (worker !== undefined) countFailure(state, worker, ctx);
 }
 
 /** Undoes a lease of a worker that gave the job back. Without an acknowledgement it did not hold the job: no result of it may end a later attempt [WS9, WS12]. */
@@ -106,7 +105,7 @@ export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext,
   undoLease(job, lease);
   // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
   wait(state, job, Math.max(job.windowDue, ctx.now), ctx);
-  if (worker !== undefined) afterFailure(state, worker, ctx);
+  if (worker !== undefined) countFailure(state, worker, ctx);
 }
 
 /**
@@ -183,7 +182,7 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   end(state, job, outcome, ctx);
   if (worker === undefined) return;
   // This counts as a failure of the worker too. Otherwise one broken worker could end a whole queue.
-  if (outcome.status === "failed" && TIRING.includes(outcome.cause)) afterFailure(state, worker, ctx);
+  if (outcome.status === "failed" && TIRING.includes(outcome.cause)) countFailure(state, worker, ctx);
   else offerWorker(state, worker, ctx);
 }
 
@@ -239,7 +238,7 @@ function endLease(state: DispatchState, job: LiveJob, cancelReason: string | nul
 }
 
 /** Counts a failure of a worker. After too many in a row the worker rests until the next tick, so that it cannot fail a whole queue at once. */
-function afterFailure(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
+function countFailure(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   worker.failuresInARow++;
   if (worker.failuresInARow >= LIMITS.failuresInARow) {
     worker.failuresInARow = 0;
@@ -272,4 +271,42 @@ export function orphan(state: DispatchState, worker: Worker, ctx: ReduceContext)
   setTimer(state, job);
   // The end of the grace time is saved, because the hub may lose its memory before.
   save(job, ctx);
+}
+
+/** Causes of a lost attempt that say nothing against the worker. An invalid receipt is blamed with its strike. */
+const BLAMELESS: readonly FailureCause[] = ["context_length_exceeded", "invalid_receipt"];
+
+/** Counts a lost attempt against the worker that has the lease of this job, and against its network. PRIVATE jobs are exempt. */
+function blame(state: DispatchState, job: LiveJob, cause: FailureCause, ctx: ReduceContext): void {
+  if (BLAMELESS.includes(cause) || job.privacyClass === "PRIVATE" || (job.phase.kind !== "leased" && job.phase.kind !== "orphaned")) return;
+  const { key, network } = job.phase.lease;
+  const worker = state.workers.get(key) ?? state.departed.get(key);
+  if (worker !== undefined) keepRecord(state, worker, afterFailure(worker.record, ctx.now), ctx);
+  if (network !== undefined) standBack(state, network, ctx.now);
+}
+
+/** Counts an invalid or foreign result against a worker, and against its network if it is on probation. `record` has the strike already [RC4]. */
+export function blameStrike(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
+  if (!worker.proven) standBack(state, worker.network, ctx.now);
+  keepRecord(state, worker, afterFailure(record, ctx.now), ctx);
+}
+
+/** Counts a verified completion for a worker and its network, and takes one strike off [RC4]. */
+export function praise(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext): void {
+  if (!worker.proven && job.privacyClass === "PUBLIC") heal(state, worker.network);
+  const record = afterCompletion(worker.record, job, worker.network);
+  keepRecord(state, worker, record.strikes === 0 ? record : { ...record, strikes: record.strikes - 1 }, ctx);
+}
+
+/** Gives a worker its new record and has it written. Without a signature anyone could have used the key, so there only strikes are written. */
+function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
+  const before = worker.record;
+  if (record === before) return;
+  worker.record = record;
+  if (worker.authenticated || record.strikes !== before.strikes || record.parks !== before.parks)
+    ctx.rows.push({ type: "record", key: worker.key, record: { ...record } });
+  const proven = standingOf(record, worker.authenticated) === "proven";
+  if (proven === worker.proven) return;
+  worker.proven = proven;
+  if (state.workers.get(worker.key) === worker) indexWorker(state, worker);
 }

@@ -1,7 +1,8 @@
 // Carries out the operator's orders about unresolved payments. After a job's way: the cron, and a hub that wakes up, read them from D1.
+import * as z from "zod";
 import type { OrderOutcome } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
-import { noteOutcome, openOrders, type PaymentOrder } from "../store/payment-orders.ts";
+import { readD1, writeD1 } from "../store/database.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
@@ -49,4 +50,34 @@ export class PaymentOrders {
     logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored?.jobId.slice(0, 8) ?? null });
     return outcome;
   }
+}
+
+/** An order of the operator about an unresolved payment, as the command line wrote it [PY8]. */
+const Order = z.object({ id: z.string(), payment_key: z.string(), verb: z.enum(["credit", "void"]) });
+type PaymentOrder = { id: string; key: string; verb: "credit" | "void" };
+
+/** The most orders that one reading takes; the others follow with the next. */
+const MOST = 100;
+
+/**
+ * The orders that have no outcome yet, oldest first, and the ids of those that cannot be read, because the table can be written by hand.
+ * @throws {StoreUnavailable}
+ */
+async function openOrders(db: D1Database): Promise<{ orders: PaymentOrder[]; invalid: string[] }> {
+  const query = db.prepare("SELECT id, payment_key, verb FROM payment_orders WHERE done_at IS NULL ORDER BY created_at, id LIMIT ?").bind(MOST);
+  const { results } = await readD1(db, () => query.all());
+  const orders: PaymentOrder[] = [];
+  const invalid: string[] = [];
+  for (const row of results) {
+    const order = Order.safeParse(row);
+    if (order.success) orders.push({ id: order.data.id, key: order.data.payment_key, verb: order.data.verb });
+    else invalid.push(String(row["id"]));
+  }
+  return { orders, invalid };
+}
+
+/** Notes what came of an order, once. @throws {StoreUnavailable} */
+async function noteOutcome(db: D1Database, id: string, outcome: string, now: number): Promise<void> {
+  const update = db.prepare("UPDATE payment_orders SET done_at = ?2, outcome = ?3 WHERE id = ?1 AND done_at IS NULL").bind(id, now, outcome);
+  await writeD1(db, () => update.run());
 }

@@ -21,7 +21,7 @@ import {
 import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { Model, ModelList } from "../../protocol/models.ts";
-import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
+import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
 
 /** The parts of JSON Schema that our schemas use. */
 export type JsonSchema = {

@@ -14,7 +14,7 @@ import type {
 } from "../../protocol/rest.ts";
 import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
-import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/openai.ts";
+import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
 import { signReceipt } from "../../receipt/receipt.ts";
 import { type PaymentSettings, readSettings } from "../config.ts";

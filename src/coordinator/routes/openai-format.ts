@@ -1,7 +1,6 @@
 // What a job is in OpenAI's API: the request that becomes its commit, its answer, the chunks of a stream, its error [API9]. The first and last step of such a job.
-import type { ChatMessage } from "../../protocol/chat.ts";
+import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
-import { ChatCompletionRequest, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/openai.ts";
 import { isJsonObject, type Result } from "../../protocol/text.ts";
 
 /** Which endpoint of OpenAI's API a request came to. */

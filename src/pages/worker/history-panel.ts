@@ -1,7 +1,7 @@
 // The list of jobs and receipts on the worker page, with its export.
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import { element, make, makeTime } from "../shell/dom.ts";
-import { duration, outcomeLabel, receiptLine, taskName } from "./format.ts";
+import { duration, outcomeLabel, receiptLine, taskName } from "./view.ts";
 
 const TODAY = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const BEFORE = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" });

@@ -3,8 +3,7 @@ import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import type { Report } from "../../worker/browser/report.ts";
 import { copyOnClick, element, make, makeTime, setText } from "../shell/dom.ts";
-import { type Situation, type View, viewOf } from "./view.ts";
-import { duration, medianTime } from "./format.ts";
+import { duration, medianTime, type Situation, type View, viewOf } from "./view.ts";
 
 /** A job is shown for at least this long, because many jobs end faster than an eye can see. */
 const SHOWN_MS = 700;

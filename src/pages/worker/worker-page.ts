@@ -4,13 +4,12 @@ import type { StorageState } from "../../worker/browser/kept-store.ts";
 import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report } from "../../worker/browser/report.ts";
 import { element, saveFile, setText } from "../shell/dom.ts";
 import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
-import { exportOf } from "./format.ts";
+import { exportOf, type View } from "./view.ts";
 import { HistoryPanel } from "./history-panel.ts";
 import { PairPanel } from "./pair-panel.ts";
 import { EngineLink, type PageSettings, writeSettings } from "./settings.ts";
 import { EventsPanel, IdentityPanel, StatePanel } from "./state-panel.ts";
 import { storageNotice, StoragePanel } from "./storage-panel.ts";
-import type { View } from "./view.ts";
 
 const SCREEN_HINT: Record<ScreenState, string> = {
   on: "The screen stays on while the worker is on and this page is visible.",

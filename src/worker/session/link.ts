@@ -3,7 +3,7 @@ import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.t
 import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { type RegisterAck, registerFrame } from "./frames.ts";
-import { leaveIfDone } from "./leaving.ts";
+import { leaveIfDone } from "./running.ts";
 import { sendFrame, tell, type Turn } from "./session-event.ts";
 import { presentConn, type Proof, type SessionState, type Stop } from "./state.ts";
 import type { SessionTiming } from "./timing.ts";

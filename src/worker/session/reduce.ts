@@ -2,9 +2,8 @@
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
-import { leaveIfDone, leavingDue } from "./leaving.ts";
+import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
-import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { type SessionEvent, tell, type Turn } from "./session-event.ts";
 import { presentConn, type SessionState } from "./state.ts";
 

@@ -1,9 +1,9 @@
 // A job on the worker, from `job_assign` to its end: accept or reject it, run it, stream its progress, and watch its deadlines [WS8, WS9].
 import { parseIsoTime } from "../../protocol/text.ts";
+import { CLOSE } from "../../protocol/worker-messages.ts";
 import { coordinatorTime } from "./clock.ts";
 import { deliver, fail, forget } from "./delivery.ts";
 import type { Assign } from "./frames.ts";
-import { leaveIfDone } from "./leaving.ts";
 import { sendFrame, type SessionEvent, tell, type Turn } from "./session-event.ts";
 import type { Failure, Progress, RunningJob, SessionState } from "./state.ts";
 
@@ -211,4 +211,37 @@ function nextDelta(progress: Progress): { seq: number; delta: string } {
   progress.tail.push(frame);
   if (progress.tail.length > TAIL_FRAMES) progress.tail.shift();
   return frame;
+}
+
+const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
+const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
+
+/** Continues the leaving of a worker [WS11]: sends `drain` once per socket, and ends the session when nothing is left to do. */
+export function leaveIfDone(state: SessionState, turn: Turn): void {
+  const { leaving, link } = state;
+  if (leaving === null || link.kind === "stopped") return;
+  if (link.kind === "online" && leaving.toldConn !== link.conn) {
+    leaving.toldConn = link.conn;
+    turn.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
+  }
+  if (state.waiting !== null) {
+    sendFrame(state, { type: "job_reject", job_id: state.waiting.assign.job_id, reason: "draining" }, turn);
+    state.waiting = null;
+  }
+  if (state.job !== null) return;
+  leaving.due ??= turn.now + state.timing.leave;
+  const settled = state.held.length === 0 && state.failures.length === 0;
+  if (settled && (link.kind !== "online" || link.drained)) return leave(state, LEFT, turn);
+  if (leaving.due <= turn.now) leave(state, settled ? LEFT : LEFT_EARLY, turn);
+}
+
+function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, turn: Turn): void {
+  if ("conn" in state.link) turn.effects.push({ type: "close", conn: state.link.conn, code: CLOSE.normal, reason: "drained" });
+  state.link = { kind: "stopped", stop };
+  turn.effects.push({ type: "note", note: { type: "stopped", ...stop } });
+}
+
+/** When a leaving worker stops waiting. */
+export function leavingDue(state: SessionState): number {
+  return state.leaving?.due ?? Number.POSITIVE_INFINITY;
 }

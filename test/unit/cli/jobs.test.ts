@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { keptJobs } from "../../../src/cli/kept-jobs.ts";
+import { keptJobs } from "../../../src/cli/seeker.ts";
 import { MODEL, RouterServer, tokenOf } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import jsQR from "jsqr";
 import { describe, expect, it } from "vitest";
-import { bigText, offerLines, qrLines } from "../../../src/cli/pair-screen.ts";
+import { bigText, offerLines, qrLines } from "../../../src/cli/commands/pair.ts";
 
 import { toHex } from "../../../src/receipt/bytes.ts";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";

@@ -1,7 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { FacilitatorClient } from "../../../src/coordinator/payment/facilitator-client.ts";
-import { settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
+import { FacilitatorClient, settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
 import { requirements } from "../../../src/coordinator/payment/terms.ts";
 import { type Reply, answering } from "./answering.ts";
 import { authorization, evmOffer } from "../../support/payments.ts";
