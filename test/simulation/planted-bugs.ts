@@ -200,7 +200,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "JB4",
     "a failure for good does not count",
     "lifecycle.ts",
-    "afterFailure(state, worker, ctx);\n  else offerWorker",
+    "countFailure(state, worker, ctx);\n  else offerWorker",
     "offerWorker(state, worker, ctx);\n  else offerWorker",
   ),
   one(
