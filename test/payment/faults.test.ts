@@ -150,7 +150,7 @@ describe.each(["evm", "svm"] as const)("lost on the %s", (side) => {
     const { payment, challenge, before } = await order(side);
     const first = await till.settle(payment, challenge);
     expect(first).toMatchObject({ success: false, errorReason: "settlement_pending", transaction: expect.stringMatching(/.{60,}/) });
-    expect(await payee(side)).toBe(before + 1_000n);
+    await expect.poll(() => payee(side)).toBe(before + 1_000n);
     expect(await till.settle(payment, challenge)).toMatchObject({ success: true, transaction: first.transaction });
     expect(await payee(side)).toBe(before + 1_000n);
   });
