@@ -26,8 +26,11 @@ const LIMITED = [
 describe.each(LIMITED)("$what of one client", ({ limit, ask, status, setting, period }) => {
   test("[LM2, API1] are answered up to the limit, the next one is 429 with Retry-After; another client is answered", async () => {
     const client = someone();
-    for (let n = 0; n < limit; n++) expect((await ask(client)).status).toBe(status);
-    const answer = await ask(client);
+    // At the same time: a request is counted before anything is awaited, so all counts fall into one period however busy the machine is.
+    const answers = await Promise.all(Array.from({ length: limit + 1 }, () => ask(client)));
+    expect(answers.filter((one) => one.status === status)).toHaveLength(limit);
+    const [answer] = answers.filter((one) => one.status === 429);
+    if (answer === undefined) throw new Error("nobody got a 429");
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(Number(answer.headers.get("retry-after"))).toBeLessThanOrEqual(period * 1.1);
     expect(answer.headers.get("access-control-allow-origin")).toBe("*");
