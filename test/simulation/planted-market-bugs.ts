@@ -21,18 +21,18 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
   one(
     "JB11",
     "the order of newcomers is by key and not by network",
-    "probation.ts",
+    "standing.ts",
     "  return Math.max(lastUsedAt, backUntil);",
     "  return Math.max(0 * lastUsedAt, 0 * backUntil);",
   ),
   one(
     "JB11",
     "a network that stands back has its turn",
-    "probation.ts",
+    "standing.ts",
     "  return Math.max(lastUsedAt, backUntil);",
     "  return Math.min(lastUsedAt, backUntil + lastUsedAt);",
   ),
-  one("JB11", "a network has several at work beside an idle proven worker", "probation.ts", "pool, name, size > 0 && !works ?", "pool, name, size > 0 ?"),
+  one("JB11", "a network has several at work beside an idle proven worker", "standing.ts", "pool, name, size > 0 && !works ?", "pool, name, size > 0 ?"),
   one("JB11", "a failure is not blamed on the network", "lifecycle.ts", "  if (network !== undefined) standBack(state, network, ctx.now);\n", ""),
   one(
     "JB11",
@@ -90,6 +90,6 @@ export const PLANTED_QUEUE_BUGS: readonly PlantedBug[] = [
     "this.#total + amount <= this.#most",
   ),
   one("LM1", "what a pool has used is still kept for it", "fair-share.ts", "Math.max(0, guarantee - this.of(other))", "guarantee"),
-  one("LM1", "bytes do not count", "queue.ts", " && this.#shares[kind].bytes.hasRoom(owners[kind], payloadBytes)", ""),
+  one("LM1", "bytes do not count", "fair-share.ts", " && this.#shares[kind].bytes.hasRoom(owners[kind], payloadBytes)", ""),
   one("LM1", "a claimed job keeps its place", "workers.ts", "  state.queue.remove(ownersOf(state, job, job.payer), job.payloadBytes);\n", ""),
 ];

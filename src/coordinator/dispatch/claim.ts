@@ -1,16 +1,16 @@
-// Claims: matches waiting jobs with idle workers, in order. On a job's way: after commit and store, before its payment is settled or it is leased.
+// Claims: matches waiting jobs with idle workers, in order, and leases a job to its worker. On a job's way: after store, claim → settle → assign.
 import { TIMING } from "../../protocol/limits.ts";
-import type { ReduceContext } from "./events.ts";
+import { type ReduceContext, save } from "./events.ts";
 import { hold, owedPayment } from "./holds.ts";
-import { lease } from "./lease.ts";
 import type { OrderedPool, PoolName } from "./pools.ts";
-import { firstOnProbation, isForProbation } from "./probation.ts";
-import type { DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
+import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
+import { type DispatchState, executionTime, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import {
   dequeue,
   hasUntriedWorker,
   idlePoolsOf,
   indexWorker,
+  isAnswerable,
   isEligible,
   isFree,
   isIdle,
@@ -234,4 +234,25 @@ function assign(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceC
   const payment = owedPayment(state, job);
   if (payment === undefined) lease(state, job, worker, ctx);
   else hold(state, job, worker, payment, ctx);
+}
+
+/** Leases a job to the worker that was chosen for it, and sends the assignment. */
+export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
+  job.attempts++;
+  const held: Lease = { key: worker.key, attempt: job.attempts, acked: false };
+  if (isAnswerable(job, worker)) {
+    held.network = worker.network;
+    beginWork(state, worker.network, worker.key, ctx.now);
+  }
+  job.holders.push(held);
+  if (!worker.acks) {
+    job.started = true;
+    held.begun = true;
+  }
+  const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
+  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };
+  state.leases.set(worker.key, job.id);
+  setTimer(state, job);
+  save(job, ctx);
+  ctx.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
 }

@@ -1,8 +1,7 @@
 // Decides about a worker's result: accepts it, rejects it, or counts a strike. On a job's way: complete → verify → end.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import type { CompletionAnswer, EventOf, ReduceContext, Send } from "./events.ts";
-import { save } from "./lease.ts";
+import { type CompletionAnswer, type EventOf, type ReduceContext, save, type Send } from "./events.ts";
 import { blameStrike, closeWorker, deny, finish, praise, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 

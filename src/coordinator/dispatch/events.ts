@@ -4,8 +4,7 @@ import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { StoredModel } from "./known-models.ts";
 import type { Finding, Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
-import type { KeyRecord } from "./standing.ts";
-import type { JobFacts } from "./state.ts";
+import type { JobFacts, KeyRecord, LiveJob } from "./state.ts";
 
 /** The shell's verdict on a completion: its receipt, size and shape [RC3, LM1, JB5]. */
 export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker_error";
@@ -165,3 +164,10 @@ export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
 /** The input of one event and the changes that it has made so far. */
 export type ReduceContext = ReduceInput &
   Changes & { /** The payment that the request of this event settles itself; null for none. */ readonly entrusts: string | null };
+
+/** Marks a job's row as changed. */
+export function save(job: LiveJob, ctx: ReduceContext): void {
+  job.rev++;
+  if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
+  ctx.rows.push({ type: "save", jobId: job.id });
+}

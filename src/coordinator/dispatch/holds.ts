@@ -1,10 +1,9 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
 import { TIMING } from "../../protocol/limits.ts";
-import type { Outcome, ReduceContext } from "./events.ts";
-import { save, setTimer } from "./lease.ts";
+import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { checkMove, creditsOf, dropPayment, indexPayment, mayGiveBack, type Part, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
-import { beginWork } from "./probation.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { beginWork } from "./standing.ts";
+import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { isAnswerable, isEligible } from "./workers.ts";
 
 /** Moves a payment to its next phase and saves it. `from` is its step as it was saved, `none` for a new one. @throws {IllegalMove} */

@@ -16,7 +16,7 @@ export type {
 } from "./events.ts";
 export { reduce } from "./reduce.ts";
 export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
-export { createState, statusOf, type DispatchState, type JobFacts, type LiveJob, type Rules, type Worker } from "./state.ts";
+export { createState, nextDue, statusOf, type DispatchState, type JobFacts, type KeyRecord, type LiveJob, type Rules, type Worker } from "./state.ts";
 export {
   balanceOf,
   type Finding,
@@ -33,6 +33,5 @@ export {
 } from "./ledger.ts";
 export { mayComeAgain, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
-export { nextDue } from "./lease.ts";
-export { type KeyRecord, NEW_KEY } from "./standing.ts";
-export { QUEUE_SIZE } from "./queue.ts";
+export { NEW_KEY } from "./standing.ts";
+export { QUEUE_SIZE } from "./fair-share.ts";

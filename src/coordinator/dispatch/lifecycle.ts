@@ -3,12 +3,10 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
-import type { Outcome, ReduceContext } from "./events.ts";
+import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { closeAccount, owedPayment } from "./holds.ts";
-import { save, setTimer } from "./lease.ts";
-import { endWork, heal, standBack } from "./probation.ts";
-import { afterCompletion, afterFailure, type KeyRecord, mayDiffer, standingOf } from "./standing.ts";
-import type { DispatchState, JobFacts, Lease, LiveJob, Worker } from "./state.ts";
+import { afterCompletion, afterFailure, endWork, heal, mayDiffer, standBack, standingOf } from "./standing.ts";
+import { type DispatchState, type JobFacts, type KeyRecord, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end after which a worker is one failure nearer to its rest. */

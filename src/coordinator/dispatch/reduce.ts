@@ -3,9 +3,19 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
-import type { Answer, CompletionAnswer, DispatchEvent, EventOf, OrderOutcome, Reduced, ReduceContext, ReduceInput, Submission } from "./events.ts";
+import {
+  type Answer,
+  type CompletionAnswer,
+  type DispatchEvent,
+  type EventOf,
+  type OrderOutcome,
+  type Reduced,
+  type ReduceContext,
+  type ReduceInput,
+  save,
+  type Submission,
+} from "./events.ts";
 import { awaitsTurn, closeOrphaned, isPaid } from "./holds.ts";
-import { armTicks, executionTime, save, setTimer } from "./lease.ts";
 import type { Reservation } from "./ledger.ts";
 import {
   addJob,
@@ -26,7 +36,7 @@ import {
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { decided, lateCause, order, passPaymentTime, settled } from "./settlement.ts";
-import { type DispatchState, type JobFacts, type LiveJob, statusOf, type Worker } from "./state.ts";
+import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
 import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**

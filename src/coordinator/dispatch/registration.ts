@@ -2,12 +2,10 @@
 import { TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
-import type { EventOf, ReduceContext } from "./events.ts";
-import { executionTime, save, setTimer } from "./lease.ts";
+import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
-import { beginWork, enterProbation } from "./probation.ts";
-import { standingOf } from "./standing.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { beginWork, enterProbation, standingOf } from "./standing.ts";
+import { type DispatchState, executionTime, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enterModels, indexWorker, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;

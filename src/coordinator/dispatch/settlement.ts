@@ -1,13 +1,13 @@
 // Handles the outcome of a settle call. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
+import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./holds.ts";
-import { lease, setTimer } from "./lease.ts";
 import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
-import { endWork } from "./probation.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { endWork } from "./standing.ts";
+import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { isEligible, isSilent } from "./workers.ts";
 
 /** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */

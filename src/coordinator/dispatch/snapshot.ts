@@ -3,11 +3,10 @@ import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { owedPayment } from "./holds.ts";
-import { armTicks, executionTime, setTimer } from "./lease.ts";
 import { addJob } from "./lifecycle.ts";
-import { beginWork } from "./probation.ts";
 import { keepUntilKnown } from "./settlement.ts";
-import type { DispatchState, JobFacts, LiveJob } from "./state.ts";
+import { beginWork } from "./standing.ts";
+import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer } from "./state.ts";
 import { enqueue } from "./workers.ts";
 
 const SavedLease = z.object({

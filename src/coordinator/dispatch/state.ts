@@ -1,11 +1,11 @@
-// The state of dispatch: jobs, workers, payments and the indexes over them. On a job's way: where a job is while it lives.
+// The state of dispatch: jobs, workers, payments, the indexes over them, and when each job is due. On a job's way: where a job is while it lives.
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
-import type { Ledger } from "./ledger.ts";
+import { Queue, type QueueSize } from "./fair-share.ts";
 import { KnownModels } from "./known-models.ts";
+import type { Ledger } from "./ledger.ts";
 import { OrderedPool, BASE_POOLS, type PoolName, Pools } from "./pools.ts";
-import { Queue, type QueueSize } from "./queue.ts";
-import type { KeyRecord } from "./standing.ts";
 
 /** The settings of the operator that change dispatch. */
 export type Rules = {
@@ -137,6 +137,23 @@ export type Worker = {
   failuresInARow: number;
 };
 
+/** What is stored of a worker key. Times in ms since the epoch. When the key last got a job is stored beside it. */
+export type KeyRecord = {
+  /** Invalid or foreign results [RC4], how often the key was parked for them, and until when. */
+  strikes: number;
+  parks: number;
+  parkedUntil: number;
+  /** Completions that count for the standing of the key. It stops at the number that makes a key proven. */
+  completed: number;
+  /** Short hashes of the users of these completions, because each user counts once; empty for a proven key. */
+  users: readonly number[];
+  /** True if it has ever completed a job with a valid receipt. */
+  hasCompleted: boolean;
+  /** Failures, time-outs and strikes since the last verified completion, and when the last of them was; 0 for never. */
+  failed: number;
+  failedAt: number;
+};
+
 /** A network with workers on probation. They share its turn and its blame, because anyone can make any number of keys [JB11]. */
 export type Network = {
   readonly name: string;
@@ -262,4 +279,48 @@ export function createState(rules: Rules): DispatchState {
 export function statusOf(job: LiveJob): Exclude<JobStatus, "completed" | "failed"> {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return "pending";
   return job.phase.lease.acked ? "running" : "assigned";
+}
+
+/** Sets the job's one timer by its phase; call after every change of a phase or of a time in it. */
+export function setTimer(state: DispatchState, job: LiveJob): void {
+  state.timers.add(job.id, dueOf(job), job.seq);
+}
+
+/** When the next deadline of a live job is, ms since the epoch. */
+function dueOf(job: LiveJob): number {
+  switch (job.phase.kind) {
+    case "waiting":
+      return Math.min(job.phase.claimDue, job.totalDue);
+    case "settling":
+      return job.phase.hold === null ? job.totalDue : Math.min(job.phase.holdDue, job.totalDue);
+    case "leased":
+      return Math.min(job.phase.ackDue ?? job.totalDue, job.phase.executeDue, job.totalDue);
+    case "orphaned":
+      return Math.min(job.phase.graceDue, job.totalDue);
+    default:
+      return job.phase satisfies never;
+  }
+}
+
+/** How long one attempt at a job may take, in ms [JB4]. */
+export function executionTime(job: LiveJob): number {
+  return job.jobType === "TASK" ? TIMING.executeTask : TIMING.executeLlm;
+}
+
+/** Sets the next 2 s tick while jobs wait or workers rest, and the next sweep while workers are connected. */
+export function armTicks(state: DispatchState, now: number): void {
+  if (state.queue.jobs === 0 && state.resting.size === 0) state.tickDue = null;
+  else state.tickDue ??= now + TIMING.retryTick;
+  if (state.workers.size === 0) state.sweepDue = null;
+  else state.sweepDue ??= now + TIMING.sweep;
+}
+
+/** When the next `time` event is due, ms since the epoch; null if nothing waits for a time. */
+export function nextDue(state: DispatchState): number | null {
+  // If no job waits, the hub need not wake up for a worker that has arrived.
+  const arrival = state.queue.jobs > 0 ? state.arriving.first()?.order : undefined;
+  const dues = [state.timers.first()?.order, state.ledger.timers.first()?.order, arrival, state.tickDue, state.sweepDue].filter(
+    (due) => typeof due === "number",
+  );
+  return dues.length === 0 ? null : Math.min(...dues);
 }

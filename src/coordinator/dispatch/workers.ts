@@ -2,10 +2,9 @@
 import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
+import type { JobOwners } from "./fair-share.ts";
 import { OrderedPool, type BasePool, placeIn, type PoolName, type Pools } from "./pools.ts";
-import { indexProbation } from "./probation.ts";
-import type { JobOwners } from "./queue.ts";
-import { isKnownNetwork } from "./standing.ts";
+import { indexProbation, isKnownNetwork } from "./standing.ts";
 import type { DispatchState, JobFacts, LiveJob, Rules, Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { afterCompletion, afterFailure, backOff, type KeyRecord, mayDiffer, NEW_KEY, standingOf } from "../../../src/coordinator/dispatch/standing.ts";
+import { afterCompletion, afterFailure, backOff, mayDiffer, NEW_KEY, standingOf } from "../../../src/coordinator/dispatch/standing.ts";
+import type { KeyRecord } from "../../../src/coordinator/dispatch/state.ts";
 
 const JOB = { privacyClass: "PUBLIC", userId: "ann", network: "203.0.113.1" } as const;
 const OWN = "198.51.100.7";
