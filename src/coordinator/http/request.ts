@@ -1,13 +1,36 @@
-// Reads what a request brings: its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
+// Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
+import type { Settings } from "../config.ts";
 import { LATE, within } from "../deadline.ts";
-import type { AppContext } from "./context.ts";
-import { refuse, refuseWith } from "./errors.ts";
+import { networkOf, UNKNOWN_CLIENT } from "../rates.ts";
+import { type AppContext, refuse, refuseWith } from "./context.ts";
+
+/**
+ * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only at Cloudflare:
+ * a local emulation passes on what the client sent and cannot see the client's address. Elsewhere the operator names the header that its
+ * proxy sets; without that setting all clients share one count.
+ */
+export function clientIp(request: Request, settings: Pick<Settings, "trustedIpHeader">, deployed: boolean = DEPLOYED): string {
+  if (settings.trustedIpHeader !== null) {
+    // A proxy appends the address that it saw. The entries before it came from outside and prove nothing.
+    return networkOf(request.headers.get(settings.trustedIpHeader)?.split(",").at(-1) ?? "") || UNKNOWN_CLIENT;
+  }
+  const address = isAtCloudflare(request, deployed) ? request.headers.get("CF-Connecting-IP") : null;
+  return address === null ? UNKNOWN_CLIENT : networkOf(address);
+}
+
+/** True in deployed code, false in a local emulation. wrangler sets the value at build time, so no request can influence it. */
+const DEPLOYED = process.env.NODE_ENV === "production";
+
+/** True if the request came through Cloudflare's edge. Deployed code is not enough: if someone runs it in a bare workerd, its requests have no `cf`. */
+export function isAtCloudflare(request: Request, deployed: boolean = DEPLOYED): boolean {
+  return deployed && request.cf !== undefined;
+}
 
 /** A JSON body, parsed and as the text that was sent. */
 export type JsonBody = { json: unknown; text: string };

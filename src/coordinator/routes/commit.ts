@@ -4,16 +4,14 @@ import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, T
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
-import type { AppContext } from "../http/context.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
+import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
-import { clientIp } from "../http/rate-limit.ts";
+import { clientIp, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { CommitInput } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { markUsed, trustOf } from "../store/trust.ts";
-import { type Commit, accepted, refused } from "./commit-answer.ts";
-import { keyInPayment, paidCommit } from "./paid-commit.ts";
+import { accepted, refused } from "./job.ts";
+import { type Commit, keyInPayment, paidCommit } from "./paid-commit.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 

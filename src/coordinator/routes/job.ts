@@ -1,20 +1,70 @@
-// What clients ask about committed jobs: poll, event stream, cancel, and the list of a user. From the hub while a job lives, and from D1 after that.
+// What clients are told about jobs: the answer to a commit, poll, cancel, event stream, and the list of a user. From the hub while a job lives, and from D1 after that.
+import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { describeIssues } from "../../protocol/issues.ts";
+import type { CommitResponse } from "../../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
-import { type JobPage, JobsQuery } from "../../protocol/rest.ts";
+import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTrustedWorker } from "../../protocol/rest.ts";
 import { isoTime, isTerminal } from "../../protocol/text.ts";
-import type { AppContext } from "../http/context.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
+import { toBase64 } from "../../receipt/bytes.ts";
+import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { clientIp } from "../http/rate-limit.ts";
-import { jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { CLIENT_HEADER, type Part, type UserJob } from "../hub/rpc.ts";
+import { clientIp, jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
+import { CLIENT_HEADER, type NoSuchModel, type Part, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
 import { tokenHashOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
-import { setSettlement } from "./paid-commit.ts";
+
+/** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
+export async function accepted(c: AppContext, answer: { jobId: string; job: string | null; cancelToken?: string }, wait: number): Promise<Response> {
+  if (answer.cancelToken !== undefined) c.header("X-Cancel-Token", answer.cancelToken);
+  const body: CommitResponse = { job_id: answer.jobId };
+  if (wait === 0) return c.json(body, 201);
+  const job = answer.job ?? (await storedJob(c, answer.jobId));
+  if (job === null) return c.json(body, 201);
+  c.header("Preference-Applied", `wait=${wait}`);
+  c.header("Content-Type", "application/json");
+  return c.body(`{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201);
+}
+
+/** Reads from D1 a job that the hub no longer has. The commit has happened, so a fault of D1 must not fail the answer. */
+async function storedJob(c: AppContext, id: string): Promise<string | null> {
+  const row = await findJob(c.env.DB, id).catch(() => null);
+  return row === null ? null : jobJson(row);
+}
+
+/** Why the hub did not accept the job. */
+type Refused =
+  | { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" }
+  | StorageRefusal
+  | NoSuchModel
+  | { reason: "no_trusted_worker"; jobId: string };
+
+/** Answers a commit that the hub did not accept [API1, JB8]. */
+export function refused(c: AppContext, answer: Refused): Response {
+  switch (answer.reason) {
+    case "no_trusted_worker": {
+      const body: NoTrustedWorker = { error: answer.reason, job_id: answer.jobId };
+      return c.json(body, 422);
+    }
+    case "no_such_model": {
+      const body: NoSuchModelBody = { error: answer.reason, models: answer.models };
+      return c.json(body, 404);
+    }
+    case "queue_full":
+    case "storage_full":
+    case "overloaded":
+    case "too_many_held_payments":
+      return refuse(c, answer.reason, RETRY_AFTER[answer.reason]);
+    case "rate_limited":
+      return refuse(c, answer.reason, answer.retryAfter);
+    case "idempotency_key_reused":
+      return refuse(c, answer.reason);
+    default:
+      return answer satisfies never;
+  }
+}
 
 /** `GET /v1/jobs/{id}`: answers from the hub, which has the live jobs, else from D1, which has the ended ones [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
@@ -28,6 +78,14 @@ export async function job(c: AppContext): Promise<Response> {
   setSettlement(c, settlement);
   c.header("Content-Type", "application/json");
   return c.body(text);
+}
+
+/** Sets the response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
+export function setSettlement(c: AppContext, settlement: string | null): void {
+  if (settlement === null) return;
+  const value = toBase64(utf8ToBytes(settlement));
+  c.header("PAYMENT-RESPONSE", value);
+  c.header("X-PAYMENT-RESPONSE", value);
 }
 
 /**

@@ -5,17 +5,19 @@ import type { ResolvedPolicy } from "../../protocol/job.ts";
 import { RETRY_AFTER } from "../../protocol/limits.ts";
 import { isJsonObject, isSameAddress, normalizeAddress, readJson, type Result } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
-import type { AppContext, AppEnv } from "../http/context.ts";
-import { refuse } from "../http/errors.ts";
+import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { overRate } from "../http/rate-limit.ts";
-import type { PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
+import { overRate } from "../http/middleware.ts";
+import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
-import { accepted, type Commit, refused } from "./commit-answer.ts";
+import { accepted, refused, setSettlement } from "./job.ts";
+
+/** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
+export type Commit = { wait: number; input: () => CommitInput };
 
 /** Why a payment cannot be used. `unavailable` means that the facilitator gave no usable answer. */
 type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
@@ -205,19 +207,7 @@ function paymentHeaders(c: AppContext): PaymentHeaders {
 
 /** Answers 402 with the terms, in the header and in the body, and with the reason [PY4]. */
 function answer402(c: AppContext, offer: Offer, error: string): Response {
-  c.header("PAYMENT-REQUIRED", header(JSON.stringify(requiredHeader(offer, error))));
+  c.header("PAYMENT-REQUIRED", toBase64(utf8ToBytes(JSON.stringify(requiredHeader(offer, error)))));
   c.header("Cache-Control", "no-store");
   return c.json(paymentRequired(offer, error), 402);
-}
-
-/** Sets the response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
-export function setSettlement(c: AppContext, settlement: string | null): void {
-  if (settlement === null) return;
-  const value = header(settlement);
-  c.header("PAYMENT-RESPONSE", value);
-  c.header("X-PAYMENT-RESPONSE", value);
-}
-
-function header(json: string): string {
-  return toBase64(utf8ToBytes(json));
 }

@@ -5,8 +5,7 @@ import { endpointOf, quotePrice, resolvePolicy, commitPrice, OPENAI_ENDPOINTS } 
 import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
 import type { Env } from "../config.ts";
-import type { AppContext } from "../http/context.ts";
-import { refuseWith, refuse } from "../http/errors.ts";
+import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
 import { TUNING } from "../tuning.ts";

@@ -7,11 +7,9 @@ import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
-import type { AppContext } from "../http/context.ts";
-import { refuse, refuseWith } from "../http/errors.ts";
+import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp } from "../http/rate-limit.ts";
-import { provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import { clientIp, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientIp } from "../../../src/coordinator/http/rate-limit.ts";
+import { clientIp } from "../../../src/coordinator/http/request.ts";
 
 function request(headers: Record<string, string>, edge: boolean): Request {
   return Object.assign(new Request("http://router.test", { headers }), edge ? { cf: {} } : {});

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
-import { isRejectedByPlatform } from "../../../src/coordinator/http/rate-limit.ts";
+import { isRejectedByPlatform } from "../../../src/coordinator/http/middleware.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 
 describe("the platform's counter", () => {

@@ -24,7 +24,7 @@ describe("the laws of the source tree", () => {
 
   test.each([
     ["the hub", "a route", "hub/worker-hub.ts", "routes/job.ts"],
-    ["payment", "the HTTP side", "payment/terms.ts", "http/errors.ts"],
+    ["payment", "the HTTP side", "payment/terms.ts", "http/context.ts"],
     ["a chain", "payment", "chain/addresses.ts", "payment/terms.ts"],
     ["the core", "the store", "dispatch/reduce.ts", "store/jobs.ts"],
     ["the core", "a constant of the shell", "dispatch/reduce.ts", "tuning.ts"],
@@ -47,7 +47,7 @@ describe("the laws of the source tree", () => {
   test.each([
     ["payment/terms.ts", "hono/http-exception"],
     ["routes/job.ts", "drizzle-orm/d1"],
-    ["http/errors.ts", "cloudflare:workers"],
+    ["http/context.ts", "cloudflare:workers"],
   ])("%s may not import the package %s", (file, name) => {
     expect(problems({ [`src/coordinator/${file}`]: [`import { a } from "${name}";`] })).toEqual([
       `src/coordinator/${file} imports ${name}: the law of the folders forbids it`,

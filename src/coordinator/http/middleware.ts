@@ -1,10 +1,12 @@
-// Wraps every request: its id, the settings, CORS, the requests that are refused before any route, and the headers of every answer.
+// The middleware of the REST side: what wraps every request (its id, settings, CORS, common headers), and the rate limits. A request meets it before its route.
 import type { MiddlewareHandler } from "hono";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { isLoopback } from "../../protocol/text.ts";
 import { type Settings, settingsOf, warnOfPlaceholder } from "../config.ts";
-import type { AppEnv } from "./context.ts";
-import { answerError, refuseWith } from "./errors.ts";
+import { errorFacts, logError } from "../log.ts";
+import { SlidingWindow } from "../rates.ts";
+import { answerError, type AppContext, type AppEnv, refuse, refuseWith } from "./context.ts";
+import { clientIp, isAtCloudflare } from "./request.ts";
 
 /** The `*` is for the headers that OpenAI's client adds in a browser. It does not cover `authorization`. */
 const ALLOW_HEADERS = "authorization, content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id, *";
@@ -79,4 +81,53 @@ function hostnameOf(url: string): string {
   const usual = LOCAL_URL.exec(url)?.[1];
   if (usual !== undefined) return usual;
   return URL.canParse(url) ? new URL(url).hostname : "";
+}
+
+/** For each rate: its setting, its period, and the binding of the wrangler files that lets Cloudflare count the same per location [LM2]. */
+const RATED = {
+  commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
+  paidCommits: { setting: "paidCommitsPerMinute", period: TIMING.minute, counter: "PAID_COMMIT_RATE" },
+  polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
+  trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
+  connects: { setting: "connectsPerMinute", period: TIMING.minute, counter: "CONNECT_RATE" },
+} as const;
+
+/** The counts of this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
+const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }]) => [rate, new SlidingWindow(period, LIMITS.countedClients)]));
+
+/**
+ * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
+ * Each isolate counts exactly, but only its own requests. At Cloudflare an instance runs in many isolates, so the platform counts per location too.
+ */
+export const rateLimit =
+  (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =>
+  async (c, next) =>
+    (await overRate(c, rate)) ?? next();
+
+/** The 429 of a client that is over a rate; null if it may go on. */
+export async function overRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
+  const { setting, period, counter } = RATED[rate];
+  // Hono builds a new `c.var` at each use.
+  const settings = c.get("settings");
+  if (!settings.rateLimits) return null;
+  const client = clientIp(c.req.raw, settings);
+  const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
+  if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
+  if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
+  return null;
+}
+
+/** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */
+export async function isRejectedByPlatform(counter: unknown, client: string): Promise<boolean> {
+  if (!isRateLimit(counter)) return false;
+  try {
+    return !(await counter.limit({ key: client })).success;
+  } catch (error) {
+    logError("rate_unreadable", errorFacts(error));
+    return false;
+  }
+}
+
+function isRateLimit(binding: unknown): binding is RateLimit {
+  return typeof binding === "object" && binding !== null && "limit" in binding;
 }
