@@ -21,7 +21,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   stream: ["tuning.ts"],
   store: ["dispatch", "hub/rpc.ts", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
   payment: ["chain", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
-  stake: ["chain", "store", "log.ts"],
+  stake: ["chain", "store"],
   hub: ["dispatch", "hub/rpc.ts", "payment", "stake", "store", "stream", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],
   http: ["hub/rpc.ts", "store", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],
   openapi: ["payment", "stream", "config.ts"],

@@ -1,4 +1,4 @@
-// Decodes a Solana transaction strictly. Step "pay" of a job: the transfer of an SVM payment is read from it.
+// Decodes a Solana transaction strictly, and tells its transfers of tokens. Step "pay" of a job: the transfer of an SVM payment is read from it.
 import { base58 } from "@scure/base";
 
 /** The maximum size of a transaction that a Solana node accepts, in bytes. */
@@ -118,4 +118,12 @@ function read(bytes: Uint8Array): SvmTransaction {
     return { program: programKey, accounts: accounts.map((index) => keys[index] ?? null), data };
   });
   return { message: bytes.subarray(start), signatures, signers: keys.slice(0, signerCount), blockhash, instructions };
+}
+
+const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
+const TRANSFER_CHECKED = 12;
+
+/** True for a transfer of tokens whose first account is the one that pays. */
+export function isTransfer({ program, data }: SvmInstruction): boolean {
+  return TOKEN_PROGRAMS.includes(program) && data[0] === TRANSFER_CHECKED;
 }

@@ -5,9 +5,8 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
-import { readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { isTransfer, readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
-import { isTransfer } from "./exact.ts";
 
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** So much of a memo tells transactions apart: x402's clients put 32 hex digits of chance into it. */

@@ -1,4 +1,4 @@
-// What clients are told about jobs: the answer to a commit, poll, cancel, event stream, and the list of a user. From the hub while a job lives, and from D1 after that.
+// What clients are told about jobs: at the commit, and by poll, cancel, event stream and list. From the hub while a job lives, and from D1 after that.
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { describeIssues } from "../../protocol/issues.ts";
 import type { CommitResponse } from "../../protocol/job.ts";

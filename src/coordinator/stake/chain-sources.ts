@@ -1,9 +1,23 @@
-// The stake sources on chains: a contract of an EVM chain, token accounts of Solana [ST1]. A worker's tier is read when it registers and again every few minutes.
+// What a stake source is, and the sources on chains: a contract on EVM, token accounts on Solana [ST1]. A tier is read at registration and every few minutes.
 import { base58 } from "@scure/base";
 import * as z from "zod";
-import { tierOfAtoms } from "../../protocol/worker-messages.ts";
+import type { Result } from "../../protocol/text.ts";
+import { type Tier, tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
-import type { StakeSource, TierResult } from "./tier-reader.ts";
+
+/** The tier of one key, or why it could not be read. `reason` is a code of ours, never text from the source. */
+export type TierResult = Result<Tier, string>;
+
+/** A place where stakes of workers are read: table, EVM contract or SVM token accounts [ST1]. */
+export interface StakeSource {
+  /** The most keys of one `read`. */
+  readonly keysPerRead: number;
+  /**
+   * Reads the present tiers of these keys (64 lowercase hex digits) and returns them in the same order. It takes a few seconds at most.
+   * @throws {RpcFailure | StoreUnavailable} if no key could be read
+   */
+  read(keys: readonly string[]): Promise<TierResult[]>;
+}
 
 /** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
 const STAKE_OF = "0x07177c9c";

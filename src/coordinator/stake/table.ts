@@ -3,7 +3,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { readD1 } from "../store/database.ts";
 import { stakes } from "../store/schema.ts";
-import type { StakeSource, TierResult } from "./tier-reader.ts";
+import type { StakeSource, TierResult } from "./chain-sources.ts";
 
 /** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
 export class TableSource implements StakeSource {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { PATHS } from "../../../src/coordinator/openapi/endpoints.ts";
+import { PATHS } from "../../../src/coordinator/openapi/document.ts";
 import { ORIGIN, read, refusal, rest } from "./rest.ts";
 
 const PAID = { TESTNET_MODE: "false", EVM_PAY_TO: "0x52908400098527886E0F7030069857D2E4169EE7" };

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readExactEvm } from "../../../src/coordinator/payment/exact.ts";
+import { readExactEvm } from "../../../src/coordinator/payment/read-payment.ts";
 import { requirements } from "../../../src/coordinator/payment/terms.ts";
 import { authorization, evmOffer } from "../../support/payments.ts";
 

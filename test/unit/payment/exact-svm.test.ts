@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readExactSvm } from "../../../src/coordinator/payment/exact.ts";
+import { readExactSvm } from "../../../src/coordinator/payment/read-payment.ts";
 import { requirements, type Requirements } from "../../../src/coordinator/payment/terms.ts";
 import { readTransaction } from "../../../src/coordinator/chain/svm-transaction.ts";
 import { FEE_PAYER, SVM_KEY, SVM_PAYER, svmOffer, TRANSACTION } from "../../support/payments.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
 import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
-import type { StakeSource, TierResult } from "../../../src/coordinator/stake/tier-reader.ts";
+import type { StakeSource, TierResult } from "../../../src/coordinator/stake/chain-sources.ts";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import { Random } from "../../simulation/random.ts";
 
