@@ -11,8 +11,7 @@ const WITHOUT_GATE: Readonly<Record<string, string>> = {
 export const commitRate = (_c, next) => next();
 export const paymentKey = () => null;
 export const paidCommit = () => { throw new Error('no payments'); };
-export const keyInPayment = () => null;
-export const setSettlement = () => {};`,
+export const keyInPayment = () => null;`,
   "payment/facilitator.ts": "export const settlePayment = () => { throw new Error('no payments'); };",
   "payment/chain-evm.ts": "export class EvmChain {}",
   "payment/chain-svm.ts": "export class SvmChain {}",

@@ -132,8 +132,8 @@ export function factsOf(input: CommitInput, createdAt: number): JobFacts {
 const TOKEN_BYTES = 16;
 
 /**
- * Makes and checks the tokens that allow a seeker to cancel its job: the first 16 bytes, in hex, of HMAC-SHA256 over the job id under a random key that the hub makes once, so
- * nothing is stored per job [JB13].
+ * Makes and checks the tokens that allow a seeker to cancel its job [JB13]. A token is the first 16 bytes, in hex, of HMAC-SHA256 over the job id under a
+ * random key that the hub makes once, so nothing is stored per job.
  */
 export class CancelTokens {
   readonly #key: Uint8Array;
