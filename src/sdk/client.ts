@@ -4,17 +4,15 @@ import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
 import type { ModelList } from "../protocol/models.ts";
 import type { Health, Quote } from "../protocol/rest.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
-import { checkModel, takeAnswerOptions } from "./answer-options.ts";
-import { type Cancellation, cancelled, type JobHandle } from "./cancel.ts";
+import { type Cancellation, cancelled, type JobHandle, type JobsPage, localJobs, lookAt, readPart, routerJobs } from "./accepted-jobs.ts";
 import { checkHeaderText, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
-import { type ChatMessage, checkJob, checkJobType, checkMessages, checkText, type JobInput } from "./job-input.ts";
-import { keptToken } from "./local-jobs.ts";
+import { type ChatMessage, checkJob, checkJobType, checkMessages, checkModel, checkText, type JobInput, takeAnswerOptions } from "./job-input.ts";
+import { keptToken, type Usage } from "./local-jobs.ts";
 import { JobMap, readMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
-import { lookAt } from "./poll.ts";
 import {
   type Classification,
   type Extraction,
@@ -51,8 +49,6 @@ import { askQuote, RouterRun } from "./run.ts";
 import { type JobStream, jobStream } from "./job-stream.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
-import type { Usage } from "./usage.ts";
-import { type JobsPage, localJobs, readPart, routerJobs } from "./user-jobs.ts";
 
 /**
  * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;

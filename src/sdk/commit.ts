@@ -1,13 +1,12 @@
 // The commit of a job, the first step of its way. All tries and payments of one commit share one Idempotency-Key.
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import { cancelSoon } from "./cancel.ts";
-import type { Connection, RouterRequest } from "./connection.ts";
+import { cancelSoon } from "./accepted-jobs.ts";
+import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
 import { type Limit, retrying, untilAborted } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
-import { expectShape, refusalOf, type RouterResponse } from "./response.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
 /** The most payments for one commit. */

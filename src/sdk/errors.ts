@@ -16,7 +16,6 @@ export type ErrorDetails = {
 
 /**
  * Base class of every error that the SDK throws. The only exception is an aborted signal: the call then rejects with the signal's own reason.
- *
  * @example
  * if (error instanceof ComputeRouterError) console.error(error.code, error.reason, error.requestId);
  */
@@ -52,7 +51,6 @@ export class ComputeRouterError extends Error {
 
 /**
  * An option or a field of a job has a wrong value. The SDK sent nothing.
- *
  * @example
  * new ComputeRouter({ timeout: -1 }); // InvalidOptionError: timeout must be a whole number from 1 to 2147483647, got -1
  */
@@ -84,13 +82,33 @@ export class BadRequestError extends ComputeRouterError {
 
 /**
  * The router does not know this job or path (404). It deletes a job some time after its end.
- *
  * @example
  * if (error instanceof NotFoundError) console.log("The job is unknown, or its retention time is over.");
  */
 export class NotFoundError extends ComputeRouterError {
   override readonly name: string = "NotFoundError";
   override readonly code: string = "not_found";
+}
+
+/**
+ * No worker offers the model of the job, nor did in the last minutes (404). There is no job, and nothing was charged. `reason` is `no_such_model`.
+ * @example
+ * if (error instanceof NoSuchModelError) console.log(`Choose one of: ${error.models.join(", ")}`);
+ */
+export class NoSuchModelError extends NotFoundError {
+  override readonly name = "NoSuchModelError";
+  override readonly code = "no_such_model";
+  /** The models that are online now, as `models` lists them. */
+  readonly models: readonly string[];
+
+  /**
+   * @param models the models that are online now
+   * @param details status, request id and reason
+   */
+  constructor(models: readonly string[], details: ErrorDetails) {
+    super(`no worker offers this model; online: ${models.length === 0 ? "none" : models.join(", ")}`, details);
+    this.models = models;
+  }
 }
 
 /** One way to pay. `scheme`, `price`, `network` and `payTo` are always present; the x402 fields only if the router sends them (`asset` on EVM only). */
@@ -100,7 +118,6 @@ export type PaymentOption = { scheme: string; price: string; network: string; pa
 
 /**
  * The job must be paid for (402), and the client has no `payment` hook or the router refused its payment.
- *
  * @example
  * if (error instanceof PaymentRequiredError) console.log(error.accepts.map(({ price, network }) => `${price} on ${network}`));
  */
@@ -124,7 +141,6 @@ export class PaymentRequiredError extends ComputeRouterError {
 /**
  * The job would cost more than `maxPrice`, or the router wants a token that the payment hook must not spend (`reason` is then `token_not_allowed`).
  * Nothing was signed or paid.
- *
  * @example
  * if (error instanceof PaymentLimitError) console.log(`The router asks for ${error.price}; the limit is $${error.maxPrice}.`);
  */
@@ -169,15 +185,8 @@ export class ConflictError extends ComputeRouterError {
   override readonly code = "conflict";
 }
 
-/**
- * Too many requests (429), also after the retries.
- *
- * @example
- * if (error instanceof RateLimitedError) await new Promise((resolve) => setTimeout(resolve, error.retryAfter ?? 60_000));
- */
-export class RateLimitedError extends ComputeRouterError {
-  override readonly name = "RateLimitedError";
-  override readonly code = "rate_limited";
+/** The router cannot answer now, and may say when to ask again: the common part of the next two errors. */
+export class RetryAfterError extends ComputeRouterError {
   /** How long to wait, in milliseconds; null if the router does not state it. */
   readonly retryAfter: number | null;
 
@@ -193,34 +202,30 @@ export class RateLimitedError extends ComputeRouterError {
 }
 
 /**
+ * Too many requests (429), also after the retries.
+ * @example
+ * if (error instanceof RateLimitedError) await new Promise((resolve) => setTimeout(resolve, error.retryAfter ?? 60_000));
+ */
+export class RateLimitedError extends RetryAfterError {
+  override readonly name = "RateLimitedError";
+  override readonly code = "rate_limited";
+}
+
+/**
  * The router or a proxy in front of it failed (5xx), also after the retries. `reason` is for example `overloaded` or `queue_full`.
- *
  * @example
  * if (error instanceof UnavailableError && error.idempotencyKey !== null) {
  *   // The commit may have been accepted: the same key finds that job, and nothing is paid twice.
  *   await router.run(job, { idempotencyKey: error.idempotencyKey });
  * }
  */
-export class UnavailableError extends ComputeRouterError {
+export class UnavailableError extends RetryAfterError {
   override readonly name = "UnavailableError";
   override readonly code = "unavailable";
-  /** How long to wait, in milliseconds; null if the router does not state it. */
-  readonly retryAfter: number | null;
-
-  /**
-   * @param message one line for people
-   * @param retryAfter milliseconds, or null
-   * @param details status, request id and reason
-   */
-  constructor(message: string, retryAfter: number | null, details: ErrorDetails) {
-    super(message, details);
-    this.retryAfter = retryAfter;
-  }
 }
 
 /**
  * There was no complete answer, also after the retries. `reason` is `connect` (nothing was sent), `broken` or `timeout`.
- *
  * @example
  * if (error instanceof RouterConnectionError) console.error(`No answer from ${router.baseUrl}: ${error.reason}`);
  */
@@ -231,7 +236,6 @@ export class RouterConnectionError extends ComputeRouterError {
 
 /**
  * The router accepted the job, but it did not end in time. The job continues. `cause` is the last failed poll, if there is one.
- *
  * @example
  * if (error instanceof JobTimeoutError) result = await router.waitFor(error.jobId);
  */
@@ -258,7 +262,6 @@ export class JobTimeoutError extends ComputeRouterError {
 
 /**
  * The job ended without a result. `cause` and `reason` are its `result.error`, as `worker_lost` or `execution_timeout`.
- *
  * @example
  * if (error instanceof JobFailedError) console.error(error.jobId, error.reason, error.charged, error.credit?.balance);
  */
@@ -290,7 +293,6 @@ export class JobFailedError extends ComputeRouterError {
 
 /**
  * No worker could take the job within its claim window of 30 s (`no_eligible_worker`). `charged` tells whether money moved.
- *
  * @example
  * if (error instanceof NoEligibleWorkerError) console.log("No worker was free. Try again later, or start a worker.");
  */
@@ -309,7 +311,6 @@ export class NoEligibleWorkerError extends JobFailedError {
 
 /**
  * No paired worker was online for a PRIVATE job (422, or a failed job). `charged` tells whether money moved.
- *
  * @example
  * if (error instanceof NoTrustedWorkerError) console.log("Start one of your paired workers:", await router.trust.list());
  */
@@ -328,7 +329,6 @@ export class NoTrustedWorkerError extends JobFailedError {
 
 /**
  * With `requireVerified`: the receipt is missing or not valid. `reason` is that of `verification`. `get(jobId)` still returns the result.
- *
  * @example
  * if (error instanceof ReceiptError) console.error(error.reason, await router.get(error.jobId));
  */
@@ -350,7 +350,6 @@ export class ReceiptError extends ComputeRouterError {
 
 /**
  * The answer breaks the protocol: it is not JSON, has other fields, is too long, or is a redirect.
- *
  * @example
  * if (error instanceof ProtocolError) console.error(`Is ${router.baseUrl} really a Compute Router? ${error.message}`);
  */
@@ -361,7 +360,6 @@ export class ProtocolError extends ComputeRouterError {
 
 /**
  * The output of a job does not have the shape of its kind. The job is complete and perhaps paid for, so this error has the output.
- *
  * @example
  * if (error instanceof UnexpectedOutputError) console.log(error.jobId, error.result);
  */
@@ -390,7 +388,6 @@ export class UnexpectedOutputError extends ProtocolError {
 
 /**
  * A fallback provider failed. If all of them fail, `run` rejects with one that names each: `cause` is the router's error, `fallbackErrors` has theirs.
- *
  * @example
  * if (error instanceof FallbackError) console.error(error.cause, error.fallbackErrors);
  */

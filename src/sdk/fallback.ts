@@ -1,11 +1,10 @@
 // Fallback providers. They may run a job only if the router did not accept it. This file decides that, asks the providers, and has the provider for servers
 // with OpenAI's API.
 import { inWords, isJsonObject } from "../protocol/text.ts";
-import { answerMembersOf } from "./answer-options.ts";
-import { type BodyResult, describeBreak, errorCodes, oneLine, readBody } from "./response.ts";
+import { type BodyResult, describeBreak, errorCodes, oneLine, readBody } from "./connection.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
-import type { JobInput, LlmJob } from "./job-input.ts";
+import { answerMembersOf, type JobInput, type LlmJob } from "./job-input.ts";
 import { untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
 import { fallbackResult, type FallbackResult } from "./result.ts";

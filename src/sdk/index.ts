@@ -9,8 +9,7 @@ export { ComputeRouter } from "./client.ts";
 export type { ClientOptions, FallbackProvider, Instance } from "./options.ts";
 
 // Jobs in, results out
-export type { ChatMessage, JobInput, LlmJob, TaskJob } from "./job-input.ts";
-export type { AnswerOptions, ResponseFormat } from "./answer-options.ts";
+export type { AnswerOptions, ChatMessage, JobInput, LlmJob, ResponseFormat, TaskJob } from "./job-input.ts";
 export type {
   CancelOptions,
   CommitOptions,
@@ -27,14 +26,10 @@ export type {
   StreamOptions,
   WaitOptions,
 } from "./run-options.ts";
-export type { Cancellation, JobHandle } from "./cancel.ts";
-export type { JobList, LocalJob } from "./local-jobs.ts";
-export type { Usage } from "./usage.ts";
-export type { JobsPage } from "./user-jobs.ts";
-export type { JobEvent } from "./job-stream.ts";
-export type { JobStream } from "./job-stream.ts";
-export type { FallbackResult, RouterResult, RunResult } from "./result.ts";
-export type { Classification, Extraction, JobOutput, Summary } from "./result.ts";
+export type { Cancellation, JobHandle, JobsPage } from "./accepted-jobs.ts";
+export type { JobList, LocalJob, Usage } from "./local-jobs.ts";
+export type { JobEvent, JobStream } from "./job-stream.ts";
+export type { Classification, Extraction, FallbackResult, JobOutput, RouterResult, RunResult, Summary } from "./result.ts";
 
 // Receipts
 export { verifyReceipt } from "../receipt/receipt.ts";
@@ -58,6 +53,7 @@ export {
   JobFailedError,
   JobTimeoutError,
   NoEligibleWorkerError,
+  NoSuchModelError,
   NoTrustedWorkerError,
   NotFoundError,
   PairingExpiredError,
@@ -70,7 +66,6 @@ export {
   UnavailableError,
   UnexpectedOutputError,
 } from "./errors.ts";
-export { NoSuchModelError } from "./response.ts";
 export type { ErrorDetails, PaymentOption } from "./errors.ts";
 
 // Types of the wire

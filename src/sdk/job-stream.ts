@@ -4,11 +4,10 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
 import { isJsonObject } from "../protocol/text.ts";
-import type { Connection, RouterRequest } from "./connection.ts";
+import type { Poll } from "./accepted-jobs.ts";
+import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";
 import { NotFoundError, ProtocolError, RouterConnectionError, UnavailableError, UnexpectedOutputError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
-import type { Poll } from "./poll.ts";
-import { MAX_BYTES, readJsonText } from "./response.ts";
 import { isText, type RouterResult } from "./result.ts";
 import { askedPause, backoff, isTransient, type Limit, sleep, within } from "./retry.ts";
 import { isJob, isStatus } from "./shapes.ts";
@@ -205,7 +204,7 @@ class SharedStream {
 
   get result(): Promise<RouterResult> {
     this.#result ??= this.#end();
-    // Who takes it and reads the text first gets the error there.
+    // A caller that reads the text first gets the error from that loop.
     this.#result.catch(() => {});
     return this.#result;
   }

@@ -29,10 +29,10 @@ export type MapPlan = {
 const CONCURRENCY = { usual: 4, most: 100 };
 
 /** What a map needs: its own settings, those of its runs, and the plan of each run. */
-type MapReading = { plan: MapPlan; settings: ClientSettings; runPlan: (job: JobInput, idempotencyKey: string, signal: AbortSignal) => RunPlan };
+type CheckedMap = { plan: MapPlan; settings: ClientSettings; runPlan: (job: JobInput, idempotencyKey: string, signal: AbortSignal) => RunPlan };
 
 /** Checks the jobs and the options of a map. Throws InvalidOptionError. */
-export function readMap(jobs: readonly JobInput[], options: MapOptions | undefined, client: ClientSettings): MapReading {
+export function readMap(jobs: readonly JobInput[], options: MapOptions | undefined, client: ClientSettings): CheckedMap {
   const { concurrency, onResult, ...rest } = checkCall("map", options) ?? {};
   if (!Array.isArray(jobs)) throw wrong("jobs", "must be an array of jobs", jobs);
   jobs.forEach((job: JobInput, index) => checkJob(job, `jobs[${index}]`));

@@ -1,5 +1,5 @@
 // Time limits, pauses and retries. Every request on a job's way runs within a `Limit`, and `within` is the one timeout of the SDK.
-import { RateLimitedError, RouterConnectionError, UnavailableError } from "./errors.ts";
+import { RateLimitedError, RetryAfterError, RouterConnectionError, UnavailableError } from "./errors.ts";
 
 /** How often and how fast a request is retried. */
 export type RetryRule = {
@@ -30,7 +30,7 @@ export function isTransient(error: unknown): error is RouterConnectionError | Ra
 
 /** How long the router asked the client to wait, in milliseconds; 0 if it did not ask. */
 export function askedPause(error: unknown): number {
-  return error instanceof RateLimitedError || error instanceof UnavailableError ? (error.retryAfter ?? 0) : 0;
+  return error instanceof RetryAfterError ? (error.retryAfter ?? 0) : 0;
 }
 
 /** Retries `attempt` after transient failures. If a pause would end after the limit, it throws the failure at once, because that tells more than a timeout. */

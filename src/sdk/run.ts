@@ -2,7 +2,7 @@
 import type { Job, JobType, Policy } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
 import type { Quote } from "../protocol/rest.ts";
-import { cancelSoon } from "./cancel.ts";
+import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
@@ -11,7 +11,6 @@ import { commitBody, type JobInput } from "./job-input.ts";
 import { keepJob, keptToken } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { isWithin, type Settlement } from "./payment.ts";
-import { Poll } from "./poll.ts";
 import { moneyOf, routerResult, type RouterResult } from "./result.ts";
 import { type Limit, openLimit, untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";

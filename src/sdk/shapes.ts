@@ -4,8 +4,8 @@ import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 import type { Model, ModelList } from "../protocol/models.ts";
 import type { Health, JobPage, JobSummary, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
 import { isJsonObject, PAIRING_CODE } from "../protocol/text.ts";
-import { isModelName } from "./answer-options.ts";
 import type { PaymentOption } from "./errors.ts";
+import { isModelName } from "./job-input.ts";
 import type { PaymentChallenge } from "./payment.ts";
 
 /** True for a UUID in its usual text form. */

@@ -6,11 +6,10 @@ import { toHex } from "../../receipt/bytes.ts";
 import { checkNames } from "../check.ts";
 import { InvalidOptionError, ProtocolError } from "../errors.ts";
 import { type PaymentHook, readMaxPrice } from "../payment.ts";
-import { chooseOffer, DEFAULT_MAX_PRICE, hookOf, SPEND_LIMIT, type SpendLimit } from "./spend.ts";
-import type { PaymentSigner, PaymentTerms } from "./x402.ts";
-import { checkTokens, MONAD_TESTNET_USDC } from "./token.ts";
+import { checkTokens, chooseOffer, DEFAULT_MAX_PRICE, hookOf, SPEND_LIMIT, type SpendLimit } from "./spend.ts";
+import { MONAD_TESTNET_USDC, type PaymentSigner, type PaymentTerms } from "./x402.ts";
 
-export { MONAD_TESTNET_USDC, type PaymentToken } from "./token.ts";
+export { MONAD_TESTNET_USDC, type PaymentToken } from "./x402.ts";
 export type { SpendLimit } from "./spend.ts";
 
 type Hex = `0x${string}`;

@@ -5,11 +5,10 @@
 import { checkNames, optionNames } from "../check.ts";
 import { InvalidOptionError } from "../errors.ts";
 import { type PaymentHook, readMaxPrice } from "../payment.ts";
-import { chooseOffer, DEFAULT_MAX_PRICE, hookOf, type SpendLimit } from "./spend.ts";
-import type { PaymentSigner, PaymentTerms } from "./x402.ts";
-import { checkTokens, SOLANA_DEVNET_USDC } from "./token.ts";
+import { checkTokens, chooseOffer, DEFAULT_MAX_PRICE, hookOf, type SpendLimit } from "./spend.ts";
+import { SOLANA_DEVNET_USDC, type PaymentSigner, type PaymentTerms } from "./x402.ts";
 
-export { SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
+export { SOLANA_DEVNET_USDC, type PaymentToken } from "./x402.ts";
 export type { SpendLimit } from "./spend.ts";
 
 /** The signer that pays: a transaction signer of @solana/kit, such as `await createKeyPairSignerFromBytes(secret)`. */

@@ -7,9 +7,23 @@ import { toBase64 } from "../../receipt/bytes.ts";
 import { checkNames, optionNames } from "../check.ts";
 import { ProtocolError } from "../errors.ts";
 import { decodePaymentHeader, readMaxAmount } from "../payment.ts";
-import { defaultAsset, MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC } from "./token.ts";
 
-export { MONAD_TESTNET_USDC, SOLANA_DEVNET_USDC, type PaymentToken } from "./token.ts";
+/** A token on a chain. */
+export type PaymentToken = {
+  /** CAIP-2 id of the chain, as `eip155:10143`. */
+  network: string;
+  /** Address of the token contract, or of the mint. */
+  asset: string;
+};
+
+/** USDC on the Monad testnet: the default token of the EVM instance. */
+export const MONAD_TESTNET_USDC = { network: "eip155:10143", asset: "0x534b2f3A21130d7a60830c2Df862319e593943A3" } as const satisfies PaymentToken;
+
+/** USDC on the devnet of Solana: the default token of the SVM instance. */
+export const SOLANA_DEVNET_USDC = {
+  network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+  asset: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+} as const satisfies PaymentToken;
 
 /** One way to pay: an entry of `accepts` in x402 v2. */
 export type PaymentTerms = {
@@ -144,6 +158,14 @@ function termsOfBody(entry: unknown): unknown {
   if (!isJsonObject(entry)) return undefined;
   const { scheme, network, amount = entry.maxAmountRequired, asset = defaultAsset(network), payTo, maxTimeoutSeconds = 300, extra = {} } = entry;
   return { scheme, network, amount, asset, payTo, maxTimeoutSeconds, extra };
+}
+
+/** USDC on Solana itself. */
+const SOLANA_USDC: PaymentToken = { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v" };
+
+/** The token of an offer that does not name one, as in the 402 body of the SVM instance: the USDC of its network. */
+function defaultAsset(network: unknown): string | undefined {
+  return [SOLANA_DEVNET_USDC, SOLANA_USDC].find((token: PaymentToken) => token.network === network)?.asset;
 }
 
 function isTerms(value: unknown): value is PaymentTerms {
