@@ -2,9 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { ownCommand } from "../worker/node/command-name.ts";
-import { CliError, EXIT, EXIT_HELP } from "./command.ts";
-import { print, printError } from "./print.ts";
-import { packageVersion } from "./version.ts";
+import { CliError, EXIT, EXIT_HELP, packageVersion, print, printError } from "./command.ts";
 
 /** `job cancel` in one word. */
 const JOB_CANCEL = "job-cancel";
@@ -14,14 +12,14 @@ const main = defineCommand({
   subCommands: {
     worker: async () => (await import("./commands/worker.ts")).worker,
     verify: async () => (await import("./commands/verify.ts")).verify,
-    run: async () => (await import("./commands/run.ts")).run,
-    task: async () => (await import("./commands/run.ts")).task,
-    quote: async () => (await import("./commands/quote.ts")).quote,
-    job: async () => (await import("./commands/job.ts")).job,
+    run: async () => (await import("./commands/jobs.ts")).run,
+    task: async () => (await import("./commands/jobs.ts")).task,
+    quote: async () => (await import("./commands/jobs.ts")).quote,
+    job: async () => (await import("./commands/jobs.ts")).job,
     // `job` takes an id, so `job cancel` cannot be a command below it.
-    [JOB_CANCEL]: async () => (await import("./commands/job.ts")).cancel,
-    jobs: async () => (await import("./commands/job.ts")).jobs,
-    models: async () => (await import("./commands/quote.ts")).models,
+    [JOB_CANCEL]: async () => (await import("./commands/jobs.ts")).cancel,
+    jobs: async () => (await import("./commands/jobs.ts")).jobs,
+    models: async () => (await import("./commands/jobs.ts")).models,
     mcp: async () => (await import("./commands/mcp.ts")).mcp,
     pair: async () => (await import("./commands/pair.ts")).pair,
     user: async () => (await import("./commands/pair.ts")).user,

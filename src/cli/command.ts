@@ -1,6 +1,10 @@
-// Commands that refuse unknown options and words, the error with which a command ends, and the exit codes.
+// What all commands share: a definition that refuses unknown options and words, the error with which a command ends, the exit codes, what a command prints,
+// and the versions of this program and of its Node.
+import { readFileSync } from "node:fs";
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
+import * as z from "zod";
 import { ownCommand } from "../worker/node/command-name.ts";
+import { printable } from "../worker/node/status-line.ts";
 
 type Definition<T extends ArgsDef> = {
   /** True to omit it from the list of sub-commands. */
@@ -87,3 +91,48 @@ export const EXIT = {
 /** The meanings of the exit codes, for the help. */
 export const EXIT_HELP =
   "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 130/143 second signal";
+
+// Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted` as
+// a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
+
+/** The output of a command: a terminal or a pipe. */
+export type Out = { readonly isTTY?: boolean; write(text: string): unknown };
+
+/** Prints one or more lines of this program. */
+export function print(text: string, out: Out = process.stdout): void {
+  out.write(`${text}\n`);
+}
+
+/** Prints untrusted text. A pipe gets it unchanged, because a program may read it; for a terminal it is escaped. */
+export function printUntrusted(text: string, out: Out = process.stdout): void {
+  out.write(out.isTTY === true ? printable(text) : text);
+}
+
+/** Prints a value as one line of JSON. For a terminal its text is escaped, and it is still JSON. */
+export function printJson(value: unknown, out: Out = process.stdout): void {
+  printUntrusted(`${JSON.stringify(value)}\n`, out);
+}
+
+/** Prints a message on standard error. It is escaped, because much of it may be untrusted text. */
+export function printError(text: string, out: Out = process.stderr): void {
+  out.write(`${printable(text)}\n`);
+}
+
+/** The version of this package. It is read at run time, because package.json is outside the folders of the compiler. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
+/** True if this Node has a WebSocket (Node 22 and later). Only a worker needs it. */
+export function hasWebSocket(): boolean {
+  return typeof globalThis.WebSocket === "function";
+}
+
+/** An addition to a hint at `worker start`, for a Node that cannot run it; empty for all others. */
+export function needsNewerNode(): string {
+  return hasWebSocket() ? "" : `, with Node 22 or newer (this is ${process.versions.node})`;
+}
+
+/** Advice for a Node without a WebSocket. */
+export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;

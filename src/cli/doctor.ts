@@ -18,9 +18,8 @@ import { ThreadedTasks } from "../worker/node/threaded-tasks.ts";
 import { codeOf } from "../worker/node/worker-config.ts";
 import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
-import { type CliError, EXIT } from "./command.ts";
+import { type CliError, EXIT, hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
-import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */

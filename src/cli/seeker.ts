@@ -32,9 +32,7 @@ import { reasonOf } from "../worker/node/connect-reason.ts";
 import { placeOnce } from "../worker/node/key-file.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { codeOf, configFolder, makeFolder, replaceFile } from "../worker/node/worker-config.ts";
-import { CliError, EXIT } from "./command.ts";
-import { printError } from "./print.ts";
-import { needsNewerNode } from "./version.ts";
+import { CliError, EXIT, needsNewerNode, printError } from "./command.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";

@@ -1,5 +1,5 @@
 // The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue, or to cancel the job.
-import { type Out, print, printError, printJson, printUntrusted } from "./print.ts";
+import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, withPrompt } from "./input.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 import { inDollars } from "../sdk/payment.ts";

@@ -11,9 +11,7 @@ import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.t
 import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
-import { CliError, EXIT } from "./command.ts";
-import { printJson, printUntrusted } from "./print.ts";
-import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
+import { CliError, EXIT, hasWebSocket, NO_WEBSOCKET, packageVersion, printJson, printUntrusted } from "./command.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */

@@ -1,8 +1,7 @@
 // `compute-router mcp`: a server of the Model Context Protocol, so that agents can use a coordinator. It speaks over stdio, or over HTTP on this machine.
 import { readMaxAmount } from "../../sdk/payment.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT } from "../command.ts";
-import { print } from "../print.ts";
+import { CliError, command, EXIT, print } from "../command.ts";
 import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 import { Budget } from "../mcp/budget.ts";
 

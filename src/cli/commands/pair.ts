@@ -11,8 +11,7 @@ import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
-import { CliError, command, EXIT } from "../command.ts";
-import { print, printJson, printUntrusted } from "../print.ts";
+import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile, withClient } from "../seeker.ts";
 import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
 

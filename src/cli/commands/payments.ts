@@ -3,9 +3,8 @@ import { randomUUID } from "node:crypto";
 import { defineCommand } from "citty";
 import * as z from "zod";
 import { untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT } from "../command.ts";
+import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { PLACE_ARGS, quoted, runSql } from "../d1.ts";
-import { print, printJson } from "../print.ts";
 
 const PHASES = ["held", "settling", "unknown", "unresolved", "settled", "credit", "spent", "void"] as const;
 

@@ -4,9 +4,8 @@ import * as z from "zod";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT } from "../command.ts";
+import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { PLACE_ARGS, runSql } from "../d1.ts";
-import { print, printJson } from "../print.ts";
 
 const Row = z.object({ provider_pubkey: z.string(), amount: z.number(), updated_at: z.number() });
 /** A row of the table of stakes. `amount` in token units, `updated_at` in ms since the epoch. */

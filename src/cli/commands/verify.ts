@@ -5,9 +5,8 @@ import { isJsonObject, parseJson } from "../../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT } from "../command.ts";
+import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { nameOf, readJsonFile } from "../input.ts";
-import { print, printJson } from "../print.ts";
 
 const WHY: Record<Extract<ReceiptCheck, { ok: false }>["reason"], string> = {
   invalid_key: "its provider_pubkey is not a valid ed25519 key",

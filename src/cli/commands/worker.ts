@@ -7,16 +7,14 @@ import { runningWorkers, type StatusReport } from "../../worker/node/status-file
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
-import { CliError, command, EXIT } from "../command.ts";
+import { CliError, command, EXIT, needsNewerNode, print, printJson } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
-import { print, printJson } from "../print.ts";
-import { needsNewerNode } from "../version.ts";
 import { KEY_ARGS, WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, type WorkerPlan, workerPlan } from "../worker-plan.ts";
 import { claimPairing, pairedText } from "./pair.ts";
-import { workerKey } from "./worker-key.ts";
+import { workerInit, workerKey } from "./worker-setup.ts";
 
 /** `compute-router worker start`. */
-export const workerStart = command({
+const workerStart = command({
   name: "worker start",
   description: "Work until stopped (after Ctrl-C it finishes the current job; a second Ctrl-C stops it at once)",
   args: WORKER_START_ARGS,
@@ -30,7 +28,7 @@ export const workerStart = command({
 });
 
 /** `compute-router worker pair`. */
-export const workerPair = command({
+const workerPair = command({
   name: "worker pair",
   description: "Let this worker run the PRIVATE jobs of the user who created the code; without --url, at the coordinators of the running worker",
   args: {
@@ -58,7 +56,7 @@ function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
 }
 
 /** `compute-router worker doctor`. */
-export const workerDoctor = command({
+const workerDoctor = command({
   name: "worker doctor",
   description: "Check everything that this worker needs, and say how to fix problems; it changes nothing",
   args: { ...WORKER_ARGS, json: { type: "boolean", description: "One JSON object per line" } },
@@ -81,14 +79,32 @@ export const workerDoctor = command({
   },
 });
 
-const subCommands = {
-  init: async () => (await import("./worker-init.ts")).workerInit,
-  start: workerStart,
-  pair: async () => (await import("./worker.ts")).workerPair,
-  doctor: async () => (await import("./worker.ts")).workerDoctor,
-  status: async () => (await import("./worker.ts")).workerStatus,
-  key: workerKey,
-};
+/** An older report means that the worker does not respond. It writes one at least every 10 s. */
+const STALE_MS = 30_000;
+
+/** `compute-router worker status`. */
+const workerStatus = command({
+  name: "worker status",
+  description: "Show what the running workers of this configuration folder do; exit code 0: all are online, 6: some are not, 9: none runs",
+  args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
+  run: (args) => {
+    const configDir = args["config-dir"];
+    const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
+    const reports = runningWorkers(folder);
+    if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
+    if (reports.length === 0)
+      throw new CliError(
+        EXIT.notRunning,
+        `no worker runs in ${untrusted(folder)}; if it has another folder, use --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
+      );
+    if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
+    const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
+    if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
+  },
+});
+
+const subCommands = { init: workerInit, start: workerStart, pair: workerPair, doctor: workerDoctor, status: workerStatus, key: workerKey };
 
 /** True for an option that `worker` does not know. */
 function isUnknownOption(arg: string): boolean {
@@ -118,31 +134,6 @@ export const worker = defineCommand({
     if (unknown !== undefined) throw new CliError(EXIT.usage, `unknown option ${unknown.split("=")[0]}; see: ${ownCommand("worker --help")}`);
   },
   subCommands,
-});
-
-/** An older report means that the worker does not respond. It writes one at least every 10 s. */
-const STALE_MS = 30_000;
-
-/** `compute-router worker status`. */
-export const workerStatus = command({
-  name: "worker status",
-  description: "Show what the running workers of this configuration folder do; exit code 0: all are online, 6: some are not, 9: none runs",
-  args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
-  run: (args) => {
-    const configDir = args["config-dir"];
-    const folder = configFolder(configDir === undefined ? {} : { configDir });
-    const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
-    const reports = runningWorkers(folder);
-    if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
-    if (reports.length === 0)
-      throw new CliError(
-        EXIT.notRunning,
-        `no worker runs in ${untrusted(folder)}; if it has another folder, use --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
-      );
-    if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
-    const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
-    if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
-  },
 });
 
 function reportText(report: StatusReport, now: number): string {

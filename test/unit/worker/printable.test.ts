@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { print, printJson, printUntrusted } from "../../../src/cli/print.ts";
+import { print, printJson, printUntrusted } from "../../../src/cli/command.ts";
 import { printStream } from "../../../src/cli/waiting.ts";
 import type { JobEvent } from "../../../src/sdk/index.ts";
 import { printable, statusLines, untrusted } from "../../../src/worker/node/status-line.ts";
