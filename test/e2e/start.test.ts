@@ -1,11 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { startDemoWorker } from "../../scripts/bring-up.ts";
+import { type LocalLlm, lookForLlm, readyLlm, startDemoWorker } from "../../scripts/bring-up.ts";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
-import { type LocalLlm, lookForLlm, readyLlm } from "../../scripts/local-llm.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
