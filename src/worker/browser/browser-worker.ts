@@ -1,11 +1,20 @@
-// BrowserWorker: the worker of the web page. It runs one session per stretch of work and records its jobs. Its jobs are TASK only.
+// BrowserWorker: the worker of the web page, for TASK only. It runs one session per stretch of work, records its jobs, and keeps the finished results.
+import * as z from "zod";
 import { ENGINE } from "../../tasks/index.ts";
-import { createExecutor, type Profile, type SessionNote, type Socket, WorkerSession } from "../session/index.ts";
-import type { Executor, TaskExecutor } from "../session/runner.ts";
-import type { Signer } from "../session/seal.ts";
+import {
+  createExecutor,
+  type KeptResult,
+  type Profile,
+  type ResultShelf,
+  type SessionNote,
+  type Socket,
+  withinBounds,
+  WorkerSession,
+} from "../session/index.ts";
+import type { Executor, Signer, TaskExecutor } from "../session/executor.ts";
 import type { History } from "./history.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
-import type { IndexedShelf } from "./kept-store.ts";
+import type { KeptStore } from "./kept-store.ts";
 
 /** Options of a browser worker. */
 export type BrowserWorkerOptions = {
@@ -127,4 +136,65 @@ export function watchSleep(onWake: (from: number, to: number) => void): void {
     if (now - last > TICK_MS + LATE_MS) onWake(last, now);
     last = now;
   }, TICK_MS);
+}
+
+const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), completedAt: z.number() });
+
+/**
+ * Finished results that survive the tab. The session needs them at once, but the storage answers later. They are therefore read before the first session and
+ * written in the background. If the tab dies in the milliseconds between, the result survives only if the coordinator already has it.
+ */
+export class IndexedShelf implements ResultShelf {
+  readonly #database: ShelfStore | null;
+  readonly #onSave: (results: readonly KeptResult[]) => void;
+  readonly #onFailure: (cause: unknown) => void;
+  #results: readonly KeptResult[];
+
+  private constructor(database: ShelfStore | null, results: readonly KeptResult[], hooks: ShelfHooks) {
+    this.#database = database;
+    this.#results = results;
+    this.#onSave = hooks.onSave;
+    this.#onFailure = hooks.onFailure;
+  }
+
+  static async open(database: ShelfStore | null, hooks: ShelfHooks): Promise<IndexedShelf> {
+    const stored = (await database?.all("results")) ?? [];
+    const results = stored.flatMap((value) => {
+      const kept = Kept.safeParse(value);
+      return kept.success ? [kept.data] : [];
+    });
+    return new IndexedShelf(database, withinBounds(results.sort((a, b) => a.completedAt - b.completedAt)), hooks);
+  }
+
+  load(): readonly KeptResult[] {
+    return this.#results;
+  }
+
+  save(results: readonly KeptResult[]): void {
+    const before = new Set(this.#results.map(keyOf));
+    const now = new Set(results.map(keyOf));
+    const fresh = results.filter((result) => !before.has(keyOf(result)));
+    this.#results = results;
+    const gone = [...before].filter((key) => !now.has(key));
+    void this.#database
+      ?.change(
+        "results",
+        fresh.map((result) => [keyOf(result), result]),
+        gone,
+      )
+      .catch(this.#onFailure);
+    this.#onSave(fresh);
+  }
+}
+
+type ShelfStore = Pick<KeptStore, "all" | "change">;
+
+type ShelfHooks = {
+  /** Called with the new results. */
+  onSave: (fresh: readonly KeptResult[]) => void;
+  onFailure: (cause: unknown) => void;
+};
+
+function keyOf({ jobId, attempt }: KeptResult): string {
+  return `${jobId} ${attempt}`;
 }

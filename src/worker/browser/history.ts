@@ -1,7 +1,6 @@
 // The list of a browser worker's jobs with their receipts, which the page shows and exports.
 import * as z from "zod";
-import type { KeptResult } from "../session/state.ts";
-import type { SessionNote } from "../session/session-event.ts";
+import type { KeptResult, SessionNote } from "../session/state.ts";
 import { checked, type JobRecord, receiptOf, StoredRecord } from "./job-record.ts";
 import { HISTORY_JOBS } from "./report.ts";
 import type { KeptStore } from "./kept-store.ts";

@@ -1,7 +1,7 @@
 // The key of a browser worker: an unreadable WebCrypto key if the browser has Ed25519, otherwise a stored seed.
 import { fromHex, parseSignature, toBase64, toHex } from "../../receipt/bytes.ts";
 import { fingerprintWords, isPublicKey, keyPair, verifyText } from "../../receipt/ed25519.ts";
-import { seedSigner, type Signer } from "../session/seal.ts";
+import { seedSigner, type Signer } from "../session/executor.ts";
 import type { KeptStore } from "./kept-store.ts";
 
 const KEY = "key";

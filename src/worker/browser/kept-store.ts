@@ -1,10 +1,5 @@
 // The storage of a browser worker: in memory first, and then in IndexedDB, which may fail at any moment: the site's data is deleted, another tab upgrades or
 // deletes the database, the disk is full, or its process dies. A worker whose storage fails still runs its jobs.
-import * as z from "zod";
-import { type ResultShelf, withinBounds } from "../session/delivery.ts";
-import type { KeptResult } from "../session/state.ts";
-import { Database, type Ending, STORES, type StoreName } from "./database.ts";
-
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 60_000;
 
@@ -206,63 +201,105 @@ function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
 }
 
-const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), completedAt: z.number() });
+const DATABASE_NAME = "compute-router-worker";
+const DATABASE_VERSION = 1;
 
-/**
- * Finished results that survive the tab. The session needs them at once, but the storage answers later. They are therefore read before the first session and
- * written in the background. If the tab dies in the milliseconds between, the result survives only if the coordinator already has it.
- */
-export class IndexedShelf implements ResultShelf {
-  readonly #database: Storage | null;
-  readonly #onSave: (results: readonly KeptResult[]) => void;
-  readonly #onFailure: (cause: unknown) => void;
-  #results: readonly KeptResult[];
+/** The object stores: single values by name, unacknowledged results, finished jobs, pairings. */
+const STORES = ["values", "results", "history", "pairings"] as const;
+export type StoreName = (typeof STORES)[number];
 
-  private constructor(database: Storage | null, results: readonly KeptResult[], hooks: Hooks) {
+/** Why a connection ended: the database was deleted, a newer version of this page needs it, or the browser has lost it. */
+type Ending = "deleted" | "newer" | "lost";
+
+/** The worker's IndexedDB. Each method is one transaction and resolves when it is on disk. If the browser fails, the method rejects; it never throws. */
+class Database {
+  readonly #database: IDBDatabase;
+
+  constructor(database: IDBDatabase) {
     this.#database = database;
-    this.#results = results;
-    this.#onSave = hooks.onSave;
-    this.#onFailure = hooks.onFailure;
   }
 
-  static async open(database: Storage | null, hooks: Hooks): Promise<IndexedShelf> {
-    const stored = (await database?.all("results")) ?? [];
-    const results = stored.flatMap((value) => {
-      const kept = Kept.safeParse(value);
-      return kept.success ? [kept.data] : [];
+  /**
+   * Opens the database; null if it does not exist and `mayMake` is false. Rejects if the browser stores nothing (some private windows), and with a
+   * `VersionError` if a newer version of this page has stored something.
+   */
+  static async open(factory: IDBFactory, hooks: { mayMake: boolean; onEnd: (ending: Ending) => void }): Promise<Database | null> {
+    const opening = factory.open(DATABASE_NAME, DATABASE_VERSION);
+    let isMissing = false;
+    opening.addEventListener("upgradeneeded", () => {
+      isMissing = !hooks.mayMake;
+      // Undoes the creation of the database.
+      if (isMissing) return opening.transaction?.abort();
+      for (const name of STORES) opening.result.createObjectStore(name);
     });
-    return new IndexedShelf(database, withinBounds(results.sort((a, b) => a.completedAt - b.completedAt)), hooks);
+    let database: IDBDatabase;
+    try {
+      database = await outcome(opening);
+    } catch (error) {
+      if (isMissing) return null;
+      throw error;
+    }
+    // Another tab wants to delete or upgrade it, so this one must close it. Started transactions still finish.
+    database.addEventListener("versionchange", ({ newVersion }) => {
+      database.close();
+      hooks.onEnd(newVersion === null ? "deleted" : "newer");
+    });
+    // The browser has closed it: the site's data was deleted, or the disk failed.
+    database.addEventListener("close", () => hooks.onEnd("lost"));
+    return new Database(database);
   }
 
-  load(): readonly KeptResult[] {
-    return this.#results;
+  async get(store: StoreName, key: string): Promise<unknown> {
+    return await outcome<unknown>(this.#database.transaction(store).objectStore(store).get(key));
   }
 
-  save(results: readonly KeptResult[]): void {
-    const before = new Set(this.#results.map(keyOf));
-    const now = new Set(results.map(keyOf));
-    const fresh = results.filter((result) => !before.has(keyOf(result)));
-    this.#results = results;
-    const gone = [...before].filter((key) => !now.has(key));
-    void this.#database
-      ?.change(
-        "results",
-        fresh.map((result) => [keyOf(result), result]),
-        gone,
-      )
-      .catch(this.#onFailure);
-    this.#onSave(fresh);
+  /** All keys and values of a store, by key. */
+  async entries(store: StoreName): Promise<[key: string, value: unknown][]> {
+    const objects = this.#database.transaction(store).objectStore(store);
+    const [keys, values] = await Promise.all([outcome(objects.getAllKeys()), outcome<unknown[]>(objects.getAll())]);
+    // All keys of this database are strings.
+    return keys.flatMap((key, i) => (typeof key === "string" ? [[key, values[i]]] : []));
+  }
+
+  /** Puts and deletes in one transaction. */
+  async change(store: StoreName, puts: readonly (readonly [key: string, value: unknown])[], deletes: readonly string[] = []): Promise<void> {
+    const transaction = this.#write([store]);
+    const objects = transaction.objectStore(store);
+    for (const key of deletes) objects.delete(key);
+    for (const [key, value] of puts) objects.put(value, key);
+    await completion(transaction);
+  }
+
+  /** Replaces the content of every store in one transaction. */
+  async replace(content: ReadonlyMap<StoreName, ReadonlyMap<string, unknown>>): Promise<void> {
+    const transaction = this.#write(STORES);
+    for (const name of STORES) {
+      const objects = transaction.objectStore(name);
+      objects.clear();
+      for (const [key, value] of content.get(name) ?? []) objects.put(value, key);
+    }
+    await completion(transaction);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #write(stores: readonly StoreName[]): IDBTransaction {
+    return this.#database.transaction(stores, "readwrite", { durability: "strict" });
   }
 }
 
-type Storage = Pick<KeptStore, "all" | "change">;
+function outcome<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.addEventListener("success", () => resolve(request.result));
+    request.addEventListener("error", () => reject(request.error ?? new Error("the browser's storage failed")));
+  });
+}
 
-type Hooks = {
-  /** Called with the new results. */
-  onSave: (fresh: readonly KeptResult[]) => void;
-  onFailure: (cause: unknown) => void;
-};
-
-function keyOf({ jobId, attempt }: KeptResult): string {
-  return `${jobId} ${attempt}`;
+function completion(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.addEventListener("complete", () => resolve());
+    transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser did not store it")));
+  });
 }

@@ -1,12 +1,11 @@
 // The engine of the worker page, in its own thread: opens storage and key, runs the BrowserWorker, and talks to the page by messages.
-import * as z from "zod";
 import { ENGINE } from "../../tasks/index.ts";
-import { BrowserWorker, watchSleep } from "./browser-worker.ts";
+import { BrowserWorker, IndexedShelf, watchSleep } from "./browser-worker.ts";
 import { History } from "./history.ts";
 import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
-import { IndexedShelf, KeptStore, type StorageState } from "./kept-store.ts";
-import { claimCode } from "./pairing.ts";
-import { type EngineMessage, eventText, type PageMessage, type Pairing } from "./report.ts";
+import { KeptStore, type StorageState } from "./kept-store.ts";
+import { claimCode, PAIRINGS, readPairings } from "./pairing.ts";
+import { type EngineMessage, eventText, type PageMessage } from "./report.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
@@ -14,24 +13,12 @@ declare const self: DedicatedWorkerGlobalScope;
 declare const VERSION: string;
 declare const TASK_THREAD: string;
 
-const StoredPairing = z.object({ code: z.string(), pairedAt: z.string(), network: z.string() });
-/** How many pairings are remembered, newest first. */
-const PAIRINGS = 100;
-
 function tell(message: EngineMessage): void {
   self.postMessage(message);
 }
 
 function warn(text: string): void {
   tell({ type: "event", at: Date.now(), tone: "warning", text });
-}
-
-async function readPairings(store: KeptStore): Promise<Pairing[]> {
-  const pairings = (await store.all("pairings")).flatMap((value) => {
-    const pairing = StoredPairing.safeParse(value);
-    return pairing.success ? [pairing.data] : [];
-  });
-  return pairings.sort((a, b) => (a.pairedAt < b.pairedAt ? 1 : -1)).slice(0, PAIRINGS);
 }
 
 async function start(): Promise<(message: PageMessage) => void> {

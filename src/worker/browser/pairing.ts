@@ -1,7 +1,9 @@
+// The pairings of a browser worker: claims a code for its key, and reads the stored pairings. PRIVATE jobs come from paired users only [TR4].
 import * as z from "zod";
 import { Paired } from "../../protocol/rest.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
-import type { Signer } from "../session/seal.ts";
+import type { Signer } from "../session/executor.ts";
+import type { KeptStore } from "./kept-store.ts";
 import type { Pairing } from "./report.ts";
 
 /** Result of {@link claimCode}; `message` is for a person. */
@@ -44,4 +46,18 @@ function explain(error: string, response: Response): string {
     default:
       return response.status >= 500 ? "The coordinator cannot answer at the moment. Try again soon." : `The coordinator refused: ${error}`;
   }
+}
+
+/** How many pairings are remembered, newest first. */
+export const PAIRINGS = 100;
+
+const StoredPairing = z.object({ code: z.string(), pairedAt: z.string(), network: z.string() });
+
+/** The stored pairings, newest first. */
+export async function readPairings(store: Pick<KeptStore, "all">): Promise<Pairing[]> {
+  const pairings = (await store.all("pairings")).flatMap((value) => {
+    const pairing = StoredPairing.safeParse(value);
+    return pairing.success ? [pairing.data] : [];
+  });
+  return pairings.sort((a, b) => (a.pairedAt < b.pairedAt ? 1 : -1)).slice(0, PAIRINGS);
 }

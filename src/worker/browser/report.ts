@@ -1,8 +1,7 @@
 // What the worker page knows about its worker: the state and the sentences made from the session's notes, and the messages between page and engine.
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { clockSentence } from "../session/clock.ts";
-import type { SessionNote } from "../session/session-event.ts";
-import type { Stop } from "../session/state.ts";
+import type { SessionNote, Stop } from "../session/state.ts";
 import type { WorkerIdentity } from "./identity.ts";
 import type { JobRecord } from "./job-record.ts";
 import type { StorageState } from "./kept-store.ts";

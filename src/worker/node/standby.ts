@@ -1,7 +1,7 @@
 // A standby worker takes LLM jobs only while no other worker takes them. It asks the coordinator every few seconds how many workers do.
 import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
-import { bodyText } from "../runtimes/http-response.ts";
+import { bodyText } from "../runtimes/answer.ts";
 
 /** How often the worker asks. It is longer than the second for which the coordinator may cache its answer [JB10]. */
 const INTERVAL_MS = 3_000;

@@ -1,9 +1,8 @@
-// The client of a local LLM server with OpenAI's API: streams one answer within the job's limits. On a job's way: the run of an LLM_INFER.
+// The client of a local LLM server with OpenAI's API: streams one answer and counts its tokens, within the job's limits. On a job's way: the run of an LLM_INFER.
 import { LIMITS } from "../../protocol/limits.ts";
-import { readChatPart, VisibleText } from "./chat-answer.ts";
-import { bodyText, eventData, httpFailure } from "./http-response.ts";
+import { utf8Length } from "../../protocol/text.ts";
+import { bodyText, type ChatPart, eventData, httpFailure, readChatPart, VisibleText } from "./answer.ts";
 import { type GenerateOptions, type Generation, modelName, type Runtime, RuntimeError } from "./runtime.ts";
-import { TokenCount } from "./tokens.ts";
 
 /** The address and the properties of an OpenAI-compatible server. */
 export type OpenAiCompatibleOptions = {
@@ -162,4 +161,80 @@ async function* answerData(response: Response): AsyncGenerator<{ data: string; s
     await response.body?.cancel();
     throw new RuntimeError("runtime_error", `the answer is ${type || "of no type"}: this is not an OpenAI-compatible server`);
   }
+}
+
+/** The visible content of a part of an answer, and whether the rest of the answer is cut. */
+type Taken = { content: string; cut: boolean };
+
+/**
+ * Counts the tokens of an answer as they arrive and cuts it at the limit, because some servers ignore `max_tokens` [LLM4]. Servers send one piece of text for
+ * one token or for several. Hidden text counts too.
+ */
+class TokenCount {
+  readonly #most: number;
+  #pieces = 0;
+  #bytes = 0;
+  #held = "";
+  /** The server has stated how the answer ended. Later counts change nothing. */
+  #ended = false;
+  #cut = false;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Takes one part of a stream. The first piece over the limit may be text that the server held back, so it is held until the next part. */
+  take(part: ChatPart): Taken {
+    const piece = part.reasoning + part.content;
+    if (piece !== "") this.#pieces++;
+    this.#ended ||= part.finishReason !== undefined;
+    // Some servers send the usage with each part.
+    const counted = this.#ended ? 0 : (part.usage?.completion_tokens ?? 0);
+    if (Math.max(this.#pieces, counted) > this.#most + 1) {
+      this.#held = "";
+      this.#cut = true;
+      return { content: "", cut: true };
+    }
+    this.#weigh(piece);
+    if (piece === "" || this.#pieces <= this.#most) return { content: part.content, cut: false };
+    this.#held = part.content;
+    return { content: "", cut: false };
+  }
+
+  /** Takes an answer that came in one piece. Without a count of the server it is cut only if it is far too long, because tokens differ in length. */
+  takeWhole(part: ChatPart): Taken {
+    const { content, reasoning } = part;
+    this.#weigh(reasoning + content);
+    const tokens = part.usage?.completion_tokens ?? Math.floor(this.#estimate() / 4);
+    // Some servers count the end as a token.
+    if (tokens <= this.#most + 1) return { content, cut: false };
+    this.#cut = true;
+    return { content: content.slice(0, Math.ceil((content.length * this.#most) / tokens)).toWellFormed(), cut: true };
+  }
+
+  /** The held piece, which belongs to the answer if nothing follows. */
+  rest(): string {
+    return this.#held;
+  }
+
+  /** The usage to report: that of the server unless it ignored the limit, or else an estimate. */
+  usage(told: Generation["usage"] | undefined, prompt: string): Generation["usage"] {
+    const { prompt_tokens, completion_tokens } = told ?? { prompt_tokens: estimatedTokens(prompt), completion_tokens: this.#estimate() };
+    return { prompt_tokens, completion_tokens: this.#cut ? this.#most : completion_tokens };
+  }
+
+  #weigh(piece: string): void {
+    this.#bytes += utf8Length(piece);
+    if (this.#bytes <= LIMITS.outputBytes) return;
+    throw new RuntimeError("output_too_large", `the model generated more than ${LIMITS.outputBytes} bytes`, { retryable: false });
+  }
+
+  #estimate(): number {
+    return Math.ceil(this.#bytes / 4);
+  }
+}
+
+/** Estimated tokens of a text, for a server that does not count them: one per four bytes of UTF-8, rounded up. */
+function estimatedTokens(text: string): number {
+  return Math.ceil(utf8Length(text) / 4);
 }

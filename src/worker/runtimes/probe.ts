@@ -1,9 +1,9 @@
-// Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model, and tells the owner what to do if there is none.
+// Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model and learns its context, and tells the owner what to do if there is none.
+import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
-import { loadedContext } from "./tokens.ts";
 import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
-import { bodyText } from "./http-response.ts";
+import { bodyText } from "./answer.ts";
 
 const LIST_TIMEOUT_MS = 500;
 /** A chosen URL may be on another machine, which answers more slowly. */
@@ -235,4 +235,46 @@ function parse(text: string): URL | undefined {
   const url = URL.canParse(whole) ? new URL(whole) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return undefined;
   return url;
+}
+
+/** A request to a runtime, with its key and without redirects. */
+type Ask = (url: string, init?: { method: "POST"; body: string }) => Promise<Response>;
+
+const Tokens = z.int().positive();
+const Props = z.object({ default_generation_settings: z.object({ n_ctx: Tokens }) });
+const LmStudio = z.object({ data: z.array(z.object({ id: z.string(), loaded_context_length: Tokens.optional().catch(undefined) })) });
+const OllamaRunning = z.object({ models: z.array(z.object({ name: z.string(), context_length: Tokens.optional().catch(undefined) })) });
+const OllamaShow = z.object({ parameters: z.string() });
+
+/**
+ * The context of a loaded model in tokens: prompt and answer together. It is often much smaller than the context of the model's training, and no
+ * OpenAI-compatible list states it. Undefined if the runtime does not state it.
+ */
+async function loadedContext(runtime: string, baseUrl: string, model: string, ask: Ask): Promise<number | undefined> {
+  const root = baseUrl.replace(/\/v1$/, "");
+  const read = async <T>(schema: z.ZodType<T>, ...asked: Parameters<Ask>): Promise<T | undefined> => {
+    const response = await ask(...asked);
+    const text = await bodyText(response);
+    return response.ok ? schema.safeParse(parseJson(text)).data : undefined;
+  };
+  try {
+    switch (runtime) {
+      case "llama.cpp":
+        return (await read(Props, `${root}/props`))?.default_generation_settings.n_ctx;
+      case "lm-studio":
+        return (await read(LmStudio, `${root}/api/v0/models`))?.data.find(({ id }) => id === model)?.loaded_context_length;
+      case "ollama": {
+        const running = await read(OllamaRunning, `${root}/api/ps`);
+        const told = running?.models.find(({ name }) => name === model)?.context_length;
+        if (told !== undefined) return told;
+        // Older versions only state what the model's file sets. Their default depends on the version and the machine.
+        const show = await read(OllamaShow, `${root}/api/show`, { method: "POST", body: JSON.stringify({ model }) });
+        return Tokens.safeParse(Number(/^num_ctx\s+(\d+)\s*$/m.exec(show?.parameters ?? "")?.[1])).data;
+      }
+      default:
+        return undefined;
+    }
+  } catch {
+    return undefined;
+  }
 }

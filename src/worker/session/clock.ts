@@ -1,28 +1,27 @@
 import { parseIsoTime } from "../../protocol/text.ts";
-import { tell, type Turn } from "./session-event.ts";
-import type { ClockVerdict, SessionState } from "./state.ts";
+import { type ClockVerdict, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 /** Learns the coordinator's time from its answer to a registration [WS4]. Without a time in the answer the clock is not judged. */
-export function learnTime(state: SessionState, time: string | null | undefined, turn: Turn): void {
+export function learnTime(state: SessionState, time: string | null | undefined, ctx: ReduceContext): void {
   const theirs = parseIsoTime(time ?? "");
-  state.coordinatorOffset = theirs === null ? null : theirs - turn.now;
-  judgeClock(state, turn);
+  state.coordinatorOffset = theirs === null ? null : theirs - ctx.now;
+  judgeClock(state, ctx);
 }
 
 /** The coordinator's time now, in ms since the epoch; null while it is unknown. It advances with the session's monotonic clock. */
-export function coordinatorTime(state: SessionState, turn: Turn): number | null {
-  return state.coordinatorOffset === null ? null : turn.now + state.coordinatorOffset;
+export function coordinatorTime(state: SessionState, ctx: ReduceContext): number | null {
+  return state.coordinatorOffset === null ? null : ctx.now + state.coordinatorOffset;
 }
 
 /** Tells the owner if the verdict on this machine's clock has changed. */
-export function judgeClock(state: SessionState, turn: Turn): void {
-  const theirs = coordinatorTime(state, turn);
+export function judgeClock(state: SessionState, ctx: ReduceContext): void {
+  const theirs = coordinatorTime(state, ctx);
   if (theirs === null) return;
-  const off = Math.round(turn.wall - theirs);
+  const off = Math.round(ctx.wall - theirs);
   const verdict = verdictOf(Math.abs(off), state.timing);
   if (verdict === state.clock) return;
   state.clock = verdict;
-  tell({ type: "clock", verdict, off_ms: off }, turn);
+  tell({ type: "clock", verdict, off_ms: off }, ctx);
 }
 
 /** The verdict on a clock. @param off how far the clock is off in either direction, in ms */

@@ -1,7 +1,6 @@
 // Delivers results and failures until the coordinator acknowledges them. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
 import type { CoordinatorFrame } from "./frames.ts";
-import { sendFrame, type SessionNote, tell, type Turn } from "./session-event.ts";
-import type { Failure, HeldResult, KeptResult, SessionState } from "./state.ts";
+import { type Failure, type HeldResult, type KeptResult, sendFrame, type SessionNote, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
 
@@ -16,25 +15,25 @@ export function resumeList(state: SessionState): { job_id: string; attempt: numb
 }
 
 /** Keeps a finished result on the shelf, sends it, and holds it until it is acknowledged. */
-export function deliver(state: SessionState, result: KeptResult, turn: Turn): void {
+export function deliver(state: SessionState, result: KeptResult, ctx: ReduceContext): void {
   const { timing } = state;
   const others = state.held.filter((held) => held.jobId !== result.jobId);
-  const held: HeldResult = { ...result, resendDue: turn.now + timing.resend, expiresDue: turn.now + timing.keepFor };
+  const held: HeldResult = { ...result, resendDue: ctx.now + timing.resend, expiresDue: ctx.now + timing.keepFor };
   state.held = withinBounds([...others, held]);
-  for (const gone of others) if (!state.held.includes(gone)) drop(gone, "no_room", turn);
-  keep(state, turn);
-  sendFrame(state, result.frame, turn);
+  for (const gone of others) if (!state.held.includes(gone)) drop(gone, "no_room", ctx);
+  keep(state, ctx);
+  sendFrame(state, result.frame, ctx);
 }
 
 /** Reports a failed run, now or when the worker is registered again. */
-export function fail(state: SessionState, failure: Failure, turn: Turn): void {
+export function fail(state: SessionState, failure: Failure, ctx: ReduceContext): void {
   const { jobId, attempt, error, message, retryable } = failure;
-  tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, turn);
-  if (!sendFailure(state, failure, turn)) state.failures = [...state.failures, failure].slice(-16);
+  tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, ctx);
+  if (!sendFailure(state, failure, ctx)) state.failures = [...state.failures, failure].slice(-16);
 }
 
-function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, turn: Turn): boolean {
-  return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message: withoutPlaces(message), retryable }, turn);
+function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, ctx: ReduceContext): boolean {
+  return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message: withoutPlaces(message), retryable }, ctx);
 }
 
 /**
@@ -48,43 +47,43 @@ function withoutPlaces(message: string): string {
 }
 
 /** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */
-export function resendAll(state: SessionState, turn: Turn): void {
-  for (const failure of state.failures.splice(0)) sendFailure(state, failure, turn);
-  for (const held of state.held) send(state, held, turn);
+export function resendAll(state: SessionState, ctx: ReduceContext): void {
+  for (const failure of state.failures.splice(0)) sendFailure(state, failure, ctx);
+  for (const held of state.held) send(state, held, ctx);
   const { job } = state;
   for (const { seq, delta } of job?.progress.tail ?? []) {
-    sendFrame(state, { type: "job_progress", job_id: job?.jobId, attempt: job?.attempt, seq, delta }, turn);
+    sendFrame(state, { type: "job_progress", job_id: job?.jobId, attempt: job?.attempt, seq, delta }, ctx);
   }
 }
 
 /** Handles `job_complete_ack`. Every acknowledgement ends the resending [WS10]. */
-export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, turn: Turn): void {
+export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, ctx: ReduceContext): void {
   if (!state.held.some((held) => held.jobId === jobId)) return;
   state.held = state.held.filter((held) => held.jobId !== jobId);
-  keep(state, turn);
-  tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, turn);
+  keep(state, ctx);
+  tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, ctx);
 }
 
 /** Forgets the results of a job up to an attempt. True if there was one. */
-export function forget(state: SessionState, jobId: string, attempt: number, turn: Turn): boolean {
+export function forget(state: SessionState, jobId: string, attempt: number, ctx: ReduceContext): boolean {
   const others = state.held.filter((held) => held.jobId !== jobId || held.attempt > attempt);
   const found = others.length < state.held.length;
   state.held = others;
   state.failures = state.failures.filter((failure) => failure.jobId !== jobId || failure.attempt > attempt);
-  if (found) keep(state, turn);
+  if (found) keep(state, ctx);
   return found;
 }
 
 /** Sends unacknowledged results again, and drops results that are too old to be accepted. */
-export function passDeliveryTime(state: SessionState, turn: Turn): void {
-  const expired = state.held.filter((held) => held.expiresDue <= turn.now);
+export function passDeliveryTime(state: SessionState, ctx: ReduceContext): void {
+  const expired = state.held.filter((held) => held.expiresDue <= ctx.now);
   if (expired.length > 0) {
     state.held = state.held.filter((held) => !expired.includes(held));
-    for (const gone of expired) drop(gone, "expired", turn);
-    keep(state, turn);
+    for (const gone of expired) drop(gone, "expired", ctx);
+    keep(state, ctx);
   }
   if (state.link.kind !== "online") return;
-  for (const held of state.held) if (held.resendDue <= turn.now) send(state, held, turn);
+  for (const held of state.held) if (held.resendDue <= ctx.now) send(state, held, ctx);
 }
 
 /** When a kept result is due next: to be sent again, or to be dropped. */
@@ -93,17 +92,17 @@ export function deliveryDue(state: SessionState): number {
   return Math.min(...state.held.map((held) => Math.min(held.expiresDue, online ? held.resendDue : Number.POSITIVE_INFINITY)));
 }
 
-function send(state: SessionState, held: HeldResult, turn: Turn): void {
-  held.resendDue = turn.now + state.timing.resend;
-  sendFrame(state, held.frame, turn);
+function send(state: SessionState, held: HeldResult, ctx: ReduceContext): void {
+  held.resendDue = ctx.now + state.timing.resend;
+  sendFrame(state, held.frame, ctx);
 }
 
-function keep(state: SessionState, turn: Turn): void {
-  turn.effects.push({ type: "keep", results: state.held.map(({ jobId, attempt, frame, completedAt }) => ({ jobId, attempt, frame, completedAt })) });
+function keep(state: SessionState, ctx: ReduceContext): void {
+  ctx.effects.push({ type: "keep", results: state.held.map(({ jobId, attempt, frame, completedAt }) => ({ jobId, attempt, frame, completedAt })) });
 }
 
-function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], turn: Turn): void {
-  tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, turn);
+function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], ctx: ReduceContext): void {
+  tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, ctx);
 }
 
 /** Storage in which finished results survive the process. */

@@ -4,90 +4,89 @@ import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
 import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
-import { type SessionEvent, tell, type Turn } from "./session-event.ts";
-import { presentConn, type SessionState } from "./state.ts";
+import { presentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
-/** Applies one event: changes `state` and adds to `turn.effects`. Time and randomness come from the turn only. */
-export function reduce(state: SessionState, event: SessionEvent, turn: Turn): void {
+/** Applies one event: changes `state` and adds to `ctx.effects`. Time and randomness come from `ctx` only. */
+export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceContext): void {
   if (state.link.kind === "stopped") return;
   // A socket is disposable: a late event of an older one changes nothing.
   if ("conn" in event && event.conn !== presentConn(state)) return;
-  noticeSleep(state, turn);
+  noticeSleep(state, ctx);
   switch (event.type) {
     case "start":
-      return state.link.kind === "idle" ? dial(state, turn) : undefined;
+      return state.link.kind === "idle" ? dial(state, ctx) : undefined;
     case "opened":
-      return opened(state, turn);
+      return opened(state, ctx);
     case "frame": {
       const frame = readCoordinatorFrame(event.text);
-      heard(state, frame?.type === "heartbeat_ack", turn);
-      return frame === null ? undefined : understood(state, frame, turn);
+      heard(state, frame?.type === "heartbeat_ack", ctx);
+      return frame === null ? undefined : applyFrame(state, frame, ctx);
     }
     case "closed":
-      return closed(state, event.code, event.reason, turn);
+      return closed(state, event.code, event.reason, ctx);
     case "signed":
-      return state.link.kind === "signing" ? register(state, "signed", event.signature, turn) : undefined;
+      return state.link.kind === "signing" ? register(state, "signed", event.signature, ctx) : undefined;
     case "progress":
-      return progressed(state, event, turn);
+      return progressed(state, event, ctx);
     case "completed":
-      return completed(state, event, turn);
+      return completed(state, event, ctx);
     case "failed":
-      return failed(state, event, turn);
+      return failed(state, event, ctx);
     case "announce":
       state.profile = event.profile;
-      return announce(state, turn);
+      return announce(state, ctx);
     case "runtime":
-      return runtimeChanged(state, event.taken, turn);
+      return runtimeChanged(state, event.taken, ctx);
     case "drain":
       if (state.leaving !== null) return;
       state.leaving = { due: null, toldConn: null };
-      tell({ type: "draining" }, turn);
-      return leaveIfDone(state, turn);
+      tell({ type: "draining" }, ctx);
+      return leaveIfDone(state, ctx);
     case "nudge":
-      return nudged(state, turn);
+      return nudged(state, ctx);
     case "stop":
-      return stopSession(state, { reason: "stopped", message: "stopped" }, turn);
+      return stopSession(state, { reason: "stopped", message: "stopped" }, ctx);
     case "time":
-      passRunTime(state, turn);
-      passDeliveryTime(state, turn);
-      passLinkTime(state, turn);
-      return leaveIfDone(state, turn);
+      passRunTime(state, ctx);
+      passDeliveryTime(state, ctx);
+      passLinkTime(state, ctx);
+      return leaveIfDone(state, ctx);
     default:
       return event satisfies never;
   }
 }
 
 /** Notices a sleep: the session's clock stops while the machine sleeps, the wall clock does not. A wall clock that was set forward looks the same; that is safe. */
-function noticeSleep(state: SessionState, turn: Turn): void {
-  const slept = turn.wall - state.clocks.wall - (turn.now - state.clocks.now);
-  state.clocks = { now: turn.now, wall: turn.wall };
-  if (slept >= state.timing.asleep) woken(state, slept, turn);
-  judgeClock(state, turn);
+function noticeSleep(state: SessionState, ctx: ReduceContext): void {
+  const slept = ctx.wall - state.clocks.wall - (ctx.now - state.clocks.now);
+  state.clocks = { now: ctx.now, wall: ctx.wall };
+  if (slept >= state.timing.asleep) woken(state, slept, ctx);
+  judgeClock(state, ctx);
 }
 
-function understood(state: SessionState, frame: CoordinatorFrame, turn: Turn): void {
+function applyFrame(state: SessionState, frame: CoordinatorFrame, ctx: ReduceContext): void {
   switch (frame.type) {
     case "challenge":
-      return challenged(state, frame, turn);
+      return challenged(state, frame, ctx);
     case "register_ack":
-      return registered(state, frame, turn);
+      return registered(state, frame, ctx);
     case "heartbeat_ack":
       return;
     case "job_assign":
-      return state.link.kind === "online" ? assigned(state, frame, turn) : undefined;
+      return state.link.kind === "online" ? assigned(state, frame, ctx) : undefined;
     case "job_complete_ack":
-      acknowledged(state, frame, turn);
-      return leaveIfDone(state, turn);
+      acknowledged(state, frame, ctx);
+      return leaveIfDone(state, ctx);
     case "job_cancel":
-      return cancelled(state, frame.job_id, frame.attempt ?? null, frame.reason ?? "no reason given", turn);
+      return cancelled(state, frame.job_id, frame.attempt ?? null, frame.reason ?? "no reason given", ctx);
     case "tier":
-      return state.link.kind === "online" ? tell({ type: "tier", tier: frame.tier }, turn) : undefined;
+      return state.link.kind === "online" ? tell({ type: "tier", tier: frame.tier }, ctx) : undefined;
     case "drained":
       if (state.link.kind === "online") state.link.drained = true;
-      return leaveIfDone(state, turn);
+      return leaveIfDone(state, ctx);
     case "error":
       if (frame.code === "parked") state.parkedFor = frame.retry_after_s ?? null;
-      return tell({ type: "warning", code: frame.code, message: `the coordinator reports: ${frame.message ?? frame.code}` }, turn);
+      return tell({ type: "warning", code: frame.code, message: `the coordinator reports: ${frame.message ?? frame.code}` }, ctx);
     default:
       return frame satisfies never;
   }

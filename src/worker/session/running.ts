@@ -4,79 +4,78 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { coordinatorTime } from "./clock.ts";
 import { deliver, fail, forget } from "./delivery.ts";
 import type { Assign } from "./frames.ts";
-import { sendFrame, type SessionEvent, tell, type Turn } from "./session-event.ts";
-import type { Failure, Progress, RunningJob, SessionState } from "./state.ts";
+import { type Failure, type Progress, type RunningJob, sendFrame, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 const TASK_TYPES = ["summarize", "classify", "extract_json"];
 
 /** Handles an assigned job [WS8]: acknowledges and runs it, or rejects it. A rejection uses no attempt. */
-export function assigned(state: SessionState, assign: Assign, turn: Turn): void {
+export function assigned(state: SessionState, assign: Assign, ctx: ReduceContext): void {
   const { job } = state;
   const { job_id: jobId, attempt } = assign;
   if (job !== null && job.jobId === jobId && attempt <= job.attempt) {
     // The same frame again: the first acknowledgement may have been lost.
-    if (attempt === job.attempt) sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
+    if (attempt === job.attempt) sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, ctx);
     return;
   }
-  const reason = rejection(state, assign, turn);
-  if (reason !== null) return reject(state, jobId, reason, turn);
+  const reason = rejection(state, assign, ctx);
+  if (reason !== null) return reject(state, jobId, reason, ctx);
   // A newer attempt of the running job: the older one no longer counts.
-  if (job !== null) abandonRun(state, job, turn);
-  if (state.runtimeTaken && assign.job_type === "LLM_INFER") return hold(state, assign, turn);
-  begin(state, assign, turn);
+  if (job !== null) abandonRun(state, job, ctx);
+  if (state.runtimeTaken && assign.job_type === "LLM_INFER") return hold(state, assign, ctx);
+  begin(state, assign, ctx);
 }
 
 /**
  * Holds a job while the runtime works for another coordinator, for as long as its acknowledgement may take. If the runtime is not free by then, the job is
  * rejected unstarted. It is not acknowledged before, because an acknowledgement means that the job runs.
  */
-function hold(state: SessionState, assign: Assign, turn: Turn): void {
-  if (state.waiting?.assign.job_id !== assign.job_id) tell({ type: "job_waiting", job_id: assign.job_id, attempt: assign.attempt }, turn);
-  state.waiting = { assign, due: state.waiting?.due ?? turn.now + state.timing.hold };
+function hold(state: SessionState, assign: Assign, ctx: ReduceContext): void {
+  if (state.waiting?.assign.job_id !== assign.job_id) tell({ type: "job_waiting", job_id: assign.job_id, attempt: assign.attempt }, ctx);
+  state.waiting = { assign, due: state.waiting?.due ?? ctx.now + state.timing.hold };
 }
 
 /** Handles a runtime that another session took or released. When it is free, a waiting job starts, if this worker may still start one. */
-export function runtimeChanged(state: SessionState, taken: boolean, turn: Turn): void {
+export function runtimeChanged(state: SessionState, taken: boolean, ctx: ReduceContext): void {
   state.runtimeTaken = taken;
   const { waiting } = state;
   if (taken || waiting === null || state.job !== null) return;
   state.waiting = null;
-  const reason = rejection(state, waiting.assign, turn);
-  if (reason === null) begin(state, waiting.assign, turn);
-  else reject(state, waiting.assign.job_id, reason, turn);
+  const reason = rejection(state, waiting.assign, ctx);
+  if (reason === null) begin(state, waiting.assign, ctx);
+  else reject(state, waiting.assign.job_id, reason, ctx);
 }
 
-function begin(state: SessionState, assign: Assign, turn: Turn): void {
+function begin(state: SessionState, assign: Assign, ctx: ReduceContext): void {
   const { job_id: jobId, attempt } = assign;
   const jobType = assign.job_type === "TASK" ? "TASK" : "LLM_INFER";
   state.job = {
     jobId,
     attempt,
     jobType,
-    startedAt: turn.now,
-    executeDue: turn.now + executionTime(state, jobType),
-    totalDue: turn.now + remaining(state, assign.deadline, coordinatorTime(state, turn) ?? turn.wall),
-    lastFrameAt: turn.now,
+    startedAt: ctx.now,
+    executeDue: ctx.now + executionTime(state, jobType),
+    totalDue: ctx.now + remaining(state, assign.deadline, coordinatorTime(state, ctx) ?? ctx.wall),
+    lastFrameAt: ctx.now,
     progress: emptyProgress(),
     chars: 0,
-    reportedAt: turn.now,
+    reportedAt: ctx.now,
   };
-  sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, turn);
-  turn.effects.push({ type: "run", run: { jobId, attempt, jobType, payload: assign.payload } });
-  tell({ type: "job_started", job_id: jobId, attempt, job_type: jobType }, turn);
+  sendFrame(state, { type: "job_ack", job_id: jobId, attempt }, ctx);
+  ctx.effects.push({ type: "run", run: { jobId, attempt, jobType, payload: assign.payload } });
+  tell({ type: "job_started", job_id: jobId, attempt, job_type: jobType }, ctx);
 }
 
-function reject(state: SessionState, jobId: string, reason: string, turn: Turn): void {
-  sendFrame(state, { type: "job_reject", job_id: jobId, reason }, turn);
-  tell({ type: "job_rejected", job_id: jobId, reason }, turn);
+function reject(state: SessionState, jobId: string, reason: string, ctx: ReduceContext): void {
+  sendFrame(state, { type: "job_reject", job_id: jobId, reason }, ctx);
+  tell({ type: "job_rejected", job_id: jobId, reason }, ctx);
 }
 
 /** Why this worker cannot take the job, or null. */
-function rejection(state: SessionState, assign: Assign, turn: Turn): string | null {
+function rejection(state: SessionState, assign: Assign, ctx: ReduceContext): string | null {
   const { job_type: jobType, payload } = assign;
   if (state.leaving !== null) return "draining";
   // The coordinator would refuse a receipt with the time of this clock, and the job would lose an attempt [RC3]. After a sleep the offset is unknown.
-  if (state.clock === "refused" && coordinatorTime(state, turn) !== null) return "clock";
+  if (state.clock === "refused" && coordinatorTime(state, ctx) !== null) return "clock";
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
   if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
@@ -99,20 +98,20 @@ function executionTime(state: SessionState, jobType: RunningJob["jobType"]): num
 }
 
 /** Handles a cancelled job: stops and forgets it [WS11]. A cancel of an older attempt does not affect a newer one. */
-export function cancelled(state: SessionState, jobId: string, attempt: number | null, reason: string, turn: Turn): void {
+export function cancelled(state: SessionState, jobId: string, attempt: number | null, reason: string, ctx: ReduceContext): void {
   const upTo = attempt ?? Number.POSITIVE_INFINITY;
   const { job } = state;
   const stops = job !== null && job.jobId === jobId && job.attempt <= upTo;
-  if (stops) abandonRun(state, job, turn);
+  if (stops) abandonRun(state, job, ctx);
   const waits = state.waiting?.assign.job_id === jobId && state.waiting.assign.attempt <= upTo;
   if (waits) state.waiting = null;
-  const forgets = forget(state, jobId, upTo, turn);
-  if (stops || waits || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, turn);
-  leaveIfDone(state, turn);
+  const forgets = forget(state, jobId, upTo, ctx);
+  if (stops || waits || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, ctx);
+  leaveIfDone(state, ctx);
 }
 
-function abandonRun(state: SessionState, job: RunningJob, turn: Turn): void {
-  turn.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
+function abandonRun(state: SessionState, job: RunningJob, ctx: ReduceContext): void {
+  ctx.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
   state.job = null;
 }
 
@@ -122,63 +121,63 @@ function present(state: SessionState, jobId: string, attempt: number): RunningJo
 }
 
 /** Handles a sign of life of the run, perhaps with visible text. */
-export function progressed(state: SessionState, event: Extract<SessionEvent, { type: "progress" }>, turn: Turn): void {
+export function progressed(state: SessionState, event: Extract<SessionEvent, { type: "progress" }>, ctx: ReduceContext): void {
   const job = present(state, event.jobId, event.attempt);
   if (job === null) return;
-  job.executeDue = turn.now + executionTime(state, job.jobType);
+  job.executeDue = ctx.now + executionTime(state, job.jobType);
   job.progress.waiting += event.delta;
   job.chars += event.delta.length;
-  if (turn.now - job.reportedAt >= state.timing.report) {
-    job.reportedAt = turn.now;
-    tell({ type: "job_progress", job_id: job.jobId, attempt: job.attempt, ms: Math.round(turn.now - job.startedAt), chars: job.chars }, turn);
+  if (ctx.now - job.reportedAt >= state.timing.report) {
+    job.reportedAt = ctx.now;
+    tell({ type: "job_progress", job_id: job.jobId, attempt: job.attempt, ms: Math.round(ctx.now - job.startedAt), chars: job.chars }, ctx);
   }
   const pause = job.progress.waiting === "" ? state.timing.keepalive : state.timing.progress;
-  if (turn.now - job.lastFrameAt >= pause) sendProgress(state, job, turn);
+  if (ctx.now - job.lastFrameAt >= pause) sendProgress(state, job, ctx);
 }
 
-function sendProgress(state: SessionState, job: RunningJob, turn: Turn): void {
+function sendProgress(state: SessionState, job: RunningJob, ctx: ReduceContext): void {
   if (state.link.kind !== "online") return;
-  job.lastFrameAt = turn.now;
-  sendFrame(state, { type: "job_progress", job_id: job.jobId, attempt: job.attempt, ...nextDelta(job.progress) }, turn);
+  job.lastFrameAt = ctx.now;
+  sendFrame(state, { type: "job_progress", job_id: job.jobId, attempt: job.attempt, ...nextDelta(job.progress) }, ctx);
 }
 
 /** Handles a run that has a result. */
-export function completed(state: SessionState, event: Extract<SessionEvent, { type: "completed" }>, turn: Turn): void {
+export function completed(state: SessionState, event: Extract<SessionEvent, { type: "completed" }>, ctx: ReduceContext): void {
   const { jobId, attempt } = event.result;
   const job = present(state, jobId, attempt);
   if (job === null) return;
-  if (job.progress.waiting !== "") sendProgress(state, job, turn);
+  if (job.progress.waiting !== "") sendProgress(state, job, ctx);
   state.job = null;
-  tell({ type: "job_finished", job_id: jobId, attempt, ms: Math.round(turn.now - job.startedAt), tokens: event.tokens }, turn);
-  deliver(state, event.result, turn);
-  leaveIfDone(state, turn);
+  tell({ type: "job_finished", job_id: jobId, attempt, ms: Math.round(ctx.now - job.startedAt), tokens: event.tokens }, ctx);
+  deliver(state, event.result, ctx);
+  leaveIfDone(state, ctx);
 }
 
 /** Handles a run that has failed. */
-export function failed(state: SessionState, failure: Failure, turn: Turn): void {
+export function failed(state: SessionState, failure: Failure, ctx: ReduceContext): void {
   if (present(state, failure.jobId, failure.attempt) === null) return;
   state.job = null;
-  fail(state, failure, turn);
-  leaveIfDone(state, turn);
+  fail(state, failure, ctx);
+  leaveIfDone(state, ctx);
 }
 
 /** Ends a run whose time is over, and sends text that waited for its next frame. */
-export function passRunTime(state: SessionState, turn: Turn): void {
+export function passRunTime(state: SessionState, ctx: ReduceContext): void {
   const { job, waiting } = state;
-  if (waiting !== null && waiting.due <= turn.now) {
+  if (waiting !== null && waiting.due <= ctx.now) {
     state.waiting = null;
-    reject(state, waiting.assign.job_id, "busy", turn);
+    reject(state, waiting.assign.job_id, "busy", ctx);
   }
   if (job === null) return;
   const { jobId, attempt } = job;
-  if (job.totalDue <= turn.now) {
-    abandonRun(state, job, turn);
-    fail(state, { jobId, attempt, error: "deadline_exceeded", message: "the job's deadline has passed", retryable: false }, turn);
-  } else if (job.executeDue <= turn.now) {
-    abandonRun(state, job, turn);
-    fail(state, { jobId, attempt, error: "execution_timeout", message: "no sign of progress for too long", retryable: true }, turn);
-  } else if (job.progress.waiting !== "" && turn.now - job.lastFrameAt >= state.timing.progress) {
-    sendProgress(state, job, turn);
+  if (job.totalDue <= ctx.now) {
+    abandonRun(state, job, ctx);
+    fail(state, { jobId, attempt, error: "deadline_exceeded", message: "the job's deadline has passed", retryable: false }, ctx);
+  } else if (job.executeDue <= ctx.now) {
+    abandonRun(state, job, ctx);
+    fail(state, { jobId, attempt, error: "execution_timeout", message: "no sign of progress for too long", retryable: true }, ctx);
+  } else if (job.progress.waiting !== "" && ctx.now - job.lastFrameAt >= state.timing.progress) {
+    sendProgress(state, job, ctx);
   }
 }
 
@@ -217,28 +216,28 @@ const LEFT = { reason: "drained", message: "drained: every job is finished and a
 const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
 
 /** Continues the leaving of a worker [WS11]: sends `drain` once per socket, and ends the session when nothing is left to do. */
-export function leaveIfDone(state: SessionState, turn: Turn): void {
+export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
   const { leaving, link } = state;
   if (leaving === null || link.kind === "stopped") return;
   if (link.kind === "online" && leaving.toldConn !== link.conn) {
     leaving.toldConn = link.conn;
-    turn.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
+    ctx.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
   }
   if (state.waiting !== null) {
-    sendFrame(state, { type: "job_reject", job_id: state.waiting.assign.job_id, reason: "draining" }, turn);
+    sendFrame(state, { type: "job_reject", job_id: state.waiting.assign.job_id, reason: "draining" }, ctx);
     state.waiting = null;
   }
   if (state.job !== null) return;
-  leaving.due ??= turn.now + state.timing.leave;
+  leaving.due ??= ctx.now + state.timing.leave;
   const settled = state.held.length === 0 && state.failures.length === 0;
-  if (settled && (link.kind !== "online" || link.drained)) return leave(state, LEFT, turn);
-  if (leaving.due <= turn.now) leave(state, settled ? LEFT : LEFT_EARLY, turn);
+  if (settled && (link.kind !== "online" || link.drained)) return leave(state, LEFT, ctx);
+  if (leaving.due <= ctx.now) leave(state, settled ? LEFT : LEFT_EARLY, ctx);
 }
 
-function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, turn: Turn): void {
-  if ("conn" in state.link) turn.effects.push({ type: "close", conn: state.link.conn, code: CLOSE.normal, reason: "drained" });
+function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, ctx: ReduceContext): void {
+  if ("conn" in state.link) ctx.effects.push({ type: "close", conn: state.link.conn, code: CLOSE.normal, reason: "drained" });
   state.link = { kind: "stopped", stop };
-  turn.effects.push({ type: "note", note: { type: "stopped", ...stop } });
+  ctx.effects.push({ type: "note", note: { type: "stopped", ...stop } });
 }
 
 /** When a leaving worker stops waiting. */

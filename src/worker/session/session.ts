@@ -3,10 +3,8 @@ import { isoTime } from "../../protocol/text.ts";
 import type { ResultShelf } from "./delivery.ts";
 import type { Profile } from "./frames.ts";
 import { nextDue, reduce } from "./reduce.ts";
-import type { Execution, Executor } from "./runner.ts";
-import { seal, type Signer } from "./seal.ts";
-import type { Effect, SessionEvent, SessionNote, Turn } from "./session-event.ts";
-import { initialState, type Run, type SessionState, type Stop } from "./state.ts";
+import { type Execution, type Executor, seal, type Signer } from "./executor.ts";
+import { type Effect, initialState, type Run, type SessionEvent, type SessionNote, type SessionState, type Stop, type ReduceContext } from "./state.ts";
 import { SESSION_TIMING, type SessionTiming } from "./timing.ts";
 
 /** The part of a WebSocket that a session uses. */
@@ -100,9 +98,9 @@ export class WorkerSession {
   }
 
   #apply(event: SessionEvent): void {
-    const turn: Turn = { now: now(), wall: Date.now(), random: this.#options.random ?? Math.random, effects: [] };
-    reduce(this.#state, event, turn);
-    for (const effect of turn.effects) this.#carryOut(effect);
+    const ctx: ReduceContext = { now: now(), wall: Date.now(), random: this.#options.random ?? Math.random, effects: [] };
+    reduce(this.#state, event, ctx);
+    for (const effect of ctx.effects) this.#carryOut(effect);
     clearTimeout(this.#timer);
     const due = nextDue(this.#state);
     if (Number.isFinite(due)) this.#timer = setTimeout(() => this.#apply({ type: "time" }), Math.max(0, Math.ceil(due - now())));
@@ -167,15 +165,15 @@ export class WorkerSession {
   #start(run: Run): void {
     const abort = new AbortController();
     this.#run = { jobId: run.jobId, attempt: run.attempt, abort };
-    const through = this.#carryThrough(run, abort.signal, this.#unsettled).finally(() => {
-      if (this.#unsettled !== through) return;
+    const ended = this.#runToEnd(run, abort.signal, this.#unsettled).finally(() => {
+      if (this.#unsettled !== ended) return;
       this.#unsettled = null;
       this.#options.onRunEnd?.();
     });
-    this.#unsettled = through;
+    this.#unsettled = ended;
   }
 
-  async #carryThrough(run: Run, signal: AbortSignal, before: Promise<void> | null): Promise<void> {
+  async #runToEnd(run: Run, signal: AbortSignal, before: Promise<void> | null): Promise<void> {
     // One job at a time: an aborted run gets a moment to end.
     if (before !== null) await Promise.race([before, later(this.#state.timing.settle)]);
     if (signal.aborted) return;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { VisibleText } from "../../../src/worker/runtimes/chat-answer.ts";
+import { VisibleText } from "../../../src/worker/runtimes/answer.ts";
 
 function visible(pieces: readonly string[]): { text: string; pieces: string[] } {
   const filter = new VisibleText();

@@ -8,10 +8,10 @@ import { openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts
 import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
 import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
 import { claimCode } from "../../../src/worker/browser/pairing.ts";
-import { IndexedShelf } from "../../../src/worker/browser/kept-store.ts";
+import { IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
 
 import type { KeptResult } from "../../../src/worker/session/state.ts";
-import { seal, seedSigner } from "../../../src/worker/session/seal.ts";
+import { seal, seedSigner } from "../../../src/worker/session/executor.ts";
 
 const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));
 const TEXT = registerText({ network: "n", host: "h", nonce: "00", pubkey: SIGNER.publicKey });

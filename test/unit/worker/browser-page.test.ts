@@ -8,7 +8,7 @@ import { defaultSettings, readSettings, type PageSettings, writeSettings } from 
 import { storageNotice } from "../../../src/pages/worker/storage-panel.ts";
 import { TabLock } from "../../../src/pages/worker/tab-lock.ts";
 import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
-import type { SessionNote } from "../../../src/worker/session/session-event.ts";
+import type { SessionNote } from "../../../src/worker/session/state.ts";
 
 const SETTINGS = defaultSettings(false);
 const FINE = { hidden: false, online: true, battery: null };

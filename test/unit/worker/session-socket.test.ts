@@ -1,11 +1,9 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { ResultShelf } from "../../../src/worker/session/delivery.ts";
-import type { Executor, Hooks } from "../../../src/worker/session/runner.ts";
+import { type Executor, type Hooks, seedSigner } from "../../../src/worker/session/executor.ts";
 import { type SessionOptions, WorkerSession } from "../../../src/worker/session/session.ts";
-import type { SessionNote } from "../../../src/worker/session/session-event.ts";
-import { seedSigner } from "../../../src/worker/session/seal.ts";
-import type { KeptResult, Run } from "../../../src/worker/session/state.ts";
+import type { KeptResult, Run, SessionNote } from "../../../src/worker/session/state.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { KEY, PROFILE } from "./support/session-bench.ts";
 

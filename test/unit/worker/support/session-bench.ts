@@ -1,8 +1,15 @@
 import { keyPair } from "../../../../src/receipt/ed25519.ts";
 import type { Profile } from "../../../../src/worker/session/frames.ts";
 import { nextDue, reduce } from "../../../../src/worker/session/reduce.ts";
-import type { Effect, SessionEvent, SessionNote, Turn } from "../../../../src/worker/session/session-event.ts";
-import { initialState, type KeptResult, type SessionState } from "../../../../src/worker/session/state.ts";
+import {
+  type Effect,
+  initialState,
+  type KeptResult,
+  type SessionEvent,
+  type SessionNote,
+  type SessionState,
+  type ReduceContext,
+} from "../../../../src/worker/session/state.ts";
 import { SESSION_TIMING } from "../../../../src/worker/session/timing.ts";
 
 export const KEY = keyPair(new Uint8Array(32).fill(7));
@@ -46,10 +53,10 @@ export class SessionBench {
   }
 
   apply(event: SessionEvent): Effect[] {
-    const turn: Turn = { now: this.now, wall: this.wall, random: () => this.random, effects: [] };
-    reduce(this.state, event, turn);
-    this.effects.push(...turn.effects);
-    return turn.effects;
+    const ctx: ReduceContext = { now: this.now, wall: this.wall, random: () => this.random, effects: [] };
+    reduce(this.state, event, ctx);
+    this.effects.push(...ctx.effects);
+    return ctx.effects;
   }
 
   /** Turns the clock, stopping wherever the session wants to be woken. Answers heartbeats unless told not to. */
