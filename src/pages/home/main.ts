@@ -29,10 +29,7 @@ async function keepFresh(): Promise<void> {
   setTimeout(() => void keepFresh(), REFRESH_MS);
 }
 
-const copy = element("copy", HTMLButtonElement);
-// Browsers allow the clipboard on secure pages only.
-copy.hidden = !isSecureContext;
-copyOnClick(copy, () => element("command", HTMLElement).textContent);
+copyOnClick(element("copy", HTMLButtonElement), () => element("command", HTMLElement).textContent);
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") void refresh();
 });

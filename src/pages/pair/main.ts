@@ -13,7 +13,6 @@ function allowed(storage: () => Storage): Storage | null {
 setText(element("host", HTMLElement), location.host);
 const page = new PairPage({
   origin: location.origin,
-  isSecure: isSecureContext,
   store: allowed(() => localStorage),
   session: allowed(() => sessionStorage),
 });

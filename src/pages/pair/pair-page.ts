@@ -1,9 +1,8 @@
 // The pair page as a whole: it connects its panels, the SDK and the storage of the tab.
 import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
-import { CodePanel } from "./code-panel.ts";
+import { CodePanel, WorkersPanel } from "./code-panel.ts";
 import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
 import { UserPanel } from "./user-panel.ts";
-import { WorkersPanel } from "./workers-panel.ts";
 
 /** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
 const MIN_REQUEST_AGE_MS = 5_000;
@@ -13,8 +12,8 @@ export class PairPage {
   readonly #origin: string;
   readonly #store: Store;
   readonly #session: Store;
-  readonly #userPanel: UserPanel;
-  readonly #codePanel: CodePanel;
+  readonly #userPanel = new UserPanel((user) => this.#use(user));
+  readonly #codePanel = new CodePanel(() => void this.#make());
   readonly #workersPanel = new WorkersPanel(() => void this.#list());
   #user: User | null = null;
   #router: ComputeRouter | null = null;
@@ -23,13 +22,10 @@ export class PairPage {
   #askedAt = 0;
 
   /** `store` keeps the user between visits. `session` keeps the open code as long as the tab is open. */
-  constructor(options: { origin: string; isSecure: boolean; store: Store; session: Store }) {
-    const { isSecure } = options;
+  constructor(options: { origin: string; store: Store; session: Store }) {
     this.#origin = options.origin;
     this.#store = options.store;
     this.#session = options.session;
-    this.#userPanel = new UserPanel({ isSecure, onUse: (user) => this.#use(user) });
-    this.#codePanel = new CodePanel({ isSecure, onMake: () => void this.#make() });
     setInterval(() => this.#codePanel.tick(Date.now()), 1_000);
   }
 

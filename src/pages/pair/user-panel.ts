@@ -1,5 +1,5 @@
 // The panel of the pair page that makes, shows and keeps the user id and its token.
-import { copyOnClick, element, setText } from "../shell/dom.ts";
+import { copyOnClick, element, setText, showMessage } from "../shell/dom.ts";
 import { randomSecret, type User } from "./stored.ts";
 
 /** The form for the user id and the optional token that protects it. */
@@ -12,16 +12,14 @@ export class UserPanel {
   readonly #make = element("make-id", HTMLButtonElement);
   readonly #show = element("show-secrets", HTMLButtonElement);
   readonly #copy = element("copy-id", HTMLButtonElement);
-  readonly #isSecure: boolean;
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
   readonly #onUse: (user: User) => string | null;
   #used: User | null = null;
 
   /** `onUse` returns what is wrong with a user, or null. */
-  constructor(options: { isSecure: boolean; onUse: (user: User) => string | null }) {
-    this.#onUse = options.onUse;
-    this.#isSecure = options.isSecure;
+  constructor(onUse: (user: User) => string | null) {
+    this.#onUse = onUse;
     for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
     this.#guarded.addEventListener("change", () => {
       this.#tokenRow.hidden = !this.#guarded.checked;
@@ -90,8 +88,7 @@ export class UserPanel {
     this.#make.className = isFirst ? "primary" : "quiet";
     setText(this.#make, isFirst ? "Make one" : "Make a new one");
     this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
-    // Browsers allow the clipboard on secure pages only.
-    this.#copy.hidden = !this.#isSecure || isFirst;
+    this.#copy.hidden = !isSecureContext || isFirst;
     setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "stored in this browser");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
       this.#say("Another user id has other paired workers. Save the current one if you may need its pairings again.", null);
@@ -105,8 +102,7 @@ export class UserPanel {
   }
 
   #say(text: string, tone: "good" | "bad" | null): void {
-    setText(this.#result, text);
-    this.#result.dataset["tone"] = tone ?? "";
+    showMessage(this.#result, text, tone);
     this.#id.setAttribute("aria-invalid", String(tone === "bad"));
   }
 }

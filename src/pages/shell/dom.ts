@@ -27,11 +27,21 @@ export function setText(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
+/** Shows a message to a person, with the colour of its tone. */
+export function showMessage(target: HTMLElement, text: string, tone: "good" | "bad" | null): void {
+  setText(target, text);
+  target.dataset["tone"] = tone ?? "";
+}
+
 /** How long a button says that it has copied. */
 const COPIED_MS = 2_000;
 
-/** Makes a button copy a text to the clipboard, and say for a moment whether the browser allowed it. Browsers allow it on secure pages only. */
+/**
+ * Makes a button copy a text to the clipboard, and say for a moment whether the browser allowed it. Browsers allow it on secure pages only, so the button is
+ * hidden on others.
+ */
 export function copyOnClick(button: HTMLButtonElement, text: () => string): void {
+  button.hidden = !isSecureContext;
   const label = button.textContent ?? "";
   const say = (outcome: string) => {
     setText(button, outcome);

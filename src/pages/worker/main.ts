@@ -1,10 +1,8 @@
 // The entry of the worker page: makes sure that one tab is the worker, watches the conditions, and offers to install the page.
-import { watchConditions } from "./conditions.ts";
+import { defaultSettings, readSettings, type SettingsStore, TabLock, watchConditions } from "./conditions.ts";
 import { element, setText } from "../shell/dom.ts";
-import { defaultSettings, readSettings } from "./settings.ts";
 import { readCode } from "./pair-panel.ts";
-import { TabLock } from "./tab-lock.ts";
-import { type SettingsStore, WorkerPage } from "./worker-page.ts";
+import { WorkerPage } from "./worker-page.ts";
 
 const isPhone = matchMedia("(hover: none) and (pointer: coarse)").matches;
 

@@ -1,7 +1,7 @@
 // The form for a pairing code on the worker page, and the list of pairings. PRIVATE jobs come from paired users only.
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
-import { element, make, makeTime, setText } from "../shell/dom.ts";
+import { element, make, makeTime, showMessage } from "../shell/dom.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -76,8 +76,7 @@ export class PairPanel {
   }
 
   #say(text: string, tone: "good" | "bad" | null): void {
-    setText(this.#result, text);
-    this.#result.dataset["tone"] = tone ?? "";
+    showMessage(this.#result, text, tone);
     this.#code.setAttribute("aria-invalid", String(tone === "bad"));
   }
 }

@@ -1,6 +1,7 @@
-// The state, identity and event panels of the worker page.
+// The panels of the worker page about the worker itself: its state, its key, its storage, and its events.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { JobRecord } from "../../worker/browser/job-record.ts";
+import type { StorageState } from "../../worker/browser/kept-store.ts";
 import type { Report } from "../../worker/browser/report.ts";
 import { copyOnClick, element, make, makeTime, setText } from "../shell/dom.ts";
 import { duration, medianTime, type Situation, type View, viewOf } from "./view.ts";
@@ -67,14 +68,11 @@ export class IdentityPanel {
   readonly #words = element("words", HTMLElement);
   readonly #key = element("public-key", HTMLElement);
   readonly #custody = element("custody", HTMLElement);
-  readonly #copy = element("copy-key", HTMLButtonElement);
   readonly #isSecure: boolean;
 
   constructor(isSecure: boolean) {
     this.#isSecure = isSecure;
-    // The clipboard is available on secure pages only.
-    this.#copy.hidden = !isSecure;
-    copyOnClick(this.#copy, () => this.#key.textContent ?? "");
+    copyOnClick(element("copy-key", HTMLButtonElement), () => this.#key.textContent ?? "");
   }
 
   /** Shows the identity; `isKept` is true if the key is on disk. */
@@ -91,6 +89,59 @@ function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boo
     return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
   const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http the browser has no key store";
   return `${why}: the private key is stored in this site's storage, where it can be read. Everyone who can read it can act as this worker.${gone}`;
+}
+
+/** The notice about a storage that does not keep everything; null if there is nothing to report. */
+export function storageNotice(state: StorageState): { title: string; text: string; isOffering: boolean } | null {
+  switch (state) {
+    case "kept":
+    // The state panel shows this, because the worker has stopped.
+    case "outdated":
+      return null;
+    case "cleared":
+      return {
+        title: "This site's data was deleted",
+        text: "The worker continues with the key in memory. When this page is closed or reloaded, the key is lost: this browser becomes a new worker, and users must pair again.",
+        isOffering: true,
+      };
+    case "full":
+      return {
+        title: "The storage of this browser is full",
+        text: "The worker continues in memory. Its new results are lost when this page is closed. Free some space: the page stores everything as soon as there is room.",
+        isOffering: false,
+      };
+    case "failed":
+      return {
+        title: "This browser's storage does not answer",
+        text: "The worker continues in memory. Leave this page open: it stores everything as soon as the storage answers. If that does not happen, restart the browser.",
+        isOffering: false,
+      };
+    case "blocked":
+      return {
+        title: "Nothing is kept here",
+        text: "This browser stores nothing for this site, perhaps because the window is private. The worker works, but its key, its pairings and its receipts are lost when this page is closed.",
+        isOffering: false,
+      };
+    default:
+      return state satisfies never;
+  }
+}
+
+/** The notice above everything else, and the button that stores a deleted worker again. */
+export class StoragePanel {
+  readonly #card = element("storage", HTMLElement);
+
+  constructor(onStoreAgain: () => void) {
+    element("store-again", HTMLButtonElement).addEventListener("click", onStoreAgain);
+  }
+
+  show(state: StorageState): void {
+    const notice = storageNotice(state);
+    setText(element("storage-title", HTMLElement), notice?.title ?? "");
+    setText(element("storage-text", HTMLElement), notice?.text ?? "");
+    element("store-again", HTMLElement).hidden = notice?.isOffering !== true;
+    this.#card.hidden = notice === null;
+  }
 }
 
 const WHEN = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });

@@ -1,15 +1,13 @@
 // WorkerPage: connects the panels of the page with the engine. It tells the engine when to work and shows what the engine reports.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
-import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type Report } from "../../worker/browser/report.ts";
+import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type PageMessage, type Report } from "../../worker/browser/report.ts";
 import { element, saveFile, setText } from "../shell/dom.ts";
-import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
+import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState, type SettingsStore, type PageSettings, writeSettings } from "./conditions.ts";
 import { exportOf, type View } from "./view.ts";
 import { HistoryPanel } from "./history-panel.ts";
 import { PairPanel } from "./pair-panel.ts";
-import { EngineLink, type PageSettings, writeSettings } from "./settings.ts";
-import { EventsPanel, IdentityPanel, StatePanel } from "./state-panel.ts";
-import { storageNotice, StoragePanel } from "./storage-panel.ts";
+import { EventsPanel, IdentityPanel, StatePanel, storageNotice, StoragePanel } from "./state-panel.ts";
 
 const SCREEN_HINT: Record<ScreenState, string> = {
   on: "The screen stays on while the worker is on and this page is visible.",
@@ -17,9 +15,6 @@ const SCREEN_HINT: Record<ScreenState, string> = {
   refused: "The system does not allow it at the moment; perhaps it saves power.",
   unsupported: "This browser cannot do that. Set the device so that it does not lock.",
 };
-
-/** The storage of the settings; null if the browser forbids it. */
-export type SettingsStore = Pick<Storage, "getItem" | "setItem"> | null;
 
 /** The page around the engine. */
 export class WorkerPage {
@@ -242,5 +237,31 @@ export class WorkerPage {
       `receipts-${publicKey.slice(0, 8)}-${now.toISOString().slice(0, 10)}.json`,
       exportOf(this.#history.records, { publicKey, words, host: location.host }, now),
     );
+  }
+}
+
+/** How long a stopped engine may take to leave the coordinator. */
+const GOODBYE_MS = 1_000;
+
+/** The engine in its own thread. Its timers continue when the browser slows down those of a hidden page. */
+class EngineLink {
+  readonly #thread: Worker;
+
+  constructor(url: string, onMessage: (message: EngineMessage) => void) {
+    this.#thread = new Worker(url, { name: "engine" });
+    this.#thread.addEventListener("message", ({ data }: MessageEvent<EngineMessage>) => onMessage(data));
+    this.#thread.addEventListener("error", () =>
+      onMessage({ type: "broken", message: "The worker's program could not be loaded or has crashed. Reload the page." }),
+    );
+  }
+
+  send(message: PageMessage): void {
+    this.#thread.postMessage(message);
+  }
+
+  /** Stops the work and ends the thread. */
+  close(): void {
+    this.send({ type: "stop" });
+    setTimeout(() => this.#thread.terminate(), GOODBYE_MS);
   }
 }

@@ -3,10 +3,8 @@ import { PAIRING_CODE } from "../../../src/protocol/text.ts";
 import { FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
 import { exportOf, medianTime, outcomeLabel, type Situation, viewOf } from "../../../src/pages/worker/view.ts";
 import { readCode } from "../../../src/pages/worker/pair-panel.ts";
-import { leavesFor, pauseOf } from "../../../src/pages/worker/conditions.ts";
-import { defaultSettings, readSettings, type PageSettings, writeSettings } from "../../../src/pages/worker/settings.ts";
-import { storageNotice } from "../../../src/pages/worker/storage-panel.ts";
-import { TabLock } from "../../../src/pages/worker/tab-lock.ts";
+import { defaultSettings, leavesFor, type PageSettings, pauseOf, readSettings, TabLock, writeSettings } from "../../../src/pages/worker/conditions.ts";
+import { storageNotice } from "../../../src/pages/worker/state-panel.ts";
 import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
 import type { SessionNote } from "../../../src/worker/session/state.ts";
 
