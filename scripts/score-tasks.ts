@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { classify } from "../src/tasks/classify.ts";
 import { extractJsonTask } from "../src/tasks/extract-json.ts";
 import { ENGINE } from "../src/tasks/index.ts";
-import { sentencesOf } from "../src/tasks/words.ts";
+import { sentencesOf } from "../src/tasks/segmentation.ts";
 import { summarize } from "../src/tasks/summarize.ts";
 import { GOLDEN_FILE, currentOutputs, extractionCases, floors, golden, sentimentCases, summaryCases } from "../test/corpus/corpus.ts";
 import type { ExtractionCase, Golden, Split, SummaryCase } from "../test/corpus/corpus.ts";

@@ -1,5 +1,5 @@
 // The task classify: finds the sentiment of a text from the valences of its sentences.
-import { sentencesOf } from "./words.ts";
+import { sentencesOf } from "./segmentation.ts";
 import { foreignValence, languageOf } from "./sentiment/languages.ts";
 import { valenceOfSentence } from "./sentiment/sentence.ts";
 

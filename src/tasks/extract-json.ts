@@ -1,6 +1,6 @@
 // The task extract_json: calls its readers (JSON, invoice, tables, labels, entities) in a fixed order.
 import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
-import { entitiesOf } from "./extract/entities.ts";
+import { entitiesOf } from "./extract/values.ts";
 import { invoiceOf } from "./extract/invoice.ts";
 import { extractJson, unquoted } from "./extract/json-islands.ts";
 import { pairRecords } from "./extract/key-value.ts";

@@ -1,6 +1,5 @@
 // The task summarize: selects the best sentences of the text and joins them.
-import { type Unit, unitsOf } from "./units.ts";
-import { countWords, termsOf } from "./words.ts";
+import { countWords, termsOf, type Unit, unitsOf } from "./segmentation.ts";
 
 /** The output of `summarize`. `word_count` counts the words of `summary`, not of the input (see `countWords`). */
 export type Summary = { summary: string; word_count: number };

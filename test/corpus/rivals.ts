@@ -4,7 +4,7 @@ import lexrank from "lexrank.js";
 import Sentiment from "sentiment";
 import tsTextRank from "ts-textrank";
 import vader from "vader-sentiment";
-import { sentencesOf } from "../../src/tasks/words.ts";
+import { sentencesOf } from "../../src/tasks/segmentation.ts";
 import type { Sentiment as Label } from "./corpus.ts";
 
 /** Libraries that the engine is measured against, by name; each answers in the engine's terms, with its usual settings. */

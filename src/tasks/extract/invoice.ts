@@ -1,7 +1,6 @@
 // Reads an invoice or a receipt as one record of extract_json.
-import { amountOfCell, amountsOf, isoDate } from "./amounts.ts";
+import { amountOfCell, amountsOf, entitiesOf, isoDate } from "./values.ts";
 import { alignedTables, columnsOf, csvTables, markdownTables, type Table } from "./tables.ts";
-import { entitiesOf } from "./entities.ts";
 import { pairsOfLine } from "./key-value.ts";
 import { type ExtractedRecord, scalarOf, setMember, unmarked } from "./record.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { amountsOf, isoDate } from "../../../src/tasks/extract/amounts.ts";
+import { amountsOf, entitiesOf, isoDate } from "../../../src/tasks/extract/values.ts";
 
-import { entitiesOf } from "../../../src/tasks/extract/entities.ts";
 import { extractJsonTask } from "../../../src/tasks/extract-json.ts";
 
 const extract = (input: string) => extractJsonTask(input).extracted;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { countWords, sentencesOf } from "../../../src/tasks/words.ts";
-import { unitsOf } from "../../../src/tasks/units.ts";
+import { countWords, sentencesOf, unitsOf } from "../../../src/tasks/segmentation.ts";
 import { summarize } from "../../../src/tasks/summarize.ts";
 
 describe("sentences", () => {
