@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CURVES, curves, type Sizes } from "./curves.ts";
+import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
 import { type Cell, type Results, table, write } from "./report.ts";
@@ -13,11 +14,13 @@ const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(
 npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}=SMALLEST,…,LARGEST ...]`;
 /** The system that all are compared with. */
 const OURS = "ours";
+/** The parts of a job that are measured alone. */
+const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], bare: ["edge", "poll", "write", "receipt", "frame"] };
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
 const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, tries: 2 };
-/** The workers that are there while jobs come at a fixed rate, and where fsyncs and polls are measured. */
+/** The workers that are there while jobs come at a fixed rate, and where fsyncs and parts of a job are measured. */
 const RATE_WORKERS = 64;
 
 /** All measurements of one system in one round, on a state of its own. */
@@ -47,10 +50,12 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
       cells.push({ system: system.name, round: number, ...cell });
     }
     const most = cells.find(({ workers, rate }) => workers === RATE_WORKERS && rate === null);
-    if (most !== undefined && system.name === OURS) {
-      const reads = { workers: 1, rate: null, waits: false, reads: true, seconds: plan.seconds, scene: null };
-      const cell = await quietly(`round ${number}  ${system.name.padEnd(9)}  polls`, plan.tries, () => measure(running, reads));
-      most.cpuPerRead = cell.cpuPerJob;
+    for (const probe of most === undefined ? [] : (PROBES[system.name] ?? [])) {
+      const what = `round ${number}  ${system.name.padEnd(9)}  probe "${probe}"`;
+      const load = { workers: 1, rate: null, waits: false, probe, seconds: plan.seconds, scene: null };
+      const cell = await quietly(what, plan.tries, () => measure(running, load));
+      say(`${what}: ${cell.cpuPerJob.toFixed(0)} µs of CPU each`);
+      if (most !== undefined) most.probes[probe] = cell.cpuPerJob;
     }
     if (system.name.startsWith(OURS) && number === 1) {
       const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });

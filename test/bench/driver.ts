@@ -20,8 +20,8 @@ export const Load = z.object({
   seconds: z.number(),
   /** A commit waits for the end of its job, and nothing is polled. */
   waits: z.boolean(),
-  /** Only polls of one job that has ended: what a request with one RPC costs. Each counts as a job. */
-  reads: z.boolean().default(false),
+  /** Only this, again and again, in place of jobs; each counts as a job. */
+  probe: z.enum(["poll", "edge", "write", "receipt", "frame"]).nullable().default(null),
   /** What the curves vary. It needs the program counted-main.ts. */
   scene: z
     .object({
@@ -39,6 +39,12 @@ export const Load = z.object({
     .nullable(),
 });
 export type Load = z.input<typeof Load>;
+
+/**
+ * A part of a job's work by itself: a poll of a job that has ended (a request with one RPC), a request that the Worker answers alone, one whose RPC writes a
+ * row, one whose RPC checks a receipt, and a frame with its answer. Only bare workerd has all of them.
+ */
+export type Probe = NonNullable<z.infer<typeof Load>["probe"]>;
 
 /** What was measured. Latencies (ms) are from the commit to the visible result, `dispatch` to the worker's `job_assign`; frames are of WebSockets in both directions. */
 export const Measured = z.object({
@@ -66,8 +72,10 @@ const CAPABILITIES = ["LLM_INFER", "TASK"];
 const OUTPUT = { sentiment: "positive", confidence: 0.9312 };
 const OUTPUT_HASH = `sha256:${createHash("sha256").update(JSON.stringify(OUTPUT)).digest("hex")}`;
 const SEEKERS = 64;
-/** Polls in progress at the same time, where only polls are measured. */
-const READERS = 16;
+/** Probes in progress at the same time. */
+const PROBES = 16;
+/** As long as the result of a job of this benchmark. */
+const ECHO_CHARS = 500;
 /** Workers that connect at the same time: a hub keeps places for 256 that have not registered. */
 const CONNECTING = 128;
 const STAKE = 100;
@@ -303,18 +311,42 @@ class Driver {
     }
   }
 
-  /** Polls of a job that has ended, `inProgress` at a time, until `enough`. */
-  async reads(inProgress: number, enough: () => boolean, note: (ms: number) => void): Promise<void> {
-    const id = await this.job(false);
-    const reader = async (): Promise<void> => {
+  /** Probes of one kind, `inProgress` at a time, until `enough`. */
+  async probes(probe: Probe, inProgress: number, enough: () => boolean, note: (ms: number) => void): Promise<void> {
+    const path = probe === "poll" ? `/v1/jobs/${await this.job(false)}` : `/probe/${probe}`;
+    const ask = async (): Promise<void> => {
+      const { status, text } = await this.#ask("GET", path, { "x-client-ip": "10.201.0.1" });
+      if (status !== 200) fail(`a probe was answered ${status} ${text}`);
+    };
+    const one = async (): Promise<void> => {
+      const echo = probe === "frame" ? await this.#echo() : null;
       while (!enough()) {
         const began = performance.now();
-        const { status, text } = await this.#ask("GET", `/v1/jobs/${id}`, { "x-client-ip": "10.201.0.1" });
-        if (status !== 200) fail(`a poll was answered ${status} ${text}`);
+        await (echo ?? ask)();
         note(performance.now() - began);
       }
     };
-    await Promise.all(Array.from({ length: inProgress }, reader));
+    await Promise.all(Array.from({ length: inProgress }, one));
+  }
+
+  /** Opens a socket of its own and returns what sends a frame, as long as a result, and waits for its answer, as long as an acknowledgement. */
+  async #echo(): Promise<() => Promise<void>> {
+    const socket = new WebSocket(`ws://127.0.0.1:${this.#load.port}/`, { perMessageDeflate: false });
+    await new Promise<void>((resolve, reject) => {
+      socket.on("open", () => resolve());
+      socket.on("error", reject);
+    });
+    const frame = JSON.stringify({ type: "echo", text: "x".repeat(ECHO_CHARS) });
+    return () =>
+      new Promise<void>((resolve) => {
+        const take = (data: unknown): void => {
+          if (!String(data).includes("echoed")) return;
+          socket.off("message", take);
+          resolve();
+        };
+        socket.on("message", take);
+        socket.send(frame);
+      });
   }
 
   #check(id: string, number: number, job: { status?: string; result?: unknown; receipt?: Receipt & { signature: string } } | undefined): void {
@@ -400,7 +432,7 @@ async function main(): Promise<void> {
   driver.dispatches = [];
   const [before, bytes, began] = [{ ...driver.counts }, driver.httpBytes, performance.now()];
   const isOver = (): boolean => performance.now() - began > load.seconds * 1_000;
-  if (load.reads) await driver.reads(READERS, isOver, (ms) => latencies.push(ms));
+  if (load.probe !== null) await driver.probes(load.probe, PROBES, isOver, (ms) => latencies.push(ms));
   else if (load.rate === null) await driver.closed(inProgress, isOver, (ms) => latencies.push(ms));
   else await driver.open(load.rate, load.seconds, (ms) => latencies.push(ms));
   const seconds = (performance.now() - began) / 1_000;

@@ -59,7 +59,7 @@ export async function measure(running: Running, load: Omit<Load, "port" | "natsP
     ...{ workers: load.workers, rate: load.rate, jobs, jobsPerSecond: jobs / seconds, p50, p99, dispatch },
     cpuPerJob: ((end.server - begin.server) * 1e6) / jobs,
     memory,
-    cpuPerRead: null,
+    probes: {},
     perJob: {
       frames: frames / jobs,
       frameBytes: frameBytes / jobs,

@@ -5,6 +5,7 @@ import { availableParallelism, cpus, release } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../scripts/coordinator-process.ts";
 import { WORK_PER_JOB } from "../support/work-per-job.ts";
+import type { Probe } from "./driver.ts";
 
 /** One measurement. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
 export type Cell = {
@@ -21,8 +22,8 @@ export type Cell = {
   dispatch: number | null;
   /** µs of all servers of the system. */
   cpuPerJob: number;
-  /** The same for one poll, which makes one RPC to the hub; null where it was not measured. */
-  cpuPerRead: number | null;
+  /** The same for parts of a job by themselves, those that were measured. */
+  probes: Partial<Record<Probe, number>>;
   /** Bytes, of all servers of the system. */
   memory: number;
   perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };
@@ -117,7 +118,14 @@ export function curveTable(points: readonly CurvePoint[], curves: readonly { nam
 
 /** All tables and what is to be said of them, as Markdown. */
 export function table(results: Results): string {
-  return [systemsTable(results), ...ratioTable(results), ...dispatchTable(results), ...ourWork(results, mostOf(results)), ...remarks(results)].join("\n\n");
+  return [
+    systemsTable(results),
+    ...ratioTable(results),
+    ...dispatchTable(results),
+    ...ourWork(results, mostOf(results)),
+    ...floorTable(results),
+    ...remarks(results),
+  ].join("\n\n");
 }
 
 /** The number of workers for figures that are given once. */
@@ -198,7 +206,7 @@ function ourWork(results: Results, workers: number): string[] {
         ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
         perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
-        cell?.cpuPerRead == null ? "–" : hundredths(median(own.flatMap(({ cpuPerJob, cpuPerRead }) => (cpuPerRead === null ? [] : [cpuPerJob / cpuPerRead])))),
+        hundredths(median(own.flatMap(({ cpuPerJob, probes: { poll } }) => (poll === undefined ? [] : [cpuPerJob / poll])))),
       ],
     ];
   });
@@ -219,6 +227,35 @@ function ourWork(results: Results, workers: number): string[] {
     "Statements and RPCs are those of one job alone; `test/edge/hub/work-per-job.test.ts` holds them. The others were counted in this run.",
   ];
 }
+
+/** How often each part of a job is in a job of bare workerd that is polled once. A frame of the probe is one in and one out; a job has one in and two out. */
+const PARTS: readonly { label: string; times: number; cost: (probes: Required<Cell["probes"]>) => number }[] = [
+  { label: "an HTTP request that the Worker answers alone", times: 2, cost: ({ edge }) => edge },
+  { label: "an RPC from it to the Durable Object", times: 2, cost: ({ edge, poll }) => poll - edge },
+  { label: "a written row, with its share of the commit and of the output gate", times: 2, cost: ({ poll, write }) => write - poll },
+  { label: "the hash and signature of a receipt", times: 1, cost: ({ poll, receipt }) => receipt - poll },
+  { label: "a frame of a WebSocket, in or out", times: 3, cost: ({ frame }) => frame / 2 },
+];
+
+/** What the floor is made of: the parts of a job of bare workerd, each measured alone. */
+function floorTable(results: Results): string[] {
+  const cells = results.cells.filter(({ system, probes }) => system === FLOOR && PROBED.every((probe) => probes[probe] !== undefined));
+  if (cells.length === 0) return [];
+  const job = median(cells.map(({ cpuPerJob }) => cpuPerJob));
+  const of = (cost: (probes: Required<Cell["probes"]>) => number): number =>
+    median(cells.map(({ probes: { edge = 0, poll = 0, write = 0, receipt = 0, frame = 0 } }) => cost({ edge, poll, write, receipt, frame })));
+  const share = (value: number): string => `${((100 * value) / job).toFixed(0)} %`;
+  const sum = PARTS.reduce((total, { times, cost }) => total + times * of(cost), 0);
+  const rows = PARTS.map(({ label, times, cost }) => [label, whole(of(cost)), String(times), share(times * of(cost))]);
+  return [
+    markdown(
+      ["Parts of a job of bare workerd, commit + GET", "CPU µs", "in a job", "of its CPU"],
+      [...rows, ["all of them", whole(sum), "", share(sum)], ["the job, as measured", whole(job), "", "100 %"]],
+    ),
+  ];
+}
+
+const PROBED: readonly Probe[] = ["edge", "poll", "write", "receipt", "frame"];
 
 function remarks({ cells, noise, pinned, skipped }: Results): string[] {
   const noisy = cells.filter(({ foreign }) => foreign > noise);
@@ -311,6 +348,7 @@ workers that are trusted may do. The plain Node program is the limit of what Jav
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1. A poll is one request with one RPC to the hub.
+The parts of its job were measured one by one with the same driver, 16 at a time; what is missing to the whole is waiting for turns, collecting garbage and reading the body of a commit.
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

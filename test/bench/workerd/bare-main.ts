@@ -1,7 +1,7 @@
 // The floor of the platform, for npm run bench: the same work in the same workerd and with as many requests, RPCs, frames and statements, and nothing else. It
 // has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks.
 import { DurableObject } from "cloudflare:workers";
-import { createHash, createPublicKey, type KeyObject, randomBytes, verify } from "node:crypto";
+import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub> };
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };
@@ -25,6 +25,7 @@ export class WorkerHub extends DurableObject<Env> {
   #writes: (() => void)[] = [];
   #after: (() => void)[] = [];
   #written = Promise.withResolvers<void>();
+  #probed: Parameters<typeof isValid> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -36,7 +37,7 @@ export class WorkerHub extends DurableObject<Env> {
     const job: Job = { id, payload, ended: null, worker: null };
     this.#jobs.set(id, job);
     const ended = waits ? new Promise<void>((resolve) => this.#waits.set(id, resolve)) : null;
-    const worker = this.#idle.shift();
+    const worker = this.#nextIdle();
     await this.#commit(
       () => this.#sql.exec("INSERT INTO bare (id, payload) VALUES (?, ?)", id, payload),
       () => {
@@ -64,10 +65,29 @@ export class WorkerHub extends DurableObject<Env> {
     return new Response(null, { status: 101, webSocket: client });
   }
 
+  /** Writes a row as a commit does, by itself. */
+  async write(): Promise<void> {
+    const id = crypto.randomUUID();
+    await this.#commit(
+      () => this.#sql.exec("INSERT INTO bare (id, payload) VALUES (?, ?)", id, PROBE_PAYLOAD),
+      () => {},
+    );
+  }
+
+  /** Checks a receipt as a result does, by itself. */
+  async receipt(): Promise<boolean> {
+    return isValid(...(this.#probed ??= probedReceipt()));
+  }
+
   override async webSocketMessage(socket: WebSocket, data: string): Promise<void> {
-    const frame: Frame | { type: "heartbeat" } = JSON.parse(data);
+    const frame: Frame | { type: "heartbeat" | "echo" } = JSON.parse(data);
+    if (frame.type === "echo") socket.send(ECHOED);
     if (frame.type === "register") this.#register(socket, frame.provider_pubkey, frame.signature);
     if (frame.type === "job_complete") await this.#complete(socket, frame);
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.webSocketClose(socket);
   }
 
   override webSocketClose(socket: WebSocket): void {
@@ -128,6 +148,12 @@ export class WorkerHub extends DurableObject<Env> {
     socket.send(`{"type":"job_assign","job_id":"${job.id}","attempt":1,"job_type":"TASK","payload":${job.payload}}`);
   }
 
+  /** The worker that has been idle for longest. A driver that ends may leave a socket of which the hub has not heard yet. */
+  #nextIdle(): WebSocket | undefined {
+    for (let socket = this.#idle.shift(); socket !== undefined; socket = this.#idle.shift()) if (socket.readyState === WebSocket.OPEN) return socket;
+    return undefined;
+  }
+
   #free(socket: WebSocket): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#idle.push(socket);
@@ -155,6 +181,28 @@ function isValid(receipt: Receipt, signature: string, output: unknown, jobId: st
   return verify(null, Buffer.from(text), worker.key, Buffer.from(signature, "base64"));
 }
 
+/** As long as the payload of a job of this benchmark. */
+const PROBE_PAYLOAD = JSON.stringify({ task_type: "classify", input: "The parcel came early and the box was whole, number 123456." });
+/** As long as the answer to a result. */
+const ECHOED = `{"type":"echoed","job_id":"00000000-0000-4000-8000-000000000000","status":"accepted"}`;
+
+/** A valid receipt, as one of a worker. */
+function probedReceipt(): Parameters<typeof isValid> {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const name = publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
+  const output = { sentiment: "positive", confidence: 0.9312 };
+  const output_hash = `sha256:${createHash("sha256").update(JSON.stringify(output)).digest("hex")}`;
+  const receipt = {
+    job_id: "00000000-0000-4000-8000-000000000000",
+    provider_pubkey: name,
+    output_hash,
+    completed_at: new Date(0).toISOString(),
+    payment_ref: null,
+  };
+  const signature = sign(null, Buffer.from(JSON.stringify(receipt)), privateKey).toString("base64");
+  return [receipt, signature, output, receipt.job_id, { name, key: publicKey }];
+}
+
 const JSON_TYPE = { headers: { "Content-Type": "application/json" } };
 
 export default {
@@ -163,7 +211,9 @@ export default {
     const hub = env.HUB.getByName("hub");
     if (request.headers.has("Upgrade")) return await hub.fetch(request);
     if (request.method === "GET") {
-      if (pathname === "/v1/health") return new Response("{}", JSON_TYPE);
+      if (pathname === "/v1/health" || pathname === "/probe/edge") return new Response("{}", JSON_TYPE);
+      if (pathname === "/probe/write") return new Response(`{"written":${await hub.write()}}`, JSON_TYPE);
+      if (pathname === "/probe/receipt") return (await hub.receipt()) ? new Response('{"valid":true}', JSON_TYPE) : new Response(null, { status: 500 });
       const text = await hub.job(pathname.slice("/v1/jobs/".length));
       return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
     }

@@ -16,7 +16,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
       p99: 2,
       dispatch: null,
       cpuPerJob: 1_000,
-      cpuPerRead: null,
+      probes: {},
       memory: 5e6,
       foreign: 0,
     },
@@ -58,8 +58,19 @@ it("ours and the bare platform are divided by each peer, in the same round", () 
 });
 
 it("the CPU time of a job is divided by that of a poll", () => {
-  const polled = [cell("ours", 1, 800, { cpuPerRead: 400 }), cell("ours", 2, 800, { cpuPerRead: 200 }), cell("ours", 3, 800, { cpuPerRead: 500 })];
+  const polled = [400, 200, 500].map((poll, n) => cell("ours", n + 1, 800, { probes: { poll } }));
   expect(table(results(polled))).toContain("| not counted | 2.50 |");
+});
+
+it("the floor is the sum of its parts, each as often as it is in a job", () => {
+  const probes = { edge: 100, poll: 180, write: 240, receipt: 260, frame: 120 };
+  const text = table({ ...results([...CELLS, cell("bare", 1, 900, { probes })]), labels: { ours: "this coordinator", bare: "bare workerd" } });
+  expect(row(text, "an HTTP request that the Worker answers alone").slice(2, 5)).toEqual(["100", "2", "20 %"]);
+  expect(row(text, "an RPC from it to the Durable Object").slice(2, 5)).toEqual(["80", "2", "16 %"]);
+  expect(row(text, "a frame of a WebSocket, in or out").slice(2, 5)).toEqual(["60", "3", "18 %"]);
+  // 200 + 160 + 120 + 80 + 180 of 1,000.
+  expect(row(text, "all of them").slice(2, 5)).toEqual(["740", "", "74 %"]);
+  expect(table(results(CELLS))).not.toContain("all of them");
 });
 
 it("the dispatch is shown for each system whose workers have a WebSocket", () => {
