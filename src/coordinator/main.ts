@@ -1,3 +1,4 @@
+// The entry of the Worker: REST, cron, and the exported Durable Object.
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { askHub } from "./http/hub-client.ts";

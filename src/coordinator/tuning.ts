@@ -1,7 +1,8 @@
 // Times (ms) and sizes inside the coordinator. No client or worker depends on them, so they can change with any release.
-// The limits that clients and workers see are in src/protocol/limits.ts. Every folder of the coordinator may import this file, except dispatch.
+// The limits that clients and workers see are in src/protocol/limits.ts. `PARTS` in scripts/source-laws.ts says which folders may import this file.
 import { KiB, MINUTE, MiB, SECOND } from "../protocol/limits.ts";
 
+/** These times (ms) and sizes, by what they are for. */
 export const TUNING = {
   /** An alarm that is later than this counts as lost. */
   alarmLost: 1 * SECOND,

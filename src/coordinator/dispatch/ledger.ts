@@ -1,4 +1,4 @@
-// The payments that are not done yet, with their indexes. On a job's way: pay, and until the end of the job.
+// A payment: its phases and legal moves. And the ledger: the payments that are not done, with their indexes. On a job's way: pay, until the end.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { OrderedPool } from "./pools.ts";
 

@@ -128,7 +128,7 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   const before = job.outgrown;
   job.outgrown = Math.max(before ?? 0, worker.context);
   const isPrivate = job.privacyClass === "PRIVATE";
-  // Of one network the keys could pass a job on to each other, each with a larger context than the last.
+  // Otherwise keys of one network could pass a job on among themselves, each with a larger context than the one before.
   const hasLarger = hasEligibleWorker(state, job, (other) => isPrivate || mayDiffer(other.network, worker.network));
   const counts = isPrivate || worker.proven || !hasUntriedProven(state, { ...job, outgrown: null });
   if (!hasLarger && isDenied(state, job)) {
@@ -142,7 +142,7 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   takeBack(state, job, ctx, false);
 }
 
-/** Notes that a worker denied a job. Of proven workers, and of the others, two of different networks say all that {@link isConfirmed} asks. */
+/** Notes that a worker denied a job. Two denials of proven workers and two of others are kept, each pair from different networks: {@link isConfirmed} needs no more. */
 function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
   noteTried(job, key);
   const alike = job.denials.filter((denial) => denial.proven === proven);

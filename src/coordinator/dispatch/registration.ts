@@ -60,7 +60,7 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
   const leased = state.jobs.get(state.leases.get(worker.key) ?? "");
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
-    // The list names a job twice: the attempt that has just moved must not be cancelled.
+    // The list may name a job twice; the attempt that has just moved must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
     if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, ctx);
     else ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });

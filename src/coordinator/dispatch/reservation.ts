@@ -1,4 +1,4 @@
-// Reserves a payment in the ledger before it is verified, and spends it on a job. On a job's way: pay, before the job is stored.
+// Reserves a payment in the ledger before it is verified, and uses it for a job. On a job's way: pay, before the job is stored.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";

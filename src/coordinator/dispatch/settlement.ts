@@ -1,4 +1,4 @@
-// Handles the outcome of a settle call. On a job's way: settle → assign.
+// What a settlement becomes: the outcome of a settle call, the chain's word, the operator's order, and payment timers. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { lease } from "./claim.ts";
@@ -54,7 +54,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       if (isAssumed(payment.phase)) return movePayment(state, payment, { kind: payment.phase.kind, transaction: settlement.transaction }, ctx);
       return paid(state, payment, job, { kind: "settled", transaction: settlement.transaction }, ctx);
     case "already_used":
-      // For what it was used, the chain knows and the facilitator does not say.
+      // The chain knows what it was used for; the facilitator does not say.
       if (state.rules.chain && payment.doubts > 0) break;
       // An earlier call of ours, whose answer was lost, has probably used the payment. A payer can use or cancel it too, so this is believed a few times a day.
       if (payment.lostAnswer && job !== undefined && mayAssume(state.ledger, payment.payer, ctx.now)) {

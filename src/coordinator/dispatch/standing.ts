@@ -90,7 +90,7 @@ export function isForProbation(jobId: string): boolean {
 function networkNamed(state: DispatchState, name: string, now: number): Network {
   const known = state.networks.get(name);
   if (known !== undefined) {
-    // What was long ago is forgotten, if nobody was there meanwhile.
+    // Old failures are forgotten if no worker of this network was connected since.
     if (state.awayNetworks.delete(name) && known.backUntil + TIMING.backOffMax < now) known.failures = 0;
     return known;
   }

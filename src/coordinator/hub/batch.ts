@@ -125,7 +125,7 @@ export class Pace {
     this.#hasFailed = true;
   }
 
-  /** The time in ms: at rest none, because the last write is long ago. A clock that was set back makes it no longer. */
+  /** In ms; 0 at rest. A clock that was set back does not make it longer. */
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
     return Math.max(0, Math.min(this.#spacing, this.#writtenAt + this.#spacing - Date.now()));

@@ -1,4 +1,4 @@
-// The jobs in the hub's own SQLite, until D1 has their end, and idempotency keys. On a job's way: store, and every change until D1 has it.
+// The hub's SQLite: its schema, and the rows of jobs until D1 has their end, of idempotency keys and of known models. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -10,7 +10,10 @@ import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Origin } from "./storage-room.ts";
 
-/** The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. */
+/**
+ * The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
+ * that another file makes (CancelTokens).
+ */
 const STEPS = [
   `
 CREATE TABLE IF NOT EXISTS jobs (

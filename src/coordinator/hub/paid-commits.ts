@@ -153,7 +153,7 @@ export class PaidCommits {
       if (error instanceof IllegalMove) return false;
       throw error;
     }
-    // An answer that changes nothing is no news: the money may have moved by another call.
+    // If the answer changed nothing, there is nothing to log: another call may have moved the money.
     if (outcome.kind === "settled" || payment === undefined || payment.phase === before) return true;
     // Each of these concerns a payment of a user, so the operator should see them. What counts is what became of the payment, not the words of one call.
     logWarning(eventOf(payment), { job: payment.jobId.slice(0, 8), reason: safeReason(outcome.reason) });

@@ -154,7 +154,7 @@ export class Sockets {
     return this.#open.hasRoom(null) && this.#lingering.hasRoom(null);
   }
 
-  /** True if there is room for one more unregistered socket, `all`; and true if this client's share has room for it, `own`. */
+  /** `all`: there is room for one more unregistered socket. `own`: this client's share has room for it. */
   roomFor(client: string): { all: boolean; own: boolean } {
     const owner = this.#ownerOf(client);
     return { all: this.#unregisteredShare.hasRoom(null), own: owner === null || this.#unregisteredShare.of(owner) < UNREGISTERED.each };
@@ -184,7 +184,7 @@ export class Sockets {
         continue;
       }
       if (attachment.success) found.push({ ws, attachment: attachment.data });
-      else ws.close(1012, "unknown socket");
+      else ws.close(CLOSE.restart, "unknown socket");
     }
     // The platform lists the newest first.
     return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, asOf(now, attachment)));

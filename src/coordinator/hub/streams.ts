@@ -174,7 +174,7 @@ export class EventStreams {
     }
   }
 
-  /** Readers that have not read the end reconnect and find it in the journal or in D1. */
+  /** Forgets a log. Readers that have not read its end reconnect, and find it in the journal or in D1. */
   #forget(jobId: string, log: EventLog): void {
     this.#bytes -= log.bytes;
     this.#discard(jobId);

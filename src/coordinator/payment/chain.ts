@@ -6,7 +6,7 @@ export type Doubt = {
   /** JSON texts as the facilitator got them: the payment, and our terms then. */
   payload: string;
   requirements: string;
-  /** When it expires for the hub, ms since the epoch. Its authorization may be good for longer. */
+  /** When the hub treats the payment as expired, ms since the epoch. Its authorization may be good for longer. */
   expiresAt: number;
   /** A finalized block from before it was settled first; null if none was noted. */
   block: number | null;

@@ -137,7 +137,7 @@ const VerifyAnswer = z.discriminatedUnion("isValid", [
   z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional() }),
 ]);
 
-/** The answer to settle, as far as it is of any use; what it means, settle-table.ts says. */
+/** The answer to settle, as far as it is of any use; settle-table.ts says what it means. */
 const SettleAnswer = z.object({
   success: z.boolean(),
   errorReason: Word.default(""),
@@ -176,7 +176,7 @@ class NoAnswer extends Error {
 /**
  * A client as @x402/core has one, with stricter requests. It follows no redirect (theirs of version 2.27 does), reads an answer up to a bound, accepts it only
  * if status and body agree (2.27 ignores `success` in the body of a 4xx), and never asks twice (2.27 sleeps up to a minute for `/supported`). All else is a
- * {@link NoAnswer}. Of theirs nothing would be left but two fields, and with them the bundle would have a second version of zod.
+ * {@link NoAnswer}. A subclass of theirs would keep only two fields and bring a second version of zod into the bundle.
  */
 export class FacilitatorClient implements X402FacilitatorClient {
   readonly #url: string;
@@ -198,7 +198,7 @@ export class FacilitatorClient implements X402FacilitatorClient {
     return answer.data;
   }
 
-  /** The answer with its HTTP status; what it means, settle-table.ts says. @throws {NoAnswer} */
+  /** The answer with its HTTP status; settle-table.ts says what it means. @throws {NoAnswer} */
   async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse & { status: number }> {
     const { status, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
     const answer = SettleAnswer.safeParse(json);

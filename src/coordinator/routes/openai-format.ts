@@ -41,7 +41,7 @@ function messageOf({ role, content }: ChatCompletionRequest["messages"][number])
   return { role: role === "developer" ? "system" : role, content: text };
 }
 
-/** A job that has ended, as the answer needs it. `json` is the Job as REST shows it. */
+/** A job that has ended, as the answer needs it. `job` is the Job as REST shows it. */
 export type Ended = { job: Record<string, unknown>; attempt: number };
 
 /** The facts of an answer that are known before its job ends. `created` is in seconds since the epoch. */
@@ -50,7 +50,7 @@ export type Head = { api: OpenAiApi; jobId: string; model: string; created: numb
 /** An error of OpenAI's API, with its status. */
 export type OpenAiError = { status: number; error: { message: string; type: string; param: null; code: string } };
 
-/** How long-standing names of our refusals and failures map to statuses of OpenAI's API; every other cause is 503. */
+/** The HTTP status of each cause of a failed job; every cause that is not here is 503. */
 const STATUS: Readonly<Record<string, number>> = {
   context_length_exceeded: 400,
   content_refused: 400,

@@ -157,7 +157,7 @@ export function x402Resources(c: AppContext): Response {
   });
 }
 
-/** Both depend on the address that was asked for, and change at a deploy only. */
+/** Sets how long an answer may be kept: /llms.txt and /.well-known/x402 depend on the address that was asked for, and change at a deploy only. */
 function fresh(c: AppContext): void {
   c.header("Cache-Control", "public, max-age=300");
   c.header("Vary", "X-Forwarded-Proto");

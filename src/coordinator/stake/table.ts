@@ -5,6 +5,9 @@ import { readD1 } from "../store/database.ts";
 import { stakes } from "../store/schema.ts";
 import type { StakeSource, TierResult } from "./chain-sources.ts";
 
+/** The most parameters of one statement of D1. */
+const MAX_BOUND = 100;
+
 /** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
 export class TableSource implements StakeSource {
   readonly keysPerRead = MAX_BOUND;
@@ -25,9 +28,6 @@ export class TableSource implements StakeSource {
     });
   }
 }
-
-/** The most parameters of one statement of D1. */
-const MAX_BOUND = 100;
 
 /**
  * Returns the recorded stakes of at most {@link MAX_BOUND} keys, in token units. A key without a row is not in the map [ST1].

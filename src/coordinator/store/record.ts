@@ -1,4 +1,4 @@
-// Builds the statements that copy jobs, receipts and payments from the hub to D1: the step after a job's result is stored in the hub.
+// The row of a job in the hub's journal, and the statements that copy jobs, receipts and payments from the hub to D1. On a job's way: the copy to D1.
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
 import { readJson, utf8Length } from "../../protocol/text.ts";
