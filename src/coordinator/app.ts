@@ -4,19 +4,20 @@ import { METHOD_NAME_ALL } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
 import { OPENAI_ENDPOINTS } from "../protocol/pricing.ts";
 import { allowOnly, answerError, type AppEnv } from "./http/context.ts";
-import { commonHeaders, rateLimit } from "./http/middleware.ts";
+import { rateLimit, wrapRequest } from "./http/middleware.ts";
 import { commit } from "./routes/commit.ts";
-import { llmsText, x402Resources, health, model, models, openApiDocument, quote } from "./routes/service.ts";
+import { connect } from "./routes/connect.ts";
 import { cancel, events, job, userJobs } from "./routes/job.ts";
 import { complete, openAiErrors } from "./routes/openai.ts";
-import { connect, docs, favicon, home, page, pageFile } from "./routes/pages.ts";
+import { docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { commitRate, paymentGate } from "./routes/paid-commit.ts";
+import { health, llmsText, model, models, openApiDocument, quote, x402Resources } from "./routes/service.ts";
 import { claimPairing, createPairing, listProviders } from "./routes/trust.ts";
 
 /** All routes of an instance [SPEC "Endpoints"]. A paid commit passes three steps: rate limit, payment gate, commit. */
 export const app = new Hono<AppEnv>();
 
-app.use(commonHeaders);
+app.use(wrapRequest);
 app.onError(answerError);
 
 app.get("/v1/health", health);

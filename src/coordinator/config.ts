@@ -1,7 +1,7 @@
 // The settings of an instance: reads its environment variables and checks each one. Every request needs them before anything else.
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
-import { LIMITS, RATES, RETENTION } from "../protocol/limits.ts";
+import { DAY, HOUR, LIMITS, RATES, RETENTION } from "../protocol/limits.ts";
 import { isLoopback } from "../protocol/text.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";
@@ -69,9 +69,6 @@ export class SettingsError extends Error {
     this.safeReason = message;
   }
 }
-
-const DAY = 24 * 60 * 60 * 1_000;
-const HOUR = 60 * 60 * 1_000;
 
 /** Placeholder payees. Nobody can receive money there, so a coordinator that still has one logs a warning. */
 const PLACEHOLDER_PAY_TO = { evm: "0x0000000000000000000000000000000000000000", svm: "11111111111111111111111111111111" } as const;

@@ -5,8 +5,8 @@ export const KiB = 1024;
 export const MiB = 1024 * KiB;
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
 
 /** Sizes and counts. They are always enforced [LM1]. Bytes are UTF-8 bytes. */
 export const LIMITS = {

@@ -1,6 +1,6 @@
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
-import { QUEUE_SIZE, type Rules } from "../../src/coordinator/dispatch/index.ts";
+import { type DispatchSettings, QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { type ContextPlan, contextPlanOf } from "./contexts.ts";
 import { type ModelPlan, modelPlanOf } from "./models.ts";
@@ -125,7 +125,7 @@ type JobPlan = {
 
 /** Everything that a seed decides before its history starts. Chances are per second unless said otherwise. */
 export type Plan = {
-  rules: Rules;
+  rules: DispatchSettings;
   workers: WorkerPlan[];
   jobs: JobPlan[];
   /** The user's paired keys at the start. */

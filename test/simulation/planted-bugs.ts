@@ -231,7 +231,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
   one(
     "PY7",
     "a payment that is settled is settled again",
-    "holds.ts",
+    "payment-moves.ts",
     'payment?.phase.kind === "held" ? payment',
     '["held", "settled"].includes(payment?.phase.kind ?? "") ? payment',
   ),
@@ -423,7 +423,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "worker.tier === event.tier) return;",
     "worker.tier === event.tier || (worker.jobId !== null && !state.leases.has(worker.key))) return;",
   ),
-  one("PY7", "a worker is kept without end", "holds.ts", "holdDue = ctx.now + TIMING.hold", "holdDue = ctx.now + TIMING.total"),
+  one("PY7", "a worker is kept without end", "payment-moves.ts", "holdDue = ctx.now + TIMING.hold", "holdDue = ctx.now + TIMING.total"),
   one(
     "PY7",
     "a worker that is gone is kept",
@@ -431,7 +431,13 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '  if (job?.phase.kind === "settling") return endHold(state, job, ctx);\n  if (job === undefined',
     "  if (job === undefined",
   ),
-  one("PY7", "any number of settle calls at once", "holds.ts", "else if (inFlight.size >= state.rules.settlements) {", "else if (inFlight.size >= 99) {"),
+  one(
+    "PY7",
+    "any number of settle calls at once",
+    "payment-moves.ts",
+    "else if (inFlight.size >= state.rules.settlements) {",
+    "else if (inFlight.size >= 99) {",
+  ),
   one(
     "PY7",
     "the next settlement is never begun",
@@ -442,12 +448,18 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
   one(
     "PY7",
     "a held payment stays when its job has ended",
-    "holds.ts",
+    "payment-moves.ts",
     'if (phase.kind === "held") movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);\n  else if',
     "if",
   ),
-  one("PY9", "a failed job leaves no credit", "holds.ts", "  else if (spent) movePayment(", "  else if (phase.kind) movePayment("),
-  one("PY9", "a credit is not saved", "holds.ts", "savePayment(state, payment, ctx, true);", "savePayment(state, payment, { ...ctx, rows: [] }, true);"),
+  one("PY9", "a failed job leaves no credit", "payment-moves.ts", "  else if (spent) movePayment(", "  else if (phase.kind) movePayment("),
+  one(
+    "PY9",
+    "a credit is not saved",
+    "payment-moves.ts",
+    "savePayment(state, payment, ctx, true);",
+    "savePayment(state, payment, { ...ctx, rows: [] }, true);",
+  ),
   one(
     "PY9",
     "a credit is lost in a restart",
@@ -455,7 +467,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "    indexPayment(state.ledger, payment);\n",
     '    if (payment.phase.kind !== "credit") indexPayment(state.ledger, payment);\n',
   ),
-  one("PY9", "a credit is spent twice", "holds.ts", "BigInt(lender.credit.left) - amount - spent;", "BigInt(lender.credit.left) - spent;"),
+  one("PY9", "a credit is spent twice", "payment-moves.ts", "BigInt(lender.credit.left) - amount - spent;", "BigInt(lender.credit.left) - spent;"),
   one(
     "PY9",
     "a credit is anybody's",
@@ -473,14 +485,14 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
   one(
     "PY9",
     "a payment that was not needed is settled too",
-    "holds.ts",
+    "payment-moves.ts",
     'movePayment(state, payment, { kind: "covered", transaction: transaction ?? "", parts, own }, ctx);',
     'movePayment(state, payment, { kind: "held" }, ctx);',
   ),
   one("PY9", "a credit of another asset pays too", "ledger.ts", " && one.asset === payment.asset", ""),
-  one("PY9", "a balance falls by more than the price", "holds.ts", "const amount = left < owed ? left : owed;", "const amount = left;"),
-  one("PY9", "a job that fails does not give its amount back", "holds.ts", "spent ? BigInt(amount) : 0n", "BigInt(amount)"),
-  one("PY9", "a job that completes gives its amount back", "holds.ts", "spent ? BigInt(amount) : 0n", "0n"),
+  one("PY9", "a balance falls by more than the price", "payment-moves.ts", "const amount = left < owed ? left : owed;", "const amount = left;"),
+  one("PY9", "a job that fails does not give its amount back", "payment-moves.ts", "spent ? BigInt(amount) : 0n", "BigInt(amount)"),
+  one("PY9", "a job that completes gives its amount back", "payment-moves.ts", "spent ? BigInt(amount) : 0n", "0n"),
   one("PY9", "the same payment comes again though its job has completed", "reservation.ts", 'return phase.by === "others";', "return true;"),
   one(
     "JB5",
@@ -489,8 +501,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'isPaid(state, job) ? "worker_unavailable" : "no_eligible_worker"',
     '"no_eligible_worker"',
   ),
-  one("JB13", "every cancelled job is spent", "holds.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return true;"),
-  one("JB13", "no cancelled job is spent", "holds.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return false;"),
+  one("JB13", "every cancelled job is spent", "payment-moves.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return true;"),
+  one("JB13", "no cancelled job is spent", "payment-moves.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return false;"),
   one(
     "PY9",
     "any number of held payments",

@@ -1,4 +1,4 @@
-import { type DispatchState, type JobFacts, type LiveJob, QUEUE_SIZE, type Rules, type Worker } from "../../src/coordinator/dispatch/index.ts";
+import { type DispatchSettings, type DispatchState, type JobFacts, type LiveJob, QUEUE_SIZE, type Worker } from "../../src/coordinator/dispatch/index.ts";
 import { sharePoolOf, suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
@@ -8,14 +8,14 @@ type Kind = "pool" | "user" | "client" | "payer";
 type Owner = readonly [Kind, string];
 
 /** A queue that a few jobs fill, for some seeds; the others have one that is never full. */
-export function queueRulesOf(seed: number): Pick<Rules, "queue" | "clientShares"> {
+export function queueRulesOf(seed: number): Pick<DispatchSettings, "queue" | "clientShares"> {
   const random = new Random(seed + 0xc40);
   if (random.chance(0.7)) return { queue: QUEUE_SIZE, clientShares: true };
   return { queue: { jobs: 8, bytes: random.pick([900, 4_000]), jobsPerUser: 6 }, clientShares: random.chance(0.8) };
 }
 
 /** The payload of a job, where the queue is small: of three sizes. */
-export function payloadBytesOf(id: string, { queue }: Rules): number {
+export function payloadBytesOf(id: string, { queue }: DispatchSettings): number {
   return queue === QUEUE_SIZE ? 100 : 60 + 40 * ([...id].reduce((sum, char) => sum + char.charCodeAt(0), 0) % 3);
 }
 

@@ -1,7 +1,7 @@
 // Claims: matches waiting jobs with idle workers, in order, and leases a job to its worker. On a job's way: after store, claim → settle → assign.
 import { TIMING } from "../../protocol/limits.ts";
 import { type ReduceContext, save } from "./events.ts";
-import { hold, owedPayment } from "./holds.ts";
+import { hold, owedPayment } from "./payment-moves.ts";
 import type { OrderedPool, PoolName } from "./pools.ts";
 import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
 import { type DispatchState, executionTime, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
@@ -29,7 +29,7 @@ export function offerJob(state: DispatchState, job: LiveJob, ctx: ReduceContext)
   if (!isOnOffer(job, ctx)) return;
   const untried = (key: string) => !job.tried.has(key);
   const worker = findWorker(state, job, ctx, untried) ?? findAfterSilence(state, job, ctx) ?? findArriving(state, job, ctx, untried);
-  if (worker !== undefined) assign(state, job, worker, ctx);
+  if (worker !== undefined) claim(state, job, worker, ctx);
 }
 
 /**
@@ -43,7 +43,7 @@ export function offerAgain(state: DispatchState, job: LiveJob, ctx: ReduceContex
   if (job.outgrown !== null && ![...job.tried].some((key) => mayTake(state, job, key))) return;
   const find = (accept: (key: string) => boolean) => findWorker(state, job, ctx, accept) ?? findArriving(state, job, ctx, accept);
   const worker = find((key) => !job.tried.has(key)) ?? (hasUntriedWorker(state, job) ? undefined : find(() => true));
-  if (worker !== undefined) assign(state, job, worker, ctx);
+  if (worker !== undefined) claim(state, job, worker, ctx);
 }
 
 /**
@@ -51,7 +51,7 @@ export function offerAgain(state: DispatchState, job: LiveJob, ctx: ReduceContex
  * the worker has arrived [JB2].
  */
 export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
-  if (!isFree(worker) || isFoundSilent(state, worker, ctx)) return;
+  if (!isFree(worker) || setAsideIfSilent(state, worker, ctx)) return;
   // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
   const fits = (id: string) => {
@@ -77,7 +77,7 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
     if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
   }
   const job = best && state.jobs.get(best.id);
-  if (job !== undefined) assign(state, job, worker, ctx);
+  if (job !== undefined) claim(state, job, worker, ctx);
 }
 
 /**
@@ -137,7 +137,7 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
 /** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
   const find = () => findWorker(state, job, ctx, () => true);
-  return find() !== undefined || (isSilenceChecked(state, ctx) && find() !== undefined);
+  return find() !== undefined || (recheckSilentNow(state, ctx) && find() !== undefined);
 }
 
 /** True if a new job has a place: an idle worker that may take it, or room in the queue [LM1]. */
@@ -149,18 +149,18 @@ function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accep
   for (;;) {
     const worker = job.privacyClass === "PUBLIC" ? nextIdle(state, job, ctx, accept) : nextTrusted(state, job, accept);
     // A silent worker leaves the idle pools, so the next search finds another one.
-    if (worker === undefined || !isFoundSilent(state, worker, ctx)) return worker;
+    if (worker === undefined || !setAsideIfSilent(state, worker, ctx)) return worker;
   }
 }
 
 function findAfterSilence(state: DispatchState, job: LiveJob, ctx: ReduceContext): Worker | undefined {
-  if (!isSilenceChecked(state, ctx)) return undefined;
+  if (!recheckSilentNow(state, ctx)) return undefined;
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, ctx, (key) => !job.tried.has(key));
 }
 
 /** Checks the workers that were found silent; false if there are none. At most once a second, so that many jobs stay cheap while many workers are silent. */
-function isSilenceChecked(state: DispatchState, ctx: ReduceContext): boolean {
+function recheckSilentNow(state: DispatchState, ctx: ReduceContext): boolean {
   if (state.silent.size === 0 || ctx.now - state.silentCheckedAt < SILENT_RECHECKED) return false;
   recheckSilent(state, ctx);
   return true;
@@ -174,7 +174,7 @@ function findArriving(state: DispatchState, job: LiveJob, ctx: ReduceContext, ac
   for (const key of state.arriving.ids()) {
     const worker = state.workers.get(key);
     if (worker === undefined || worker.arrivesAt === null || !isFree(worker) || !endsBy(job, worker.arrivesAt)) continue;
-    if ((onlyProven && !worker.proven) || !accept(key) || !isEligible(state, job, worker) || isFoundSilent(state, worker, ctx)) continue;
+    if ((onlyProven && !worker.proven) || !accept(key) || !isEligible(state, job, worker) || setAsideIfSilent(state, worker, ctx)) continue;
     if (best === undefined || isUsedBefore(worker, best)) best = worker;
   }
   return best;
@@ -218,15 +218,16 @@ function isBetter({ isChat }: Wanted, one: Worker, other: Worker): boolean {
   return isChat === true && one.chats !== other.chats ? one.chats : isUsedBefore(one, other);
 }
 
-function isFoundSilent(state: DispatchState, worker: Worker, ctx: ReduceContext): boolean {
+/** Takes a worker that is silent out of the idle pools; true if it is silent. */
+function setAsideIfSilent(state: DispatchState, worker: Worker, ctx: ReduceContext): boolean {
   if (!isSilent(worker, ctx)) return false;
   worker.silent = true;
   indexWorker(state, worker);
   return true;
 }
 
-/** Marks the chosen worker busy. Nothing is awaited since the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
-function assign(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
+/** Claims the chosen worker: marks it busy. Nothing is awaited since the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
+function claim(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   dequeue(state, job);
   worker.jobId = job.id;
   worker.lastUsedAt = ctx.now;

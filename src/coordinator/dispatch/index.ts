@@ -15,8 +15,18 @@ export type {
   Verdict,
 } from "./events.ts";
 export { reduce } from "./reduce.ts";
-export { restore, Snapshot, snapshotOf, type SavedJob } from "./snapshot.ts";
-export { createState, nextDue, statusOf, type DispatchState, type JobFacts, type KeyRecord, type LiveJob, type Rules, type Worker } from "./state.ts";
+export { restore, type SavedJob, Snapshot, snapshotOf } from "./snapshot.ts";
+export {
+  createState,
+  type DispatchSettings,
+  type DispatchState,
+  type JobFacts,
+  type KeyRecord,
+  type LiveJob,
+  nextDue,
+  statusOf,
+  type Worker,
+} from "./state.ts";
 export {
   balanceOf,
   type Finding,
@@ -34,4 +44,6 @@ export {
 export { mayComeAgain, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
 export { NEW_KEY } from "./standing.ts";
-export { QUEUE_SIZE } from "./fair-share.ts";
+export { FairShare } from "./fair-share.ts";
+export { OrderedPool } from "./pools.ts";
+export { QUEUE_SIZE } from "./queue.ts";

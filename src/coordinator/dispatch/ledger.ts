@@ -37,7 +37,7 @@ export type PaymentPhase =
   | { kind: "settled"; transaction: string; assumedAt?: number }
   | { kind: "credit"; transaction: string }
   /** Its job is paid from the balance: `parts` of these credits. `transaction` is that of the oldest; `own` that of the payment itself, null if it never moved. */
-  | { kind: "covered"; transaction: string; parts: readonly Part[]; own: string | null }
+  | { kind: "covered"; transaction: string; parts: readonly CreditPart[]; own: string | null }
   /** `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. */
   | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
   /** `given_back`: its job was paid from the balance and failed. `transaction`: that of the oldest credit that paid. */
@@ -58,7 +58,7 @@ export type VoidProof = "cancelled" | "used_elsewhere" | "failed" | "expired";
 export type Finding = { kind: "settled"; transaction: string } | { kind: "void"; proof: VoidProof };
 
 /** What a job takes of one credit: the key of its payment, and an amount in atomic units. */
-export type Part = { key: string; amount: string };
+export type CreditPart = { key: string; amount: string };
 
 /**
  * The money of a payment that its payer may spend again: what is `left`, and what is `lent` to live jobs, in atomic units; since when, ms since the epoch; and

@@ -4,7 +4,7 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
-import { closeAccount, owedPayment } from "./holds.ts";
+import { closeAccount, owedPayment } from "./payment-moves.ts";
 import { afterCompletion, afterFailure, endWork, heal, mayDiffer, standBack, standingOf } from "./standing.ts";
 import { type DispatchState, type JobFacts, type KeyRecord, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";

@@ -9,13 +9,12 @@ import {
   type DispatchEvent,
   type EventOf,
   type OrderOutcome,
-  type Reduced,
   type ReduceContext,
+  type Reduced,
   type ReduceInput,
   save,
   type Submission,
 } from "./events.ts";
-import { awaitsTurn, closeOrphaned, isPaid } from "./holds.ts";
 import type { Reservation } from "./ledger.ts";
 import {
   addJob,
@@ -33,9 +32,10 @@ import {
   takeBack,
   wait,
 } from "./lifecycle.ts";
+import { awaitsTurn, closeWithoutJob, isPaid } from "./payment-moves.ts";
 import { register } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
-import { decided, lateCause, order, passPaymentTime, settled } from "./settlement.ts";
+import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
 import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
 import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
@@ -76,7 +76,7 @@ function take(state: DispatchState, event: DispatchEvent, ctx: ReduceContext): A
       return worker === undefined ? null : complete(state, worker, event, ctx);
     }
     case "order":
-      return order(state, event, ctx);
+      return carryOutOrder(state, event, ctx);
     default:
       apply(state, event, ctx);
       return null;
@@ -98,7 +98,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return decided(state, event, ctx);
     case "restored":
       state.models.restore(event.models ?? []);
-      closeOrphaned(state, ctx);
+      closeWithoutJob(state, ctx);
       failUnpayable(state, ctx);
       return endDamaged(event.damaged, ctx);
     case "sockets_restored":
@@ -136,7 +136,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "progress":
       return started(state, worker, event, ctx);
     case "failed": {
-      const job = held(state, worker, event.jobId, event.attempt);
+      const job = jobHeldBy(state, worker, event.jobId, event.attempt);
       if (job === undefined) return;
       const { cause = "worker_error", message = null } = event;
       if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
@@ -145,7 +145,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return deny(state, job, worker, cause, message, ctx);
     }
     case "reject": {
-      const job = held(state, worker, event.jobId, undefined);
+      const job = jobHeldBy(state, worker, event.jobId, undefined);
       if (job === undefined) return;
       // Workers that acknowledged a job and then reject it stay its holders. Any number of fresh keys could do so, so only the first ones use no attempt.
       const isAttempt = statusOf(job) === "running" && job.holders.length - job.attempts >= LIMITS.startedRejections;
@@ -153,7 +153,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return isAttempt ? requeue(state, job, "worker_error", null, ctx) : takeBack(state, job, ctx);
     }
     case "oversized": {
-      const job = held(state, worker, event.jobId, undefined);
+      const job = jobHeldBy(state, worker, event.jobId, undefined);
       // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker, ctx);
       if (job === undefined) return orphan(state, worker, ctx);
@@ -263,7 +263,7 @@ function heard(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
 }
 
 /** The job with this id and attempt, if this worker holds it on the socket that got it. */
-function held(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
+function jobHeldBy(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
   const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
   if (job === undefined || job.phase.kind !== "leased") return undefined;
   return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
@@ -271,7 +271,7 @@ function held(state: DispatchState, worker: Worker, jobId: string, attempt: numb
 
 /** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
 function started(state: DispatchState, worker: Worker, { type, jobId, attempt }: EventOf<"ack" | "progress">, ctx: ReduceContext): void {
-  const job = held(state, worker, jobId, attempt);
+  const job = jobHeldBy(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
     ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
     return;

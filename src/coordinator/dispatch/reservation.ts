@@ -3,9 +3,9 @@ import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/text.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";
 import type { Paying, ReduceContext, SubmitRefusal } from "./events.ts";
-import { cover, forgetPayment, movePayment } from "./holds.ts";
 import { checkMove, heldOf, indexPayment, isCovered, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
+import { cover, forgetPayment, movePayment } from "./payment-moves.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
 import { hasTrustedWorker } from "./workers.ts";
 

@@ -3,9 +3,9 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
-import { forgetPayment, movePayment, openCredit, startSettling } from "./holds.ts";
 import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { finish, unhold, wait } from "./lifecycle.ts";
+import { forgetPayment, movePayment, openCredit, startSettling } from "./payment-moves.ts";
 import { endWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { isEligible, isSilent } from "./workers.ts";
@@ -106,7 +106,7 @@ export function decided(state: DispatchState, { key, finding, stored }: EventOf<
 }
 
 /** Carries out an order of the operator, who has looked at the chain. It decides only what nothing else has decided [PY8]. */
-export function order(state: DispatchState, { key, verb, stored }: EventOf<"order">, ctx: ReduceContext): OrderOutcome {
+export function carryOutOrder(state: DispatchState, { key, verb, stored }: EventOf<"order">, ctx: ReduceContext): OrderOutcome {
   const payment = state.ledger.payments.get(key) ?? stored;
   if (payment === null) return "no_such_payment";
   if (payment.phase.kind === "settling") return "under_way";

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
-import { owedPayment } from "./holds.ts";
 import { addJob } from "./lifecycle.ts";
+import { owedPayment } from "./payment-moves.ts";
 import { keepUntilKnown } from "./settlement.ts";
 import { beginWork } from "./standing.ts";
 import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer } from "./state.ts";

@@ -2,13 +2,13 @@
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
-import { Queue, type QueueSize } from "./fair-share.ts";
 import { KnownModels } from "./known-models.ts";
 import type { Ledger } from "./ledger.ts";
-import { OrderedPool, BASE_POOLS, type PoolName, Pools } from "./pools.ts";
+import { BASE_POOLS, OrderedPool, type PoolName, Pools } from "./pools.ts";
+import { Queue, type QueueSize } from "./queue.ts";
 
 /** The settings of the operator that change dispatch. */
-export type Rules = {
+export type DispatchSettings = {
   /** True if the stake tier table is enforced at claim [ST1]. */
   stake: boolean;
   /** What happens to a result without a valid receipt: `strict` rejects it, `record` stores it as not verified [RC4]. */
@@ -177,7 +177,7 @@ export type Network = {
  * The maps hold the facts, the pools are indexes over them.
  */
 export type DispatchState = {
-  readonly rules: Rules;
+  readonly rules: DispatchSettings;
   readonly jobs: Map<string, LiveJob>;
   readonly workers: Map<string, Worker>;
   readonly keyByConn: Map<string, string>;
@@ -226,7 +226,7 @@ export type DispatchState = {
 };
 
 /** An empty dispatch state. */
-export function createState(rules: Rules): DispatchState {
+export function createState(rules: DispatchSettings): DispatchState {
   const ordered = () => new Pools(() => new OrderedPool());
   const keys = () => new Pools(() => new Set<string>());
   return {

@@ -2,10 +2,10 @@
 import { TIMING } from "../../protocol/limits.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
-import type { JobOwners } from "./fair-share.ts";
-import { OrderedPool, type BasePool, placeIn, type PoolName, type Pools } from "./pools.ts";
+import { type BasePool, OrderedPool, placeIn, type PoolName, type Pools } from "./pools.ts";
+import type { JobOwners } from "./queue.ts";
 import { indexProbation, isKnownNetwork } from "./standing.ts";
-import type { DispatchState, JobFacts, LiveJob, Rules, Worker } from "./state.ts";
+import type { DispatchSettings, DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
 function isVerified(tier: Tier): boolean {
@@ -13,12 +13,12 @@ function isVerified(tier: Tier): boolean {
 }
 
 /** The pool that a job belongs to, whatever its model: FAST needs a Verified worker if stake counts [ST1]. */
-function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: Rules): BasePool {
+function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: DispatchSettings): BasePool {
   return rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
 /** The pool that a job belongs to. */
-function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: Rules): PoolName {
+function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: DispatchSettings): PoolName {
   const base = basePoolOf(job, rules);
   return job.model === undefined ? base : `${base} ${job.model}`;
 }
@@ -29,7 +29,7 @@ function chatPool(name: PoolName): PoolName {
 }
 
 /** The pools in which an idle worker for this job is searched, in this order. */
-export function idlePoolsOf(job: JobFacts, rules: Rules): PoolName[] {
+export function idlePoolsOf(job: JobFacts, rules: DispatchSettings): PoolName[] {
   const name = poolOf(job, rules);
   return job.isChat === true ? [chatPool(name), name] : [name];
 }
@@ -53,7 +53,7 @@ export function enterModels({ models, rules }: DispatchState, network: string, n
 }
 
 /** Whose share a worker or a job uses; null if its network is not known, or if clients are not limited [LM1]. */
-function shareOf({ clientShares }: Rules, network: string): string | null {
+function shareOf({ clientShares }: DispatchSettings, network: string): string | null {
   return clientShares && isKnownNetwork(network) ? network : null;
 }
 

@@ -14,7 +14,7 @@ export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: 
 export type AppContext = Context<AppEnv>;
 
 /** The statuses of error answers. */
-export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
 
 /** Answers an error: `{ error }`, and `request_id` too if the status is 500 or more [API1]. */
 export function refuseWith(c: AppContext, status: ErrorStatus, error: string): Response {

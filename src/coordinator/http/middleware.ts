@@ -6,7 +6,7 @@ import { type Settings, settingsOf, warnOfPlaceholder } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { SlidingWindow } from "../rates.ts";
 import { answerError, type AppContext, type AppEnv, refuse, refuseWith } from "./context.ts";
-import { clientIp, isAtCloudflare } from "./request.ts";
+import { clientOf, isAtCloudflare } from "./request.ts";
 
 /** The `*` is for the headers that OpenAI's client adds in a browser. It does not cover `authorization`. */
 const ALLOW_HEADERS = "authorization, content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id, *";
@@ -18,7 +18,7 @@ const PREFLIGHT_SECONDS = "86400";
  * Wraps every request. It creates the request id (an id from the client is never echoed), reads the settings, answers CORS preflights, and adds
  * the common headers to every response, errors included [API1, API7].
  */
-export const commonHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
+export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   const requestId = crypto.randomUUID();
   c.set("requestId", requestId);
   if (c.req.method === "OPTIONS" && c.req.header("Access-Control-Request-Method") !== undefined) {
@@ -110,15 +110,15 @@ export async function overRate(c: AppContext, rate: keyof typeof RATED): Promise
   // Hono builds a new `c.var` at each use.
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
-  const client = clientIp(c.req.raw, settings);
+  const client = clientOf(c.req.raw, settings);
   const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
   if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
-  if (isAtCloudflare(c.req.raw) && (await isRejectedByPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
+  if (isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
   return null;
 }
 
 /** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */
-export async function isRejectedByPlatform(counter: unknown, client: string): Promise<boolean> {
+export async function takesTooMuchAtPlatform(counter: unknown, client: string): Promise<boolean> {
   if (!isRateLimit(counter)) return false;
   try {
     return !(await counter.limit({ key: client })).success;

@@ -15,7 +15,7 @@ import { type AppContext, refuse, refuseWith } from "./context.ts";
  * a local emulation passes on what the client sent and cannot see the client's address. Elsewhere the operator names the header that its
  * proxy sets; without that setting all clients share one count.
  */
-export function clientIp(request: Request, settings: Pick<Settings, "trustedIpHeader">, deployed: boolean = DEPLOYED): string {
+export function clientOf(request: Request, settings: Pick<Settings, "trustedIpHeader">, deployed: boolean = DEPLOYED): string {
   if (settings.trustedIpHeader !== null) {
     // A proxy appends the address that it saw. The entries before it came from outside and prove nothing.
     return networkOf(request.headers.get(settings.trustedIpHeader)?.split(",").at(-1) ?? "") || UNKNOWN_CLIENT;
@@ -33,10 +33,10 @@ export function isAtCloudflare(request: Request, deployed: boolean = DEPLOYED): 
 }
 
 /** A JSON body, parsed and as the text that was sent. */
-export type JsonBody = { json: unknown; text: string };
+type JsonBody = { json: unknown; text: string };
 
 /** Why a body cannot be read: the status and message of the answer. */
-export type BodyFault = { status: 400 | 413 | 415; error: string };
+type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
  * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says, and gives up on one that does not end: its connection would be kept [LM1].

@@ -1,13 +1,14 @@
 // Checks a worker's result before dispatch decides about it: size, receipt, shape. On a job's way: complete → verify.
-import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
+import { createHash } from "node:crypto";
 import * as z from "zod";
-import { type JobType, type Receipt, type TaskType, ReceiptFields } from "../../protocol/job.ts";
+import { type JobType, type Receipt, ReceiptFields, type TaskType } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { isJsonObject, utf8Length, isoTime, isWellFormedJson, parseIsoTime } from "../../protocol/text.ts";
+import { isJsonObject, isoTime, isWellFormedJson, parseIsoTime, utf8Length } from "../../protocol/text.ts";
 import type { JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
 import { receiptText, sameHash } from "../../receipt/receipt.ts";
 import type { Verdict } from "../dispatch/index.ts";
+import { verifySync } from "./signature.ts";
 
 /** A completion that was read and checked: the verdict, and what is stored if it is accepted. */
 export type CheckedCompletion = {
@@ -96,28 +97,6 @@ const TASK_OUTPUTS: Record<TaskType, { isShape: (output: Record<string, unknown>
     expected: "an object with extracted, an array of objects, and count, its length",
   },
 };
-
-// SubjectPublicKeyInfo header of an Ed25519 key (RFC 8410), before the 32 key bytes.
-const SPKI = Buffer.from("302a300506032b6570032100", "hex");
-const keys = new Map<string, KeyObject>();
-
-function keyObject(publicKey: string): KeyObject {
-  let key = keys.get(publicKey);
-  if (key === undefined) {
-    if (keys.size >= LIMITS.sockets) keys.clear();
-    key = createPublicKey({ key: Buffer.concat([SPKI, Buffer.from(publicKey, "hex")]), format: "der", type: "spki" });
-    keys.set(publicKey, key);
-  }
-  return key;
-}
-
-/**
- * True if `signature` is the signature of `publicKey` over the UTF-8 of `text`. The key must have passed `isPublicKey` (no small order) when it registered;
- * BoringSSL refuses S ≥ L. It is synchronous on purpose: nothing can change between the check and the decision.
- */
-export function verifySync(text: string, signature: Uint8Array, publicKey: string): boolean {
-  return verify(null, Buffer.from(text, "utf8"), keyObject(publicKey), signature);
-}
 
 const SentReceipt = ReceiptFields.extend({
   payment_ref: z

@@ -7,6 +7,7 @@ import {
   type CompletionAnswer,
   createState,
   type DispatchEvent,
+  type DispatchSettings,
   type DispatchState,
   type EventOf,
   IllegalMove,
@@ -21,17 +22,15 @@ import {
   type Reservation,
   restore,
   restorePayments,
-  type Rules,
   type Submission,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
-import { Batch, type SideData, type Idempotent, idempotencyId, type OutgoingMessage, Pace } from "./batch.ts";
-import { parkedFrame } from "./job-answers.ts";
+import { Batch, idempotencyId, type Idempotent, type OutgoingMessage, Pace, type SideData } from "./batch.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import { foldedModels, type Sockets } from "./sockets.ts";
+import { foldedModels, parkedFrame, type Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -59,7 +58,7 @@ export class Dispatcher {
   readonly #ledger: LedgerStore;
   readonly #room: StorageRoom;
   readonly #sockets: Sockets;
-  readonly #rules: Rules;
+  readonly #rules: DispatchSettings;
   readonly #events: DispatcherEvents;
   readonly #clock: () => number;
   #state: DispatchState;
@@ -73,7 +72,7 @@ export class Dispatcher {
     ledger: LedgerStore;
     room: StorageRoom;
     sockets: Sockets;
-    rules: Rules;
+    rules: DispatchSettings;
     events: DispatcherEvents;
     clock: () => number;
   }) {
@@ -103,13 +102,13 @@ export class Dispatcher {
     this.#isLoading = true;
     try {
       // A payment whose move was refused is quarantined on the disk, so the next load does not make that move.
-      while (!this.#isLoaded());
+      while (!this.#tryLoad());
     } finally {
       this.#isLoading = false;
     }
   }
 
-  #isLoaded(): boolean {
+  #tryLoad(): boolean {
     try {
       this.#load();
       return true;
@@ -272,7 +271,7 @@ export class Dispatcher {
       return;
     }
     this.#pace.written(batch.rows);
-    const lost = batch.outgoing.filter((message) => !this.#isDelivered(message, batch)).map((message) => message.conn);
+    const lost = batch.outgoing.filter((message) => !this.#tryDeliver(message, batch)).map((message) => message.conn);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
       for (const [id, row] of stored) changed.set(id, bytesOf(row));
@@ -351,7 +350,7 @@ export class Dispatcher {
    * Sends one message; false if its socket is gone. Never throws, because the other messages of the batch must still be sent. If the message cannot be
    * built, its socket is closed, so that its worker reconnects.
    */
-  #isDelivered(message: OutgoingMessage, batch: Batch): boolean {
+  #tryDeliver(message: OutgoingMessage, batch: Batch): boolean {
     try {
       return this.#deliver(message, batch);
     } catch (error) {

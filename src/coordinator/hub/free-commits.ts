@@ -1,9 +1,9 @@
-// Free commits: looks up repeated ones, stores new jobs and claims workers in one turn; and the tokens to cancel a job. On a job's way: commit → store → claim.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+// Free commits: looks up repeated ones, stores new jobs and claims workers in one turn. On a job's way: commit → store → claim.
 import { type Result, utf8Length } from "../../protocol/text.ts";
 import type { JobFacts } from "../dispatch/index.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
+import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
@@ -126,35 +126,4 @@ export function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const kind = { jobType, ...(taskType !== undefined && { taskType }), ...(model !== undefined && { model }), ...(isChat === true && { isChat }) };
   const facts = { id, ...kind, policy, privacyClass, userId, trustedKeys };
   return { ...facts, payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
-}
-
-/** Bytes of a cancel token. */
-const TOKEN_BYTES = 16;
-
-/**
- * Makes and checks the tokens that allow a seeker to cancel its job [JB13]. A token is the first 16 bytes, in hex, of HMAC-SHA256 over the job id under a
- * random key that the hub makes once, so nothing is stored per job.
- */
-export class CancelTokens {
-  readonly #key: Uint8Array;
-
-  constructor(sql: SqlStorage) {
-    sql.exec("CREATE TABLE IF NOT EXISTS cancel_key (key BLOB NOT NULL)");
-    const stored = sql.exec<{ key: SqlStorageValue }>("SELECT key FROM cancel_key").toArray()[0]?.key;
-    this.#key = stored instanceof ArrayBuffer ? new Uint8Array(stored) : randomBytes(32);
-    if (stored instanceof ArrayBuffer) return;
-    sql.exec("DELETE FROM cancel_key");
-    sql.exec("INSERT INTO cancel_key (key) VALUES (?)", this.#key.slice().buffer);
-  }
-
-  /** The token of a job. */
-  of(jobId: string): string {
-    return createHmac("sha256", this.#key).update(jobId).digest().subarray(0, TOKEN_BYTES).toString("hex");
-  }
-
-  /** True if this is the token of the job. The comparison takes constant time. */
-  isOf(jobId: string, token: string): boolean {
-    const [given, own] = [Buffer.from(token), Buffer.from(this.of(jobId))];
-    return given.length === own.length && timingSafeEqual(given, own);
-  }
 }

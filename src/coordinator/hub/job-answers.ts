@@ -1,14 +1,13 @@
 // Answers about jobs: to polls, and to workers whose result came too late. On a job's way: poll, and after the end.
 import { LIMITS } from "../../protocol/limits.ts";
-import type { CompletionRefusal, CoordinatorFrame } from "../../protocol/worker-messages.ts";
-import { type LiveJob, statusOf } from "../dispatch/index.ts";
-import { FairShare } from "../dispatch/fair-share.ts";
+import type { CompletionRefusal } from "../../protocol/worker-messages.ts";
+import { FairShare, type LiveJob, statusOf } from "../dispatch/index.ts";
 import { EndedFacts, findEnded, jobJson, wasRefused } from "../store/jobs.ts";
 import { type JournalRow, storedReceipt } from "../store/record.ts";
-import type { UserJob } from "./rpc.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { Journal } from "./journal.ts";
+import type { UserJob } from "./rpc.ts";
 
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {
@@ -35,12 +34,6 @@ const REASONS: Record<CompletionRefusal, string> = {
 export function explained({ error }: { status: "rejected"; error: CompletionRefusal }, fault: string | null): ExplainedRefusal {
   const isOfContent = error === "invalid_receipt" || error === "output_too_large";
   return { status: "rejected", error, message: (isOfContent ? fault : null) ?? REASONS[error] };
-}
-
-/** The frame that tells a worker that its key is parked, before its socket is closed [WS4]. */
-export function parkedFrame(ms: number): CoordinatorFrame {
-  const seconds = Math.ceil(ms / 1_000);
-  return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
 }
 
 type LateAnswer = { status: "duplicate" } | ExplainedRefusal;

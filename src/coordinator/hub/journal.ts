@@ -5,9 +5,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf, type StoredModel } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
-import type { UserJob } from "./rpc.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
+import type { UserJob } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 
 /**

@@ -161,7 +161,7 @@ export class LedgerStore {
   }
 
   /** The texts that the facilitator needs to settle a payment; null if they are erased. */
-  held(key: string): { payload: string; requirements: string } | null {
+  settleTexts(key: string): { payload: string; requirements: string } | null {
     const query = "SELECT payload, requirements FROM payments WHERE key = ?";
     const row = this.#sql.exec<{ payload: string | null; requirements: string | null }>(query, key).toArray()[0];
     if (row === undefined || row.payload === null || row.requirements === null) return null;

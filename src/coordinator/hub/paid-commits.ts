@@ -1,17 +1,17 @@
 // Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
-import { FairShare } from "../dispatch/fair-share.ts";
-import { IllegalMove, mayComeAgain, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
+import { FairShare, IllegalMove, mayComeAgain, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
+import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { type CancelTokens, factsOf, originOf } from "./free-commits.ts";
+import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SubmitAnswer, StorageRefusal } from "./rpc.ts";
+import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 import type { Deadlines } from "./timers.ts";
 
@@ -80,7 +80,7 @@ export class PaidCommits {
         stored,
       } as const;
       const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
-      if (!(await this.#isWritten())) {
+      if (!(await this.#written())) {
         this.#mutex.release(input.id);
         return { state: "refused", reason: "queue_full" };
       }
@@ -117,14 +117,14 @@ export class PaidCommits {
     const isTaken = this.#conclude(key, outcome, "request");
     this.#settling.get(key)?.resolve();
     this.#settling.delete(key);
-    if (!isTaken || !(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    if (!isTaken || !(await this.#written())) return { ok: false, reason: "reservation_lost" };
     return this.#outcome(input, key);
   }
 
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
     this.#mutex.release(jobId);
-    await this.#isWritten();
+    await this.#written();
   }
 
   /** Asks the facilitator to settle, and gives the outcome to dispatch. Called when the row is durable. Never rejects. */
@@ -163,8 +163,8 @@ export class PaidCommits {
   async #outcomeOf(key: string): Promise<SettleOutcome> {
     const { ledger, settle } = this.#parts;
     try {
-      const held = ledger.held(key);
-      return held === null ? { kind: "unknown", reason: "payload_erased", lost: false } : await settle(held.payload, held.requirements);
+      const texts = ledger.settleTexts(key);
+      return texts === null ? { kind: "unknown", reason: "payload_erased", lost: false } : await settle(texts.payload, texts.requirements);
     } catch (error) {
       // Without an outcome the call would use one of the few places for settlements for ever.
       logError("settlement_failed", errorFacts(error));
@@ -192,7 +192,7 @@ export class PaidCommits {
     const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin });
     if (!submitted.ok) {
       const { reason } = submitted;
-      if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+      if (!(await this.#written())) return { ok: false, reason: "reservation_lost" };
       if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
@@ -206,7 +206,7 @@ export class PaidCommits {
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
-    if (!(await this.#isWritten())) return { ok: false, reason: "reservation_lost" };
+    if (!(await this.#written())) return { ok: false, reason: "reservation_lost" };
     // A second delivery comes from the same router, which has not heard the first answer.
     if (input.settles === true && dispatcher.state.ledger.entrusted.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
     await this.#whileSettling(paidBy);
@@ -230,7 +230,7 @@ export class PaidCommits {
     const { settlementOf, job, cancelTokens } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
-    await this.#isWritten();
+    await this.#written();
     const waited = input.wait > 0 ? await job(jobId, input.wait, input.client) : null;
     return { ok: true, jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
@@ -245,7 +245,7 @@ export class PaidCommits {
   }
 
   /** True if everything so far is durable. If it could not be written it was undone, with its reservations, and logged. */
-  #isWritten(): Promise<boolean> {
+  #written(): Promise<boolean> {
     return this.#parts.dispatcher.committed().then(
       () => true,
       () => false,

@@ -9,7 +9,7 @@ import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
 import { wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { verifySync } from "./completion-check.ts";
+import { verifySync } from "./signature.ts";
 import { type Conn, foldedModels, type Registered, type Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
@@ -50,7 +50,7 @@ export class Registration {
     if (!this.#admits(conn, key, authenticated)) return;
 
     conn.registering = true;
-    const { tier, tierDue } = await this.#tiers.first(key);
+    const { tier, tierDue } = await this.#tiers.readAtRegistration(key);
     conn.registering = false;
     // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
@@ -102,8 +102,8 @@ export class Registration {
 
   /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
-    const proven = typeof this.#keys.find(key)?.authenticatedAt === "number";
-    if (!authenticated && (proven || this.#settings.workerAuth === "required")) {
+    const hasSigned = typeof this.#keys.find(key)?.authenticatedAt === "number";
+    if (!authenticated && (hasSigned || this.#settings.workerAuth === "required")) {
       this.refuse(conn, "auth_required");
       return false;
     }

@@ -36,7 +36,7 @@ export type CommitInput = {
 export type StorageRefusal = { reason: "storage_full" } | { reason: "rate_limited"; retryAfter: number };
 type StorageRefused = { ok: false } & StorageRefusal;
 /** No worker offers the model, nor did a short time ago; `models` are those that are online [JB10]. */
-export type NoSuchModel = { reason: "no_such_model"; models: string[] };
+export type NoSuchModelRefusal = { reason: "no_such_model"; models: string[] };
 
 /**
  * The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. `cancelToken` allows to cancel the job [JB13]; an
@@ -45,7 +45,7 @@ export type NoSuchModel = { reason: "no_such_model"; models: string[] };
 export type CommitAnswer =
   | { ok: true; jobId: string; job: string | null; cancelToken?: string }
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
-  | ({ ok: false } & NoSuchModel)
+  | ({ ok: false } & NoSuchModelRefusal)
   | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" }
   | StorageRefused;
 
@@ -81,7 +81,7 @@ export type ReserveAnswer =
   | { state: "known"; jobId: string; job: string | null; settlement: string | null; cancelToken?: string }
   | ({ state: "refused" } & StorageRefusal)
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
-  | ({ state: "refused" } & NoSuchModel)
+  | ({ state: "refused" } & NoSuchModelRefusal)
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
 /** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
@@ -90,7 +90,7 @@ export type PaidAnswer =
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
   | StorageRefused
-  | ({ ok: false } & NoSuchModel)
+  | ({ ok: false } & NoSuchModelRefusal)
   | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
 
@@ -107,8 +107,8 @@ export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string 
 /** A job of the list of a user. Times are in ms since the epoch. */
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
 
-/** A part of a list: at most `limit` jobs, the newest of those before `before`. With the same time, the larger id is the newer job. */
-export type Part = { before: { at: number; id: string } | null; limit: number };
+/** Asks for a page of a list: at most `limit` jobs, the newest of those before `before`. With the same time, the larger id is the newer job. */
+export type PageRequest = { before: { at: number; id: string } | null; limit: number };
 
 /**
  * The methods that the router calls by Durable Object RPC. They are only added to, never changed: during a deploy an old router talks to a new hub.
@@ -141,7 +141,7 @@ export interface HubRpc {
   /** The answer to a poll of a job that may be paid, in one call: what `job` and then `settlement` return [PY7]. */
   poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }>;
   /** A part of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
-  userJobs(userId: string, part: Part): Promise<UserJob[]>;
+  userJobs(userId: string, part: PageRequest): Promise<UserJob[]>;
   /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */

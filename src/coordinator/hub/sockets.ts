@@ -4,7 +4,7 @@ import { JobType } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
-import { FairShare } from "../dispatch/fair-share.ts";
+import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -82,6 +82,12 @@ const LINGERING = { most: LIMITS.lingeringSockets };
 
 /** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
+
+/** The frame that tells a worker that its key is parked, before its socket is closed [WS4]. */
+export function parkedFrame(ms: number): CoordinatorFrame {
+  const seconds = Math.ceil(ms / 1_000);
+  return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
+}
 
 /** Closes a socket. Does nothing if it is closed already. */
 export function hangUp(ws: WebSocket, code: number, reason?: string): void {
@@ -203,7 +209,7 @@ export class Sockets {
     if (conn === undefined) return undefined;
     if (this.#closed.delete(conn.attachment.conn)) {
       this.#lingering.give(wideNetworkOf(conn.attachment.client));
-      this.read(conn);
+      this.noteRead(conn);
       return undefined;
     }
     const wasHere = this.isHere(conn);
@@ -313,7 +319,7 @@ export class Sockets {
   }
 
   /** Notes that the worker of a socket has read what it was sent. */
-  read(conn: Conn): void {
+  noteRead(conn: Conn): void {
     this.#unread.give(this.#ownerOf(conn.attachment.client), conn.unreadBytes);
     conn.unreadBytes = 0;
   }
@@ -329,7 +335,7 @@ export class Sockets {
 
   /** Forgets a socket that is gone. */
   forget(conn: Conn): void {
-    if (this.#remove(conn)) this.read(conn);
+    if (this.#remove(conn)) this.noteRead(conn);
   }
 
   #remove(conn: Conn): boolean {

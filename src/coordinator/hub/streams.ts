@@ -1,12 +1,11 @@
 // The event streams of jobs: who reads which job, and what the readers get. On a job's way: beside poll, while the job runs.
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
-import { type LiveJob, statusOf } from "../dispatch/index.ts";
+import { FairShare, type LiveJob, statusOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import type { JournalRow } from "../store/record.ts";
 import { endedEvents, EventLog, type JobView } from "../stream/event-log.ts";
 import { eventStream, Reader, readLastEventId, STREAM_HEADERS } from "../stream/reader.ts";
-import { FairShare } from "../dispatch/fair-share.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endedJob } from "./job-answers.ts";

@@ -4,7 +4,8 @@ import type { Tier } from "../../protocol/worker-messages.ts";
 import type { StakeSettings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import { errorFacts, logError, type LogFacts } from "../log.ts";
-import { EvmSource, type StakeSource, SvmSource, type TierResult } from "../stake/chain-sources.ts";
+import { EvmSource, SvmSource } from "../stake/chain-sources.ts";
+import type { StakeSource, TierResult } from "../stake/source.ts";
 import { TableSource } from "../stake/table.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
@@ -42,7 +43,7 @@ export class Tiers {
   }
 
   /** Reads the tier of a key that registers, and sets when to read it again. */
-  async first(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
+  async readAtRegistration(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
     if (this.#reader === null) return { tier: "Open", tierDue: 0 };
     const now = this.#clock();
     // A registration does not wait for a source that has just failed: it would take its whole deadline. The sweep reads the tier soon.
@@ -112,24 +113,8 @@ export class Tiers {
   }
 }
 
-/** The stake source that the settings name; null for `none`: then the tier table is not enforced [ST1]. */
-export function stakeSource(stake: StakeSettings, db: () => D1Database): StakeSource | null {
-  switch (stake.source) {
-    case "none":
-      return null;
-    case "table":
-      return new TableSource(db);
-    case "evm":
-      return new EvmSource(stake);
-    case "svm":
-      return new SvmSource(stake);
-    default:
-      return stake satisfies never;
-  }
-}
-
 /** The answer to a {@link TierReader.read}: the result for this key, or null if the source gave no answer at all. */
-export type TierAnswer = TierResult | null;
+type TierAnswer = TierResult | null;
 
 type Question = { answer: (answer: TierAnswer) => void; promise: Promise<TierAnswer>; askedAt: number };
 
@@ -198,5 +183,21 @@ export class TierReader {
   #logUnread(unread: readonly [string, Question][], facts: LogFacts): void {
     const [first] = unread;
     if (first !== undefined) logError("stake_unreadable", { key: first[0].slice(0, 8), keys: unread.length, ...facts });
+  }
+}
+
+/** The stake source that the settings name; null for `none`: then the tier table is not enforced [ST1]. */
+export function stakeSource(stake: StakeSettings, db: () => D1Database): StakeSource | null {
+  switch (stake.source) {
+    case "none":
+      return null;
+    case "table":
+      return new TableSource(db);
+    case "evm":
+      return new EvmSource(stake);
+    case "svm":
+      return new SvmSource(stake);
+    default:
+      return stake satisfies never;
   }
 }

@@ -1,7 +1,6 @@
 // The clock of the hub, and one shared timer for the requests that wait. On a job's way: poll with a wait, and streams.
 import { LIMITS } from "../../protocol/limits.ts";
-import { FairShare } from "../dispatch/fair-share.ts";
-import { OrderedPool } from "../dispatch/pools.ts";
+import { FairShare, OrderedPool } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 

@@ -52,7 +52,7 @@ export class WorkerFrames {
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
     if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return pause.take();
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
-    if (bytes > TUNING.largeFrame && this.#isForeign(conn, data)) return;
+    if (bytes > TUNING.largeFrame && this.#answersUnparsed(conn, data)) return;
     const parsed = parseWorkerFrame(data);
     if (conn.attachment.worker === null && !isRegistration(parsed)) {
       if (!parsed.ok && parsed.reason === "not_json") return this.#bad(conn, "bad_message", parsed.message);
@@ -133,7 +133,7 @@ export class WorkerFrames {
    * True if a large frame is a result of a job that this key does not hold: then it is answered without being parsed. A result of a job that has ended is
    * parsed only after the lookup has found that the key held the job.
    */
-  #isForeign(conn: Conn, data: string): boolean {
+  #answersUnparsed(conn: Conn, data: string): boolean {
     const jobId = completedJob(data);
     const { worker } = conn.attachment;
     if (jobId === null || worker === null) return false;
@@ -197,7 +197,7 @@ export class WorkerFrames {
 
   /** Notes that a worker reads: it works on the job that it holds. One that rejects or fails its job may not have read it [LM1]. */
   #noteReading(conn: Conn, jobId: string): void {
-    if (this.#jobOf(conn) === jobId) this.#parts.sockets.read(conn);
+    if (this.#jobOf(conn) === jobId) this.#parts.sockets.noteRead(conn);
   }
 
   /** The job that the worker of a socket holds. */

@@ -7,11 +7,12 @@ import { type Env, type Settings, settingsOf } from "../config.ts";
 import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
-import type { JournalRow } from "../store/record.ts";
 import { partOf } from "../store/jobs.ts";
+import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
+import { CancelTokens } from "./cancel-tokens.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
-import { CancelTokens, FreeCommits } from "./free-commits.ts";
+import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
@@ -19,9 +20,8 @@ import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
 import { ChainReads, chainSource, PaymentOrders } from "./payment-doubts.ts";
-import { ReadPause, WorkerFrames } from "./worker-frames.ts";
 import { Registration } from "./registration.ts";
-import type { CommitAnswer, CommitInput, HubRpc, PaidAnswer, Part, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
+import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
@@ -29,6 +29,7 @@ import { type Origin, StorageRoom } from "./storage-room.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
+import { ReadPause, WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /**
@@ -204,7 +205,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return { job, settlement: this.#settlementOf(id) };
   }
 
-  async userJobs(userId: string, part: Part): Promise<UserJob[]> {
+  async userJobs(userId: string, part: PageRequest): Promise<UserJob[]> {
     await this.#dispatcher.committed();
     const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
     return partOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], part);

@@ -6,7 +6,7 @@ import { type KeyRecord, NEW_KEY } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 
 /** What is known of a worker key: its record, and when it last authenticated (null for never) [WS5]. Times in ms since the epoch. */
-export type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
+type KnownKey = { record: KeyRecord; authenticatedAt: number | null; lastUsedAt: number };
 
 const count = z.number().catch(0);
 

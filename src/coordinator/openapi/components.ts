@@ -1,6 +1,10 @@
 // The building blocks of the OpenAPI document: its types, schemas, headers and shared responses [API8]. The schemas are
 // generated from those that the routes validate with.
 import * as z from "zod";
+import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
+import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { Model, ModelList } from "../../protocol/models.ts";
 import {
   ErrorBody,
   Health,
@@ -18,10 +22,6 @@ import {
   TrustList,
   X402Resources,
 } from "../../protocol/rest.ts";
-import { CommitRequest, CommitResponse, Job, LlmPayload, Receipt, TaskPayload, UserId } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import { Model, ModelList } from "../../protocol/models.ts";
-import { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
 
 /** The parts of JSON Schema that our schemas use. */
 export type JsonSchema = {

@@ -1,4 +1,8 @@
 // The example values of the OpenAPI document. Each has the type of what it shows, so the compiler checks it.
+import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
+import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
+import type { ModelList } from "../../protocol/models.ts";
+import { endpointOf, quotePrice } from "../../protocol/pricing.ts";
 import type {
   Health,
   JobPage,
@@ -12,14 +16,10 @@ import type {
   TrustList,
   X402Resources,
 } from "../../protocol/rest.ts";
-import type { CommitRequest, CommitResponse, Job } from "../../protocol/job.ts";
-import type { ModelList } from "../../protocol/models.ts";
-import type { ChatCompletionRequest, CompletionRequest, OpenAiError } from "../../protocol/chat.ts";
 import { keyPair } from "../../receipt/ed25519.ts";
 import { signReceipt } from "../../receipt/receipt.ts";
 import { type PaymentSettings, readSettings } from "../config.ts";
 import { evmToken, type Offer, paymentRequired } from "../payment/terms.ts";
-import { endpointOf, quotePrice } from "../../protocol/pricing.ts";
 import { endedEvents, type StreamEvent } from "../stream/event-log.ts";
 import { eventPieces } from "../stream/reader.ts";
 

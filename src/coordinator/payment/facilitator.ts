@@ -16,7 +16,7 @@ import { meaningOf, type SettleMeaning, type SettleReply } from "./settle-table.
 const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;
 
 /** The facilitator's answer about a payment before it is settled. `payer` is null if it names none. */
-export type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
+type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
 
 /** The outcome of a settle call. `response` is JSON text of the x402 SettleResponse for the payer. */
 export type SettleOutcome =
@@ -84,7 +84,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Who may pay the chain's fee on SVM: the account that a 402 names, and all that are accepted; null if the facilitator does not say [PY11]. */
-export type FeePayers = { quoted: string | null; all: readonly string[] | null };
+type FeePayers = { quoted: string | null; all: readonly string[] | null };
 
 type Entry = { known: FeePayers | null; answeredAt: number; failedAt: number; askingUntil: number };
 const cache = new Map<string, Entry>();

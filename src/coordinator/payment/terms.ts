@@ -57,7 +57,7 @@ export type SchemePayment = {
 };
 
 /** The content of header `PAYMENT-REQUIRED`, for payers that do not read the body. */
-export type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
+type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
 
 /** A price like `$0.010` in atomic units of a token. It moves the point in the text, because 0.0010 × 10^6 is not exact in binary. */
 export function atomicAmount(price: string, decimals: number = DECIMALS): string {

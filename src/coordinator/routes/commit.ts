@@ -1,17 +1,17 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
 import { transcript } from "../../protocol/chat.ts";
-import { type CommitRequest, LlmPayload, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload, parseCommit } from "../../protocol/job.ts";
+import { type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
+import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { CommitInput } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { markUsed, trustOf } from "../store/trust.ts";
-import { accepted, refused } from "./job.ts";
-import { type Commit, keyInPayment, paidCommit } from "./paid-commit.ts";
+import { answerAccepted, answerRefused } from "./job.ts";
+import { type HubCommit, keyInPayment, paidCommit } from "./paid-commit.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -33,7 +33,7 @@ export const commit =
   };
 
 /** A valid commit. `payload` is the text for the worker; `bound` is what an idempotency key and a payment are bound to [API5, PY6]; `wait` is in seconds. */
-export type Order = {
+export type ValidCommit = {
   policy: ResolvedPolicy;
   request: CommitRequest;
   payload: string;
@@ -42,7 +42,7 @@ export type Order = {
 };
 
 /** Hands a valid commit to the hub, free or paid, and answers it. */
-export async function place(c: AppContext, { policy, request, payload, bound, wait }: Order): Promise<Response> {
+export async function place(c: AppContext, { policy, request, payload, bound, wait }: ValidCommit): Promise<Response> {
   const header = c.req.header("Idempotency-Key");
   if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
     return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
@@ -61,15 +61,15 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
     privacyClass: request.privacy_class,
     userId: request.user_id,
     trustedKeys: trusted.value,
-    client: clientIp(c.req.raw, settings),
+    client: clientOf(c.req.raw, settings),
     payload,
     idempotency: key === null ? null : { key, fingerprint: print },
   };
   const left = waitLeft(wait);
-  const commit: Commit = { wait, input: () => ({ ...input, wait: left() }) };
-  if (!testnetMode) return await paidCommit(c, commit, policy, print);
-  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...commit.input(), again }));
-  return answer.ok ? await accepted(c, answer, wait) : refused(c, answer);
+  const hubCommit: HubCommit = { wait, input: () => ({ ...input, wait: left() }) };
+  if (!testnetMode) return await paidCommit(c, hubCommit, policy, print);
+  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit.input(), again }));
+  return answer.ok ? await answerAccepted(c, answer, wait) : answerRefused(c, answer);
 }
 
 /** Returns what dispatch must know of a payload: the type of a TASK, or the model and the form of an LLM_INFER [RC6, JB10, JB12]. */

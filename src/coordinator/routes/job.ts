@@ -8,8 +8,8 @@ import { isoTime, isTerminal } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { clientIp, jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { CLIENT_HEADER, type NoSuchModel, type Part, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
+import { clientOf, jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
+import { CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
 import { tokenHashOf } from "../store/trust.ts";
@@ -17,7 +17,7 @@ import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
 
 /** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
-export async function accepted(c: AppContext, answer: { jobId: string; job: string | null; cancelToken?: string }, wait: number): Promise<Response> {
+export async function answerAccepted(c: AppContext, answer: { jobId: string; job: string | null; cancelToken?: string }, wait: number): Promise<Response> {
   if (answer.cancelToken !== undefined) c.header("X-Cancel-Token", answer.cancelToken);
   const body: CommitResponse = { job_id: answer.jobId };
   if (wait === 0) return c.json(body, 201);
@@ -38,11 +38,11 @@ async function storedJob(c: AppContext, id: string): Promise<string | null> {
 type Refused =
   | { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" }
   | StorageRefusal
-  | NoSuchModel
+  | NoSuchModelRefusal
   | { reason: "no_trusted_worker"; jobId: string };
 
 /** Answers a commit that the hub did not accept [API1, JB8]. */
-export function refused(c: AppContext, answer: Refused): Response {
+export function answerRefused(c: AppContext, answer: Refused): Response {
   switch (answer.reason) {
     case "no_trusted_worker": {
       const body: NoTrustedWorker = { error: answer.reason, job_id: answer.jobId };
@@ -73,7 +73,7 @@ export async function job(c: AppContext): Promise<Response> {
   const wait = waitParameter(c.req.query("wait"));
   if (wait === null) return refuseWith(c, 400, `wait must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
 
-  const { text, settlement, isReached } = await findText(c, id, wait);
+  const { text, settlement, isReached } = await findJobText(c, id, wait);
   if (text === null) return isReached ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
   setSettlement(c, settlement);
   c.header("Content-Type", "application/json");
@@ -92,7 +92,7 @@ export function setSettlement(c: AppContext, settlement: string | null): void {
  * Finds a job as JSON text, after up to `wait` seconds for its end; null if it was not found. `settlement` is that of its payment. `isReached` is false if
  * the hub did not answer, so that the job may be there even so.
  */
-export async function findText(c: AppContext, id: string, wait: number): Promise<{ text: string | null; settlement: string | null; isReached: boolean }> {
+export async function findJobText(c: AppContext, id: string, wait: number): Promise<{ text: string | null; settlement: string | null; isReached: boolean }> {
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const asked = await askJob(c, id, left).catch((error: unknown) => {
@@ -107,7 +107,7 @@ export async function findText(c: AppContext, id: string, wait: number): Promise
 /** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
 async function askJob(c: AppContext, id: string, left: () => number): Promise<{ job: string | null; settlement: string | null }> {
   const settings = c.get("settings");
-  const client = clientIp(c.req.raw, settings);
+  const client = clientOf(c.req.raw, settings);
   const askFree = () => askHub(c.env, (hub) => hub.job(id, left(), client));
   if (settings.testnetMode) return { job: await askFree(), settlement: null };
   try {
@@ -142,7 +142,7 @@ export async function events(c: AppContext): Promise<Response> {
 
 /** The event stream of a job, from the event after `lastEventId`. */
 export async function eventsOf(c: AppContext, id: string, lastEventId: string | undefined): Promise<Response> {
-  const headers = new Headers({ [CLIENT_HEADER]: clientIp(c.req.raw, c.var.settings), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
+  const headers = new Headers({ [CLIENT_HEADER]: clientOf(c.req.raw, c.var.settings), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
   const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
   const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {
     logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
@@ -176,7 +176,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
 
   const limit = Number(query.data.limit ?? LIMITS.jobsListed);
   // One more than asked for tells whether there are others.
-  const part: Part = { before: readCursor(query.data.before), limit: limit + 1 };
+  const part: PageRequest = { before: readCursor(query.data.before), limit: limit + 1 };
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, part)).catch((error: unknown) => {
     // During a deploy the hub may be older. D1 has its jobs within 2 s.
@@ -195,7 +195,7 @@ function summaryOf({ id, jobType, status, createdAt, completedAt }: UserJob): Jo
 }
 
 /** Reads `before`: a time, or the `next` of a page, which has an id too. */
-function readCursor(before: string | undefined): Part["before"] {
+function readCursor(before: string | undefined): PageRequest["before"] {
   if (before === undefined) return null;
   const [time = "", id = ""] = before.split(",");
   return { at: Date.parse(time), id };

@@ -7,7 +7,7 @@ import { isJsonObject, type Result } from "../../protocol/text.ts";
 export type OpenAiApi = "chat" | "completions";
 
 /** A request of OpenAI's API, read. `payload` is that of the LLM_INFER; `user` is null if the request names none. */
-export type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
+type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
 /** The members that are read here and do not go to the worker. */
 const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call"];

@@ -7,10 +7,10 @@ import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
 import { isJsonObject, isTerminal, readJson } from "../../protocol/text.ts";
 import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp, readJsonBody, refuseBody } from "../http/request.ts";
+import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { payloadForWorker, place } from "./commit.ts";
-import { eventsOf, findText } from "./job.ts";
+import { eventsOf, findJobText } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
 import { paymentKey } from "./paid-commit.ts";
 
@@ -82,7 +82,7 @@ async function userOf(c: AppContext): Promise<string> {
   const key = c.req.header("Idempotency-Key");
   const settings = c.get("settings");
   const source =
-    (settings.testnetMode ? null : await paymentKey(c, "FAST")) ?? (key === undefined ? crypto.randomUUID() : `${clientIp(c.req.raw, settings)}\n${key}`);
+    (settings.testnetMode ? null : await paymentKey(c, "FAST")) ?? (key === undefined ? crypto.randomUUID() : `${clientOf(c.req.raw, settings)}\n${key}`);
   return `openai-${createHash("sha256").update(source).digest("hex")}`;
 }
 
@@ -200,7 +200,7 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
     }
   }
   while (!signal.aborted) {
-    const { text } = await findText(c, jobId, MAX_WAIT_SECONDS);
+    const { text } = await findJobText(c, jobId, MAX_WAIT_SECONDS);
     const job = text === null ? null : readJson(text);
     if (job === null || !job.ok || !isJsonObject(job.value)) return;
     if (isTerminal(String(job.value.status))) return yield { kind: "end", ended: { job: job.value, attempt } };

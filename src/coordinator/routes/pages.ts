@@ -1,13 +1,9 @@
-// The pages for browsers: static files behind the assets binding. On the same paths, as on every path outside the REST table, a worker connects its socket.
-import { RETRY_AFTER } from "../../protocol/limits.ts";
+// The pages for browsers: static files behind the assets binding. On the same paths, as on every path outside the REST table, a worker connects its socket (connect.ts).
 import { commitPrice } from "../../protocol/pricing.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { type AppContext, refuse } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
-import { overRate } from "../http/middleware.ts";
-import { clientIp } from "../http/request.ts";
-import { CLIENT_HEADER } from "../hub/rpc.ts";
 import { escapeHtml } from "../openapi/page.ts";
+import { connect, isUpgrade } from "./connect.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
 const HASHED = /-[0-9a-f]{12}\.(?:js|css)$/;
@@ -81,30 +77,12 @@ export async function favicon(c: AppContext): Promise<Response> {
   return icon;
 }
 
-/** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
-export async function connect(c: AppContext): Promise<Response> {
-  if (!isUpgrade(c) || c.req.raw.method !== "GET") return refuse(c, "not_found");
-  // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
-  const refused = await overRate(c, "connects");
-  if (refused !== null) return refused;
-  const request = new Request(c.req.raw);
-  request.headers.set(CLIENT_HEADER, clientIp(c.req.raw, c.var.settings));
-  const response = await askHub(c.env, (hub) => hub.fetch(request));
-  if (response.status === 101) return response;
-  if (response.status === 429) return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
-  return refuse(c, "overloaded", RETRY_AFTER.overloaded);
-}
-
 /** True if `Accept` names HTML. Browsers do that; curl and HTTP libraries accept anything and do not name it. */
 function acceptsHtml(accept = ""): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
     return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
-}
-
-function isUpgrade(c: AppContext): boolean {
-  return c.req.header("Upgrade")?.toLowerCase() === "websocket";
 }
 
 async function file(c: AppContext, page: PageName, name: string): Promise<Response> {

@@ -14,10 +14,10 @@ import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
-import { accepted, refused, setSettlement } from "./job.ts";
+import { answerAccepted, answerRefused, setSettlement } from "./job.ts";
 
 /** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
-export type Commit = { wait: number; input: () => CommitInput };
+export type HubCommit = { wait: number; input: () => CommitInput };
 
 /** Why a payment cannot be used. `unavailable` means that the facilitator gave no usable answer. */
 type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
@@ -59,28 +59,28 @@ export const paymentGate =
  * endpoint and fields: the same payment for another job is refused [PY6]. Nothing is charged before `submit`, and then only when a worker is
  * claimed [PY7].
  */
-export async function paidCommit(c: AppContext, commit: Commit, policy: ResolvedPolicy, binding: string): Promise<Response> {
+export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: ResolvedPolicy, binding: string): Promise<Response> {
   const offer = await offerOf(c.var.settings, policy, c.req.url);
   const read = readPayment(paymentHeaders(c), offer, Date.now());
   if (!read.ok) {
     // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].
-    const stored = await askHub(c.env, (hub) => hub.stored(commit.input()));
-    if (stored?.state === "known") return await acceptedBefore(c, stored, commit.wait);
+    const stored = await askHub(c.env, (hub) => hub.stored(hubCommit.input()));
+    if (stored?.state === "known") return await acceptedBefore(c, stored, hubCommit.wait);
     if (stored !== null) return refusedPaid(c, offer, stored);
     return answer402(c, offer, `invalid_payment: ${read.reason}`);
   }
   const payment = read.value;
 
   const input = paymentInput(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...commit.input(), again }, input));
+  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...hubCommit.input(), again }, input));
   switch (reservation.state) {
     case "known":
-      return await acceptedBefore(c, reservation, commit.wait);
+      return await acceptedBefore(c, reservation, hubCommit.wait);
     case "refused":
       return refusedPaid(c, offer, reservation);
     case "credit":
       // This payment was settled for a job that failed. It needs no verification, and its authorization may have expired.
-      return await submit(c, commit, offer, input, payment.payer ?? "");
+      return await submit(c, hubCommit, offer, input, payment.payer ?? "");
     case "reserved":
       break;
     default:
@@ -88,8 +88,8 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
   }
 
   const payer = await verify(c, payment, input);
-  if (payer.ok) return await submit(c, commit, offer, input, payer.value);
-  await askHub(c.env, (hub) => hub.release(input.key, commit.input().id)).catch((error: unknown) => {
+  if (payer.ok) return await submit(c, hubCommit, offer, input, payer.value);
+  await askHub(c.env, (hub) => hub.release(input.key, hubCommit.input().id)).catch((error: unknown) => {
     // The reservation ends by itself after a minute. Until then the same payment has to wait.
     logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
   });
@@ -102,7 +102,7 @@ export async function paidCommit(c: AppContext, commit: Commit, policy: Resolved
 /** Answers a repeated commit with the job that it made the first time. */
 async function acceptedBefore(c: AppContext, known: Extract<ReserveAnswer, { state: "known" }>, wait: number): Promise<Response> {
   setSettlement(c, known.settlement);
-  return await accepted(c, known, wait);
+  return await answerAccepted(c, known, wait);
 }
 
 /** Returns the payment as the hub stores it. */
@@ -146,13 +146,13 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 }
 
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
-async function submit(c: AppContext, commit: Commit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
+async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
   c.set("hasPaid", true);
-  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...commit.input(), settles: true, again }, input.key, payer));
-  const answer = "settle" in submitted ? await settleHere(c, commit, input) : submitted;
+  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, input.key, payer));
+  const answer = "settle" in submitted ? await settleHere(c, hubCommit, input) : submitted;
   if (answer.ok) {
     setSettlement(c, answer.settlement);
-    return await accepted(c, answer, commit.wait);
+    return await answerAccepted(c, answer, hubCommit.wait);
   }
   if (answer.reason !== "payment_failed") return refusedPaid(c, offer, answer);
   setSettlement(c, answer.settlement);
@@ -160,8 +160,8 @@ async function submit(c: AppContext, commit: Commit, offer: Offer, input: Paymen
 }
 
 /** Asks the facilitator to settle and tells the hub how that ended. It goes on to its end even if the client leaves [PY7]. */
-async function settleHere(c: AppContext, commit: Commit, { key, payload, requirements }: PaymentInput): Promise<PaidAnswer> {
-  const settled = settlePayment(c.var.settings, payload, requirements).then((outcome) => askHub(c.env, (hub) => hub.settled(commit.input(), key, outcome)));
+async function settleHere(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput): Promise<PaidAnswer> {
+  const settled = settlePayment(c.var.settings, payload, requirements).then((outcome) => askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome)));
   c.executionCtx.waitUntil(settled.catch(() => {}));
   return await settled;
 }
@@ -176,9 +176,9 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
     case "no_such_model":
     case "no_trusted_worker":
     case "rate_limited":
-      return refused(c, answer);
+      return answerRefused(c, answer);
     default:
-      return refused(c, { reason: answer.reason });
+      return answerRefused(c, { reason: answer.reason });
   }
 }
 

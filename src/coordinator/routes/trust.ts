@@ -9,7 +9,7 @@ import { toHex } from "../../receipt/bytes.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { clientIp, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import { clientOf, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
 
@@ -49,7 +49,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
 
   const id = crypto.randomUUID();
   const signedBy = signature == null ? null : key;
-  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientIp(c.req.raw, c.var.settings), id, signedBy)))) {
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientOf(c.req.raw, c.var.settings), id, signedBy)))) {
     return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
   }
 

@@ -1,23 +1,9 @@
-// What a stake source is, and the sources on chains: a contract on EVM, token accounts on Solana [ST1]. A tier is read at registration and every few minutes.
+// The sources of stakes on chains: a contract on EVM, token accounts on Solana [ST1]. A tier is read at registration and every few minutes.
 import { base58 } from "@scure/base";
 import * as z from "zod";
-import type { Result } from "../../protocol/text.ts";
-import { type Tier, tierOfAtoms } from "../../protocol/worker-messages.ts";
+import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
-
-/** The tier of one key, or why it could not be read. `reason` is a code of ours, never text from the source. */
-export type TierResult = Result<Tier, string>;
-
-/** A place where stakes of workers are read: table, EVM contract or SVM token accounts [ST1]. */
-export interface StakeSource {
-  /** The most keys of one `read`. */
-  readonly keysPerRead: number;
-  /**
-   * Reads the present tiers of these keys (64 lowercase hex digits) and returns them in the same order. It takes a few seconds at most.
-   * @throws {RpcFailure | StoreUnavailable} if no key could be read
-   */
-  read(keys: readonly string[]): Promise<TierResult[]>;
-}
+import type { StakeSource, TierResult } from "./source.ts";
 
 /** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
 const STAKE_OF = "0x07177c9c";
@@ -26,7 +12,7 @@ const STAKE_OF = "0x07177c9c";
 const WORD = /^0x[0-9a-fA-F]{64}$/;
 
 /** The settings of `STAKE_SOURCE=evm`. `deadline` of one request is in ms. */
-export type EvmStake = { rpcUrl: string; contract: string; decimals: number; deadline?: number };
+type EvmStake = { rpcUrl: string; contract: string; decimals: number; deadline?: number };
 
 /** `STAKE_SOURCE=evm`: reads the view `stakeOf(bytes32 pubkey) → uint256` of a staking contract at the latest block [ST1]. */
 export class EvmSource implements StakeSource {
@@ -86,7 +72,7 @@ const TokenAccounts = z.object({
 });
 
 /** The settings of `STAKE_SOURCE=svm`. `deadline` of one request is in ms. */
-export type SvmStake = { rpcUrl: string; mint: string; deadline?: number };
+type SvmStake = { rpcUrl: string; mint: string; deadline?: number };
 
 /** `STAKE_SOURCE=svm`: reads the finalized balance of a mint in all token accounts of the worker's key, which is a Solana address [ST1]. */
 export class SvmSource implements StakeSource {

@@ -3,7 +3,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { readD1 } from "../store/database.ts";
 import { stakes } from "../store/schema.ts";
-import type { StakeSource, TierResult } from "./chain-sources.ts";
+import type { StakeSource, TierResult } from "./source.ts";
 
 /** The most parameters of one statement of D1. */
 const MAX_BOUND = 100;

@@ -4,12 +4,12 @@ import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
 import { isoTime, isTerminal, readJson } from "../../protocol/text.ts";
-import type { Part, UserJob } from "../hub/rpc.ts";
+import type { PageRequest, UserJob } from "../hub/rpc.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
 
 /** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
-export type JobRow = {
+type JobRow = {
   id: string;
   status: JobStatus;
   result: string | null;
@@ -104,7 +104,7 @@ export async function findResult(db: D1Database, jobId: string): Promise<StoredR
 }
 
 /** Selects a part of some jobs of one user, newest first. */
-export function partOf(all: readonly UserJob[], { before, limit }: Part): UserJob[] {
+export function partOf(all: readonly UserJob[], { before, limit }: PageRequest): UserJob[] {
   const isOlder = ({ createdAt, id }: UserJob): boolean => before === null || createdAt < before.at || (createdAt === before.at && id < before.id);
   return all
     .filter(isOlder)
@@ -120,7 +120,7 @@ export function joined(ofHub: readonly UserJob[], ofD1: readonly UserJob[]): Use
 }
 
 /** Returns a part of the jobs of a user that D1 has. @throws {StoreUnavailable} */
-export async function findUserJobs(db: D1Database, userId: string, { before, limit }: Part): Promise<UserJob[]> {
+export async function findUserJobs(db: D1Database, userId: string, { before, limit }: PageRequest): Promise<UserJob[]> {
   const isOlder = before === null ? undefined : and(lte(jobs.createdAt, before.at), or(lt(jobs.createdAt, before.at), lt(jobs.id, before.id)));
   const query = drizzle(db)
     .select({ id: jobs.id, jobType: jobs.jobType, status: jobs.status, createdAt: jobs.createdAt, completedAt: jobs.completedAt })

@@ -7,7 +7,7 @@ import { writeD1 } from "./database.ts";
 import { jobs, pairings, payments, receipts, users } from "./schema.ts";
 
 /** The number of rows that it changed, per kind. */
-export type RetentionCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
+type RetentionCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
 
 /**
  * Deletes what is older than the settings allow [LM3]: payload and result `retention.result` after the end of the job (the receipt stays), job,

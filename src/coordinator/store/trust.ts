@@ -14,7 +14,7 @@ export type Pairing = { providerPubkey: string; pairedAt: number };
  * A user's paired workers, newest first, each once; the user's token hash, null without a token [TR2]; and since when one of these rows has not been marked as
  * used (ms since the epoch), see {@link markUsed}.
  */
-export type UserTrust = { tokenHash: string | null; pairings: Pairing[]; usedAt: number };
+type UserTrust = { tokenHash: string | null; pairings: Pairing[]; usedAt: number };
 
 /** Reads the paired workers and the token hash of a user in one call: at most `limit` workers, or all if it is null. @throws {StoreUnavailable} */
 export async function trustOf(db: D1Database, userId: string, limit: number | null = LIMITS.pairedKeys): Promise<UserTrust> {
@@ -62,7 +62,7 @@ export async function markUsed(db: D1Database, userId: string, keys: readonly st
 }
 
 /** Why a new code was not stored. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
-export type CodeFault = { kind: "taken" } | { kind: "too_many"; until: number };
+type CodeFault = { kind: "taken" } | { kind: "too_many"; until: number };
 
 /**
  * Stores a new pairing code and returns when it expires (ms since the epoch). It is one statement, so that two users never get the same code and no

@@ -10,7 +10,7 @@ export type StreamEvent = { id: number; name: "status" | "delta" | "reset" | "do
 export type JobView = { status: JobStatus; attempt: number; lease: { number: number; key: string } | null };
 
 /** How a job ended. `json` is the Job as REST shows it; `key` is the worker that sent the result. */
-export type JobEnd = { status: JobStatus; attempt: number; json: string; key: string | null };
+export type StreamEnd = { status: JobStatus; attempt: number; json: string; key: string | null };
 
 /** The position of a reader: it has every event up to this id. 0 is the beginning, -1 means that the log does not know what the reader has. */
 export type Cursor = number;
@@ -57,7 +57,7 @@ export class EventLog {
   #textBytes = 0;
   /** The newest dropped event, and the attempt that its text belonged to. */
   #dropped: { id: number; attempt: number } | null = null;
-  #end: JobEnd | null = null;
+  #end: StreamEnd | null = null;
 
   constructor(start: number, view: JobView) {
     this.#start = start;
@@ -108,7 +108,7 @@ export class EventLog {
   }
 
   /** Records the end of the job. The last two events are its terminal status and the Job. */
-  end(end: JobEnd): void {
+  end(end: StreamEnd): void {
     // The result came late from another worker, so the text does not belong to it [JB6].
     if (end.status === "completed" && this.#lease !== null && this.#lease.key !== end.key) this.#dropAll();
     this.#status = { id: ENDED_ID, status: end.status, attempt: end.attempt };

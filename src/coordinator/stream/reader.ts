@@ -8,7 +8,7 @@ const encoder = new TextEncoder();
 const COMMENT = ":\n\n";
 
 /** The callbacks by which a reader reports to its owner. */
-export type ReaderEvents = {
+type ReaderEvents = {
   /** Called once, when nothing more can be sent. */
   closed: () => void;
   /** Called after `closed`, if the reader ended because of a fault of this program. */

@@ -265,7 +265,7 @@ describe("bytes that a worker has not read", () => {
     for (const conn of conns) expect(send(conn, each)).toBe(true);
     expect(send(open("2001:db8:1:ffff::/64"), each)).toBe(false);
     expect(send(open("2001:db8:2:1::/64"), each)).toBe(true);
-    sockets.read(conns[0]!);
+    sockets.noteRead(conns[0]!);
     expect(send(open("2001:db8:1:ffff::/64"), each)).toBe(true);
     // A socket that is gone gives back what it had.
     sockets.forget(conns[1]!);

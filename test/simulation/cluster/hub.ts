@@ -2,6 +2,7 @@
 import {
   createState,
   type DispatchEvent,
+  type DispatchSettings,
   type DispatchState,
   type JobFacts,
   NEW_KEY,
@@ -9,7 +10,6 @@ import {
   QUEUE_SIZE,
   reduce,
   restore,
-  type Rules,
   type RowChange,
   type SavedJob,
   type Send,
@@ -31,7 +31,7 @@ export type Move = { move: string; saved: SavedJob };
 /** What a hub posts on the board: idle workers and waiting jobs. */
 export type Load = { idle: number; waiting: number };
 
-const RULES: Rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, clientShares: false, settlements: 4, chain: false };
+const RULES: DispatchSettings = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, clientShares: false, settlements: 4, chain: false };
 const POOL = "TASK";
 /** A commit of the disk on the platform, ms: what was decided leaves the hub so much later. */
 const GATE = 10;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
-import { isRejectedByPlatform } from "../../../src/coordinator/http/middleware.ts";
+import { takesTooMuchAtPlatform } from "../../../src/coordinator/http/middleware.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 
 describe("the platform's counter", () => {
@@ -12,15 +12,15 @@ describe("the platform's counter", () => {
         return Promise.resolve({ success });
       },
     });
-    expect(await isRejectedByPlatform(counter(true), "192.0.2.1")).toBe(false);
-    expect(await isRejectedByPlatform(counter(false), "192.0.2.2")).toBe(true);
+    expect(await takesTooMuchAtPlatform(counter(true), "192.0.2.1")).toBe(false);
+    expect(await takesTooMuchAtPlatform(counter(false), "192.0.2.2")).toBe(true);
     expect(asked).toEqual(["192.0.2.1", "192.0.2.2"]);
   });
 
   test("[LM2] allows the request if it is not bound or fails", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    expect(await isRejectedByPlatform(undefined, "192.0.2.1")).toBe(false);
-    expect(await isRejectedByPlatform({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);
+    expect(await takesTooMuchAtPlatform(undefined, "192.0.2.1")).toBe(false);
+    expect(await takesTooMuchAtPlatform({ limit: () => Promise.reject(new Error("down")) }, "192.0.2.1")).toBe(false);
     expect(logged.mock.calls.flat().join("")).toContain("rate_unreadable");
     logged.mockRestore();
   });

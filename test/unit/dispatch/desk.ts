@@ -6,6 +6,7 @@ import {
   balanceOf,
   createState,
   type DispatchEvent,
+  type DispatchSettings,
   type DispatchState,
   type Finding,
   type JobFacts,
@@ -15,14 +16,13 @@ import {
   type OrderVerb,
   type Payment,
   type PaymentFacts,
-  QUEUE_SIZE,
   quarantined,
-  type Reduced,
+  QUEUE_SIZE,
   reduce,
+  type Reduced,
   restore,
   restorePayments,
   type RowChange,
-  type Rules,
   type Send,
   type Settlement,
   Snapshot,
@@ -54,7 +54,7 @@ type WorkerOptions = {
 export class Desk {
   state: DispatchState;
   now = START;
-  readonly rules: Rules;
+  readonly rules: DispatchSettings;
   /** How each job ended: `completed w`, `failed cause`. */
   readonly ends = new Map<string, string>();
   /** Every row of the ledger, the done ones too, as the store has it. */
@@ -62,7 +62,7 @@ export class Desk {
   readonly #seen = new Map<string, number>();
   readonly #sockets = new Map<string, number>();
 
-  constructor(rules: Partial<Rules> = {}) {
+  constructor(rules: Partial<DispatchSettings> = {}) {
     this.rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true, ...rules };
     this.state = createState(this.rules);
   }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import { TierReader } from "../../../src/coordinator/hub/tiers.ts";
-import type { StakeSource, TierResult } from "../../../src/coordinator/stake/chain-sources.ts";
+import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
 
 type Read = { keys: readonly string[]; answer: (readings: TierResult[]) => void; fail: (error: Error) => void };
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
 import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
-import type { StakeSource, TierResult } from "../../../src/coordinator/stake/chain-sources.ts";
+import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
 import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import { Random } from "../../simulation/random.ts";
 
@@ -45,7 +45,7 @@ class Crowd {
       models: "",
       chats: false,
     };
-    const standing = await this.tiers.first(key);
+    const standing = await this.tiers.readAtRegistration(key);
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
     // The socket itself is never touched here.
     this.#conns.push({

@@ -1,7 +1,7 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
 import { TIMING } from "../../protocol/limits.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
-import { checkMove, creditsOf, dropPayment, indexPayment, mayGiveBack, type Part, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
+import { checkMove, type CreditPart, creditsOf, dropPayment, indexPayment, mayGiveBack, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
 import { beginWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { isAnswerable, isEligible } from "./workers.ts";
@@ -75,17 +75,20 @@ export function closeAccount(state: DispatchState, job: LiveJob, outcome: Outcom
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
   if (payment?.jobId !== job.id) return null;
   const { phase } = payment;
-  close(state, payment, isSpent(state, job, payment, outcome, ctx), ctx);
+  close(state, payment, judgeSpent(state, job, payment, outcome, ctx), ctx);
   return outcome.status === "completed" && (phase.kind === "settled" || phase.kind === "covered") ? phase.transaction || null : null;
 }
 
 /** Closes the payments of jobs that are missing because their rows could not be read. Otherwise these payments would stay open for ever [PY9]. */
-export function closeOrphaned(state: DispatchState, ctx: ReduceContext): void {
+export function closeWithoutJob(state: DispatchState, ctx: ReduceContext): void {
   for (const payment of [...state.ledger.payments.values()]) if (!state.jobs.has(payment.jobId)) close(state, payment, false, ctx);
 }
 
-/** True if a job that has ended was worth its money: it completed, was cancelled while its worker was at it [JB13], or streamed text too often [PY9]. */
-function isSpent(state: DispatchState, job: LiveJob, payment: Payment, outcome: Outcome, ctx: ReduceContext): boolean {
+/**
+ * Decides whether a job that has ended was worth its money: it completed, was cancelled while its worker was at it [JB13], or streamed text too often [PY9]. If
+ * it gives its money back although it streamed text, that is noted with its payment.
+ */
+function judgeSpent(state: DispatchState, job: LiveJob, payment: Payment, outcome: Outcome, ctx: ReduceContext): boolean {
   if (outcome.status === "completed") return true;
   if (outcome.cause === "cancelled") {
     const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? job.phase.lease : undefined;
@@ -123,7 +126,7 @@ export function openCredit(state: DispatchState, payment: Payment, transaction: 
 /** Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9]. */
 export function cover(state: DispatchState, payment: Payment, jobId: string, ctx: ReduceContext): void {
   let owed = BigInt(payment.amount);
-  const parts: Part[] = [];
+  const parts: CreditPart[] = [];
   let transaction: string | null = null;
   for (const { key, credit } of creditsOf(state.ledger, payment)) {
     const left = BigInt(credit.left);
