@@ -21,6 +21,7 @@ export async function connect(c: AppContext): Promise<Response> {
   request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.var.settings));
   const response = await askHub(c.env, (hub) => hub.fetch(request));
   if (response.status === 101) return response;
-  if (response.status === 429) return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
+  // The hub says when this client may dial again.
+  if (response.status === 429) return refuse(c, "rate_limited", Number(response.headers.get("Retry-After")) || RETRY_AFTER.rate_limited);
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { LIMITS, RETRY_AFTER } from "../../../src/protocol/limits.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { failingHub, read, refusal, rest } from "./rest.ts";
 
@@ -51,6 +51,17 @@ describe("WebSocket upgrade", () => {
     expect(await refusal(over, 429)).toBe("rate_limited");
     expect(asked).toBe(5);
     expect(await refusal(await dial("203.0.113.6"), 503)).toBe("overloaded");
+  });
+
+  test.each([
+    ["17", "17"],
+    [null, String(RETRY_AFTER.rate_limited)],
+    ["soon", String(RETRY_AFTER.rate_limited)],
+  ])("[LM2] a client over a count of the hub is told when it may dial again, as the hub says (%s: %s)", async (said, told) => {
+    const fetch = async () => new Response(null, { status: 429, headers: said === null ? {} : { "Retry-After": said } });
+    const response = await rest("/", upgrade, { HUB: { getByName: () => ({ fetch }) } });
+    expect(response.headers.get("retry-after")).toBe(told);
+    expect(await refusal(response, 429)).toBe("rate_limited");
   });
 
   test("[API1] if the hub cannot be reached it is 503", async () => {
