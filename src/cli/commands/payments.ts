@@ -6,7 +6,8 @@ import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { PLACE_ARGS, quoted, runSql } from "../d1.ts";
 
-const PHASES = ["held", "settling", "unknown", "unresolved", "settled", "credit", "spent", "void"] as const;
+/** The phases as the table of payments names them: a copy, because the command line imports nothing of the coordinator. A test compares them. */
+const PHASES = ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] as const;
 
 /** A row of the copy of the ledger. Amounts in atomic units, times in ms since the epoch. */
 const Row = z.object({
@@ -100,7 +101,7 @@ const credit = command({
   run: (args) => order(args, "credit"),
 });
 
-const cancel = command({
+const voidPayment = command({
   name: "payments void",
   description: "Order that a payment in doubt is void: its money has not moved and cannot move any more",
   args: { payment: PAYMENT_ARG, reason: REASON_ARG, ...PLACE_ARGS },
@@ -110,7 +111,7 @@ const cancel = command({
 /** `compute-router payments list|show|credit|void`: the operator's view of the ledger. Needs wrangler in the folder it runs in. */
 export const payments = defineCommand({
   meta: { name: "compute-router payments", description: "The payments of an instance, for its operator: what is in doubt, and decisions about it" },
-  subCommands: { list, show, credit, void: cancel },
+  subCommands: { list, show, credit, void: voidPayment },
 });
 
 type Place = Parameters<typeof runSql>[0];

@@ -4,6 +4,7 @@ import { delimiter, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
+import { payments } from "../../../src/coordinator/store/schema.ts";
 import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -46,6 +47,9 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
   ]);
   expect(await run("list", "--phase", "spent")).toContain(SPENT);
   expect(await run("list", "--phase", "credit")).toBe("");
+  // Every phase that the coordinator copies to D1 can be asked for.
+  for (const phase of payments.state.enumValues) await run("list", "--phase", phase);
+  expect(await refused("list", "--phase", "any")).toContain(payments.state.enumValues.join(", "));
   expect(JSON.parse(await run("list", "--phase", "spent", "--json"))).toMatchObject({ key: SPENT, state: "spent", settlement: "0xdd", amount: "1000" });
 
   const reason = "no transfer on the chain; it's expired', 0); DROP TABLE payments; --";
