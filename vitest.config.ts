@@ -8,7 +8,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** The address of a facilitator that does not exist: the port of the discard protocol. */
 const NO_FACILITATOR = "http://127.0.0.1:9";
 
-// The tests start about a hundred Node processes, mostly wrangler or our own command. With a compile cache they cost half as much CPU. It is set only for
+// The tests start about a hundred Node processes, mostly coordinators or our own command. With a compile cache they cost half as much CPU. It is set only for
 // the children of the test workers: the workers themselves load a copy of the core per planted bug, which is not worth caching.
 const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled") };
 

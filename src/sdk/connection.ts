@@ -1,5 +1,5 @@
-// The HTTP side of one router, for every step of a job's way: sends requests within limits, reads the answers to their end within bounds, checks their shape, and
-// turns a refusal into an error of the SDK. It knows nothing about jobs.
+// The HTTP side of one router: sends requests within limits, reads the answers to their end within bounds, checks their shape, and turns a refusal into an
+// error of the SDK. It knows nothing about jobs. On a job's way: every request of the client.
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, readBytes, readJson, type Result } from "../protocol/text.ts";
 import {

@@ -1,4 +1,4 @@
-// Every error that the SDK throws, each with a stable code. Each step of a job's way on the client's side ends with a result or one of these.
+// Every error that the SDK throws, each with a stable code. On a job's way: each step on the client's side ends with a result or one of these.
 import type { Job, Receipt } from "../protocol/job.ts";
 import type { Credit, PaymentRequirement } from "../protocol/rest.ts";
 
@@ -185,7 +185,7 @@ export class ConflictError extends ComputeRouterError {
   override readonly code = "conflict";
 }
 
-/** The router cannot answer now, and may say when to ask again: the common part of the next two errors. */
+/** The router cannot answer now, and may say when to ask again: the base class of RateLimitedError and UnavailableError. */
 export class RetryAfterError extends ComputeRouterError {
   /** How long to wait, in milliseconds; null if the router does not state it. */
   readonly retryAfter: number | null;

@@ -1,4 +1,5 @@
-// Jobs as users write them, with the options about the answer of an LLM: their types, their checks, and the body of the commit, the first step of a job's way.
+// Jobs as users write them, with the options about the answer of an LLM: their types, their checks, and the body of the commit. On a job's way: before the
+// commit.
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";

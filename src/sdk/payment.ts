@@ -1,4 +1,4 @@
-// Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices.
+// Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices. On a job's way: pay.
 import type { Credit, PaymentRequired } from "../protocol/rest.ts";
 import { isJsonObject, readJson } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";

@@ -1,4 +1,4 @@
-// Time limits, pauses and retries. Every request on a job's way runs within a `Limit`, and `within` is the one timeout of the SDK.
+// Time limits, pauses and retries. `within` is the one timeout of the SDK. On a job's way: every request of the client runs within a `Limit`.
 import { RateLimitedError, RetryAfterError, RouterConnectionError, UnavailableError } from "./errors.ts";
 
 /** How often and how fast a request is retried. */

@@ -1,5 +1,5 @@
-// Type guards for the answers of the router, at each step of a job's way. They are written by hand, so that zod is not part of the bundle. Unknown members
-// pass, because the protocol may add some.
+// Type guards for the answers of the router. They are written by hand, so that zod is not part of the bundle. Unknown members pass, because the protocol may
+// add some. On a job's way: every answer to the client.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 import type { Model, ModelList } from "../protocol/models.ts";
 import type { Health, JobPage, JobSummary, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";

@@ -103,13 +103,13 @@ export class Seeker {
       const response = await fetch(`${this.#market.url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE) });
       const text = await response.text();
       const answer = { status: response.status, text, body: JSON.parse(text) as Record<string, unknown> };
-      // What the product says itself has a request id; the rest is wrangler's, when there is no runtime behind it.
+      // What the product says itself has a request id; the rest is from what listens before a dead runtime.
       const isOurs = response.headers.has("x-request-id");
       if (isOurs && answer.status >= 500 && answer.status !== 503)
         this.#market.history.violations.push(`${path} answered ${answer.status} ${text.slice(0, 200)}`);
       return isOurs ? answer : null;
     } catch {
-      // Refused, cut, late, or not JSON: wrangler speaks for a runtime that is gone.
+      // Refused, cut, late, or not JSON: something else answers for a runtime that is gone.
       return null;
     }
   }

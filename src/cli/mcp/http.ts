@@ -14,7 +14,7 @@ import {
 
 /** The most sessions of clients that speak a protocol of 2025, which has sessions. With one more, the session that was idle for longest ends. */
 const MAX_SESSIONS = 32;
-/** A text of 256 KiB grows in JSON, at most six times. */
+/** JSON can make a text of 256 KiB six times as long. */
 const MAX_BODY = 2 * 1024 * 1024;
 const PATH = "/mcp";
 

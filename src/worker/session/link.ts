@@ -1,4 +1,4 @@
-// The link to the coordinator: connect, sign the challenge, register, heartbeat, reconnect. Every job of a worker arrives and leaves over it.
+// The link to the coordinator: connect, sign the challenge, register, heartbeat, reconnect. On a job's way: every frame between coordinator and worker.
 import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.ts";
 import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";

@@ -1,4 +1,4 @@
-// A job on the worker, from `job_assign` to its end: accept or reject it, run it, stream its progress, and watch its deadlines [WS8, WS9].
+// A job on the worker: accept or reject it, run it, stream its progress, and watch its deadlines. On a job's way: from `job_assign` to its end [WS8, WS9].
 import { parseIsoTime } from "../../protocol/text.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { coordinatorTime } from "./clock.ts";
