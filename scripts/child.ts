@@ -1,8 +1,8 @@
 // Child processes of the scripts: start one that cannot outlive its parent, read its lines, and stop it with everything that it started.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { stripVTControlCharacters } from "node:util";
 import { setTimeout as delay } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
 
 const STOP_TIMEOUT_MS = 10_000;
 const KEPT_LINES = 200;

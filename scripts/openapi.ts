@@ -1,10 +1,10 @@
 // Writes docs/openapi.json, and the texts that the coordinator serves: that document, and what a 402 tells discovery services. With `--check` it fails if
 // a file differs [API8, PY4].
+import { readFileSync, writeFileSync } from "node:fs";
 import { bazaarResourceServerExtension, declareDiscoveryExtension } from "@x402/extensions/bazaar";
 import { declarePaymentIdentifierExtension } from "@x402/extensions/payment-identifier";
-import { readFileSync, writeFileSync } from "node:fs";
-import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 import type { JsonSchema } from "../src/coordinator/openapi/components.ts";
+import { openApiDocument } from "../src/coordinator/openapi/document.ts";
 import { EXAMPLES } from "../src/coordinator/openapi/examples.ts";
 import { answerOf, type OpenAiApi } from "../src/coordinator/routes/openai-format.ts";
 import { UNSUPPORTED_MEMBERS } from "../src/protocol/chat.ts";

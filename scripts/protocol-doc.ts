@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
 import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/limits.ts";
 import { COORDINATOR_FRAMES, registerText, WORKER_FRAMES } from "../src/protocol/worker-messages.ts";
-import { receiptText } from "../src/receipt/receipt.ts";
 import { keyPair, signReceipt, signText } from "../src/receipt/index.ts";
+import { receiptText } from "../src/receipt/receipt.ts";
 
 const FILE = new URL("../docs/protocol.md", import.meta.url);
 

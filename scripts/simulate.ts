@@ -2,9 +2,9 @@
 // a seed for each planted bug whose noted one no longer finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs (docs/scaling.md).
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { tryHubs } from "../test/simulation/cluster/trial.ts";
 import { runHistory } from "../test/simulation/history.ts";
 import { firstFound, mutantOf, NOTED_SEEDS, removeMutants, SEARCHES, seedsFor } from "../test/simulation/mutant.ts";
-import { tryHubs } from "../test/simulation/cluster/trial.ts";
 import { Stats } from "../test/simulation/world.ts";
 
 const { values } = parseArgs({

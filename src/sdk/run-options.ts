@@ -1,6 +1,6 @@
 // The options of each call: types, defaults and checks.
-import { LIMITS } from "../protocol/limits.ts";
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { AnswerOptions } from "./job-input.ts";
 import { type ClientSettings, random128 } from "./options.ts";

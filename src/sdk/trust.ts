@@ -6,8 +6,8 @@ import { fingerprintOf } from "../receipt/ed25519.ts";
 import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
 import { InvalidOptionError, PairingExpiredError, UnavailableError } from "./errors.ts";
-import { askedPause, isTransient, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
+import { askedPause, isTransient, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
 import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 

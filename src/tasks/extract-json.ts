@@ -1,10 +1,10 @@
 // The task extract_json: calls its readers (JSON, invoice, tables, labels, entities) in a fixed order.
-import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
-import { entitiesOf } from "./extract/values.ts";
 import { invoiceOf } from "./extract/invoice.ts";
 import { extractJson, unquoted } from "./extract/json-islands.ts";
 import { pairRecords } from "./extract/key-value.ts";
 import { type ExtractedRecord, Records, setMember } from "./extract/record.ts";
+import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
+import { entitiesOf } from "./extract/values.ts";
 
 /** The output of `extract_json`. `count` is the length of `extracted`. */
 export type Extraction = { extracted: ExtractedRecord[]; count: number };

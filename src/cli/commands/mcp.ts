@@ -2,8 +2,8 @@
 import { readMaxAmount } from "../../sdk/payment.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT, print } from "../command.ts";
-import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 import { Budget } from "../mcp/budget.ts";
+import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 
 /** What all jobs of one server may cost together if the user says nothing, in US dollars: ten jobs on the more expensive tier. */
 const DEFAULT_MAX_SPEND = "0.10";

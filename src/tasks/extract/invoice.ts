@@ -1,8 +1,8 @@
 // Reads an invoice or a receipt as one record of extract_json.
-import { amountOfCell, amountsOf, entitiesOf, isoDate } from "./values.ts";
-import { alignedTables, columnsOf, csvTables, markdownTables, type Table } from "./tables.ts";
 import { pairsOfLine } from "./key-value.ts";
 import { type ExtractedRecord, scalarOf, setMember, unmarked } from "./record.ts";
+import { alignedTables, columnsOf, csvTables, markdownTables, type Table } from "./tables.ts";
+import { amountOfCell, amountsOf, entitiesOf, isoDate } from "./values.ts";
 
 // A longer text is not an invoice: it only mentions invoices.
 const MAX_LENGTH = 64 * 1024;

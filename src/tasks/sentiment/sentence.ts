@@ -1,7 +1,7 @@
 // Scores one English sentence for classify: words and phrases, with negation, contrast, wishes, questions and emphasis.
+import { valenceOf } from "./lexicon.ts";
 import { phraseAt } from "./phrases.ts";
 import { signOf, type Token, tokensOf } from "./tokens.ts";
-import { valenceOf } from "./lexicon.ts";
 
 // Factors for the valence of a word in its context. They were chosen on English reviews, messages and news that are not part
 // of the corpus. Small changes of a value make little difference.

@@ -1,6 +1,7 @@
 // BrowserWorker: the worker of the web page, for TASK only. It runs one session per stretch of work, records its jobs, and keeps the finished results.
 import * as z from "zod";
 import { ENGINE } from "../../tasks/index.ts";
+import type { Executor, Signer, TaskExecutor } from "../session/executor.ts";
 import {
   createExecutor,
   type KeptResult,
@@ -11,10 +12,9 @@ import {
   withinBounds,
   WorkerSession,
 } from "../session/index.ts";
-import type { Executor, Signer, TaskExecutor } from "../session/executor.ts";
 import type { History } from "./history.ts";
-import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
 import type { KeptStore } from "./kept-store.ts";
+import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
 
 /** Options of a browser worker. */
 export type BrowserWorkerOptions = {

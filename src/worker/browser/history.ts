@@ -1,10 +1,10 @@
 // The list of a browser worker's jobs with their receipts, which the page shows and exports.
 import * as z from "zod";
 import type { KeptResult, SessionNote } from "../session/state.ts";
-import { checked, type JobRecord, receiptOf, StoredRecord } from "./job-record.ts";
-import { HISTORY_JOBS } from "./report.ts";
-import type { KeptStore } from "./kept-store.ts";
 import type { Verify } from "./identity.ts";
+import { checked, type JobRecord, receiptOf, StoredRecord } from "./job-record.ts";
+import type { KeptStore } from "./kept-store.ts";
+import { HISTORY_JOBS } from "./report.ts";
 
 /** Options of a history. */
 export type HistoryOptions = {

@@ -1,9 +1,9 @@
 // Watches the LLM of this machine, announces when it comes and goes, and shares it among the sessions of a worker. Every LLM_INFER runs through it.
 import { setTimeout as delay } from "node:timers/promises";
+import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
+import { Embedded, type EmbeddedOptions } from "../runtimes/embedded.ts";
 import { findRuntime, type Found } from "../runtimes/probe.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
-import { Embedded, type EmbeddedOptions } from "../runtimes/embedded.ts";
-import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
 
 /** How often the watch checks for a runtime. */
 const INTERVAL_MS = 30_000;

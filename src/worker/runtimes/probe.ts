@@ -1,9 +1,9 @@
 // Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model and learns its context, and tells the owner what to do if there is none.
 import * as z from "zod";
 import { parseJson } from "../../protocol/text.ts";
-import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
-import { OpenAiCompatible } from "./openai-compatible.ts";
 import { bodyText } from "./answer.ts";
+import { OpenAiCompatible } from "./openai-compatible.ts";
+import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
 
 const LIST_TIMEOUT_MS = 500;
 /** A chosen URL may be on another machine, which answers more slowly. */

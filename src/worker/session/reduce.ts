@@ -1,9 +1,9 @@
-// The pure core of a worker session: one event in, a changed state and effects out. It covers a job's way from `job_assign` to `job_complete_ack`.
+// The pure core of a worker session: one event in, a changed state and effects out. On a job's way: from `job_assign` to `job_complete_ack`.
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
-import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
+import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { presentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 /** Applies one event: changes `state` and adds to `ctx.effects`. Time and randomness come from `ctx` only. */

@@ -1,9 +1,9 @@
 // WorkerSession, the shell around `reduce`: it owns socket, timer, clock and runs. Terminal and browser workers run their jobs with it.
 import { isoTime } from "../../protocol/text.ts";
 import type { ResultShelf } from "./delivery.ts";
+import { type Execution, type Executor, seal, type Signer } from "./executor.ts";
 import type { Profile } from "./frames.ts";
 import { nextDue, reduce } from "./reduce.ts";
-import { type Execution, type Executor, seal, type Signer } from "./executor.ts";
 import { type Effect, initialState, type Run, type SessionEvent, type SessionNote, type SessionState, type Stop, type ReduceContext } from "./state.ts";
 import { SESSION_TIMING, type SessionTiming } from "./timing.ts";
 
