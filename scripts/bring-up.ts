@@ -1,19 +1,18 @@
-// What `npm start` and `npm run start:paid` share: both coordinators, the LLM of their workers (one of this machine, or else the toy model of this repository), a
-// worker on each, the arguments, and the session until Ctrl-C.
+// What `npm start` and `npm run start:paid` share: both coordinators, the LLM of their workers (one of this machine, or else the toy model of this repository),
+// and a worker on each.
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import * as z from "zod";
 import { parseJson } from "../src/protocol/text.ts";
-import { printable } from "../src/worker/node/status-line.ts";
 import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/embedded-install.ts";
 import { type Attempt, cureFor, findRuntime } from "../src/worker/runtimes/probe.ts";
 import type { Runtime } from "../src/worker/runtimes/runtime.ts";
-import { type Child, startChild, stopSignal } from "./child.ts";
-import { assertPortFree, type Coordinator, DEFAULT_PORT, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+import { type Child, startChild } from "./child.ts";
+import { assertPortFree, type Coordinator, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+import type { Session } from "./session.ts";
 
 /** How both instances start. */
-export type BringUp = {
+type BringUp = {
   /** The command for choosing other ports. */
   command: string;
   ports: Readonly<Record<Instance, number>>;
@@ -83,7 +82,7 @@ type Progress = Pick<Session, "signal" | "say">;
 export type LocalLlm = { kind: "real"; runtime: string; model: string } | { kind: "toy"; cure: string };
 
 /** The result of the search: an LLM that has not answered yet, or the reason why there is none. */
-export type LlmLook = { ok: true; runtime: Runtime } | ({ ok: false } & Missing);
+type LlmLook = { ok: true; runtime: Runtime } | ({ ok: false } & Missing);
 
 /** Searches for the LLM of this machine as a worker does: LLM_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST, the usual ports. */
 export async function lookForLlm(signal: AbortSignal): Promise<LlmLook> {
@@ -150,10 +149,10 @@ const Note = z.discriminatedUnion("type", [
 ]);
 
 /** A desktop worker that is online for all kinds of jobs. */
-export type DemoWorker = { publicKey: string; model: string };
+type DemoWorker = { publicKey: string; model: string };
 
 /** How to start it. */
-export type DemoOptions = {
+type DemoOptions = {
   coordinator: Coordinator;
   /** Folder of its key. */
   folder: string;
@@ -210,82 +209,4 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   });
   for (const loser of [gone, late]) loser.catch(() => {});
   return Promise.race([isReady, gone, late]);
-}
-
-/** The arguments of `npm start` and similar programs. `state` is undefined if it is not given. */
-export type StartOptions = { once: boolean; ports: Record<Instance, number>; state: string | undefined };
-
-/** Parses the arguments. A returned text is for a person: an error, or the usage for `--help`. `--state` is allowed if the usage names it. */
-export function readStartOptions(args: string[], usage: string): StartOptions | string {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        once: { type: "boolean", default: false },
-        "evm-port": { type: "string" },
-        "svm-port": { type: "string" },
-        state: { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-    if (values.help) return usage;
-    if (values.state !== undefined && !usage.includes("--state")) return `unknown option --state\n${usage}`;
-    const ports = { evm: Number(values["evm-port"] ?? DEFAULT_PORT.evm), svm: Number(values["svm-port"] ?? DEFAULT_PORT.svm) };
-    const bad = INSTANCES.find((instance) => !(Number.isInteger(ports[instance]) && ports[instance] >= 1 && ports[instance] <= 65_535));
-    if (bad !== undefined) return `--${bad}-port must be 1 to 65535\n${usage}`;
-    return { once: values.once, ports, state: values.state };
-  } catch (error) {
-    return `${error instanceof Error ? error.message : String(error)}\n${usage}`;
-  }
-}
-
-/** What a program such as `npm start` can use while it runs. */
-export type Session = {
-  /** Aborts at Ctrl-C. */
-  readonly signal: AbortSignal;
-  /** Milliseconds since the start. */
-  readonly elapsed: () => number;
-  /** Prints a line with its time, until Ctrl-C; `who` is an instance, or empty. */
-  readonly say: (who: string, line: string) => void;
-  /** Stops this child when the session ends, for any reason. */
-  readonly keep: (child: { stop(): Promise<unknown> }) => void;
-  /** Everything is up: from now on Ctrl-C is a success. */
-  readonly isUp: () => void;
-};
-
-/** Runs `run` until it ends or until Ctrl-C, stops its children, and resolves to the exit code. It prints a StartFailure and throws other errors. */
-export async function runSession(run: (session: Session) => Promise<number>): Promise<number> {
-  const began = performance.now();
-  const children: { stop(): Promise<unknown> }[] = [];
-  const aborting = new AbortController();
-  let up = false;
-  const session: Session = {
-    signal: aborting.signal,
-    elapsed: () => performance.now() - began,
-    say: (who, line) => {
-      // Lines of a child that is being stopped are ignored: a compiler that loses its input reports a deadlock.
-      if (aborting.signal.aborted) return;
-      console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`);
-    },
-    keep: (child) => void children.push(child),
-    isUp: () => void (up = true),
-  };
-  const stopped = stopSignal().then((signal): number => {
-    aborting.abort();
-    console.log("\nstopping");
-    // Before everything is up, a signal is a failure.
-    return up ? 0 : signal === "SIGINT" ? 130 : 143;
-  });
-  const running = run(session);
-  // Handled below, or irrelevant after a stop.
-  running.catch(() => {});
-  try {
-    return await Promise.race([running, stopped]);
-  } catch (error) {
-    if (!(error instanceof StartFailure)) throw error;
-    console.error(printable(error.message));
-    return 1;
-  } finally {
-    await Promise.all(children.map((child) => child.stop()));
-  }
 }

@@ -1,17 +1,17 @@
 // One coordinator as a child process that runs it in workerd: start it, wait until it answers, stop it. Tests, `npm run dev`, `npm run serve` and
 // `npm start` use it.
+import { once } from "node:events";
 import { rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer, isIPv6 } from "node:net";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { parseJson } from "../src/protocol/text.ts";
-import { makeFolder } from "../src/worker/node/worker-config.ts";
-import { type Child, patiently, startChild } from "./child.ts";
-import { createRequire } from "node:module";
-import { once } from "node:events";
-import { createServer, isIPv6 } from "node:net";
-import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
+import { parseJson } from "../src/protocol/text.ts";
+import { makeFolder } from "../src/worker/node/atomic-files.ts";
+import { takeFileLock } from "../src/worker/node/worker-lock.ts";
+import { type Child, patiently, startChild } from "./child.ts";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
@@ -311,7 +311,7 @@ async function tryToListen(port: number, host: string = HOST): Promise<{ ok: tru
 }
 
 /** Takes the lock of a state folder, because two coordinators would corrupt it. Null if another process has it. */
-export function lockState(stateDir: string): { release(): void } | null {
+function lockState(stateDir: string): { release(): void } | null {
   const lock = takeFileLock(stateDir, "coordinator");
   return lock.ok ? lock : null;
 }

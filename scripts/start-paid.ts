@@ -1,19 +1,20 @@
 // npm run start:paid: starts two local chains, a facilitator, both coordinators with payment gating, and a worker on each, and runs one paid job on each
 // instance. It stays up until Ctrl-C; `-- --once` ends it after the jobs. It leaves nothing behind: the chains are in memory, the databases in a temporary
 // folder.
+import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./first-jobs.ts";
-import { assertPortsFree, bringUp, readStartOptions, runSession, type Session, type StartOptions, whileUp } from "./bring-up.ts";
-import { type Coordinator, type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
-import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
-import { npmCi } from "../src/worker/runtimes/embedded-install.ts";
-import { startChild } from "./child.ts";
-import { untrusted } from "../src/worker/node/status-line.ts";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
+import { untrusted } from "../src/worker/node/status-line.ts";
+import { npmCi } from "../src/worker/runtimes/embedded-install.ts";
+import { assertPortsFree, bringUp, whileUp } from "./bring-up.ts";
+import { startChild } from "./child.ts";
+import { type Coordinator, type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
+import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./first-jobs.ts";
+import { readStartOptions, runSession, type Session, type StartOptions } from "./session.ts";
 
 const USAGE = "npm run start:paid -- [--once] [--evm-port N] [--svm-port N]";
 /** Results are cut to the width of the terminal, but not shorter than this. */
@@ -40,7 +41,7 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   console.log(`\n${good} of ${coordinators.length} jobs paid, done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start`);
   if (once) return good === coordinators.length ? 0 : 1;
   console.log(paidBanner(coordinators, llm, lab));
-  session.isUp();
+  session.markUp();
   return await Promise.race([
     whileUp(coordinators),
     lab.failed.then((problem): never => {
@@ -84,7 +85,7 @@ const Signed = z.object({ payer: z.string(), value: z.string() });
 const Balance = z.object({ amount: z.string() });
 
 /** Two chains, a facilitator and payers with money, in a separate process. */
-export type LabProcess = z.infer<typeof Description> & {
+type LabProcess = z.infer<typeof Description> & {
   /** Resolves when it ended unexpectedly. */
   readonly failed: Promise<string>;
   /** Signs a payment for the header `PAYMENT-REQUIRED` of a 402, as the first payer of its chain. */
@@ -95,7 +96,7 @@ export type LabProcess = z.infer<typeof Description> & {
 };
 
 /** Installs the packages of the lab if they are missing or differ from the lockfile. @throws {StartFailure} */
-export async function installLab({ say, signal }: Session): Promise<void> {
+async function installLab({ say, signal }: Session): Promise<void> {
   if (isInstalled()) return;
   say("", "installing the payment lab: two chains, x402 and wallets (about 200 MB)");
   const failure = await npmCi(FOLDER, INSTALL_COMMAND, (line) => say("", line), signal);
@@ -104,7 +105,7 @@ export async function installLab({ say, signal }: Session): Promise<void> {
 }
 
 /** Starts the lab on free ports and resolves when it is ready. @throws {StartFailure} */
-export async function startLabProcess({ keep }: Session): Promise<LabProcess> {
+async function startLabProcess({ keep }: Session): Promise<LabProcess> {
   const { promise: ready, resolve } = Promise.withResolvers<z.infer<typeof Description>>();
   const child = startChild([join(FOLDER, "lab.ts")], {
     cwd: ROOT,
@@ -152,7 +153,7 @@ const DOLLAR = 1_000_000n;
 const MAX_PRICE = "$0.010";
 
 /** Runs one paid job and prints each step. True if everything is correct: the receipt, its settlement, and the transfer on the chain. */
-export async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { title, job }: FirstJob, width: number, signal: AbortSignal): Promise<boolean> {
+async function runPaidJob(coordinator: Coordinator, lab: LabProcess, { title, job }: FirstJob, width: number, signal: AbortSignal): Promise<boolean> {
   const { instance, url } = coordinator;
   const [payer, payee] = [lab.payer(instance), lab.payTo[instance]];
   const balances = () => Promise.all([lab.balanceOf(payer), lab.balanceOf(payee)]);

@@ -2,9 +2,10 @@
 // jobs.
 import { resolve } from "node:path";
 import { ComputeRouter } from "../src/sdk/index.ts";
-import { assertPortsFree, bringUp, readStartOptions, runSession, type Session, type StartOptions, whileUp } from "./bring-up.ts";
+import { assertPortsFree, bringUp, whileUp } from "./bring-up.ts";
 import { type Coordinator, ROOT } from "./coordinator-process.ts";
 import { banner, FIRST_JOBS, runFirstJob } from "./first-jobs.ts";
+import { readStartOptions, runSession, type Session, type StartOptions } from "./session.ts";
 
 const USAGE = "npm start -- [--once] [--evm-port N] [--svm-port N] [--state DIR]";
 /** Results are cut to the width of the terminal, but not shorter than this. */
@@ -36,7 +37,7 @@ async function run({ once, ports, state }: StartOptions, session: Session): Prom
   const good = await runJobs(coordinators, session);
   if (once) return good ? 0 : 1;
   console.log(banner(coordinators, llm));
-  session.isUp();
+  session.markUp();
   return await whileUp(coordinators);
 }
 

@@ -2,7 +2,8 @@
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { ownCommand } from "../worker/node/command-name.ts";
-import { CliError, EXIT, EXIT_HELP, packageVersion, print, printError } from "./command.ts";
+import { CliError, EXIT, EXIT_HELP, print, printError } from "./command.ts";
+import { packageVersion } from "./version.ts";
 
 /** `job cancel` in one word. */
 const JOB_CANCEL = "job-cancel";

@@ -1,8 +1,6 @@
-// What all commands share: a definition that refuses unknown options and words, the error with which a command ends, the exit codes, what a command prints,
-// and the versions of this program and of its Node.
-import { readFileSync } from "node:fs";
+// What all commands share: a definition that refuses unknown options and words, the error with which a command ends, the exit codes, and what a
+// command prints.
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
-import * as z from "zod";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { printable } from "../worker/node/status-line.ts";
 
@@ -117,22 +115,3 @@ export function printJson(value: unknown, out: Out = process.stdout): void {
 export function printError(text: string, out: Out = process.stderr): void {
   out.write(`${printable(text)}\n`);
 }
-
-/** The version of this package. It is read at run time, because package.json is outside the folders of the compiler. */
-export function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
-}
-
-/** True if this Node has a WebSocket (Node 22 and later). Only a worker needs it. */
-export function hasWebSocket(): boolean {
-  return typeof globalThis.WebSocket === "function";
-}
-
-/** An addition to a hint at `worker start`, for a Node that cannot run it; empty for all others. */
-export function needsNewerNode(): string {
-  return hasWebSocket() ? "" : `, with Node 22 or newer (this is ${process.versions.node})`;
-}
-
-/** Advice for a Node without a WebSocket. */
-export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;

@@ -7,6 +7,7 @@ import { Health } from "../protocol/rest.ts";
 import { parseJson } from "../protocol/text.ts";
 import { type KeyPair, keyPair } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";
+import { codeOf } from "../worker/node/atomic-files.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
@@ -15,11 +16,11 @@ import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-wa
 import { runningWorkers } from "../worker/node/status-file.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 import { ThreadedTasks } from "../worker/node/threaded-tasks.ts";
-import { codeOf } from "../worker/node/worker-config.ts";
 import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
-import { type CliError, EXIT, hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./command.ts";
+import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
+import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */

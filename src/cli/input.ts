@@ -1,7 +1,7 @@
 // What the commands read: JSON files, standard input, and the answers of a person at a terminal.
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { text } from "node:stream/consumers";
+import { text as readAll } from "node:stream/consumers";
 import { parseJson } from "../protocol/text.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -44,7 +44,7 @@ export async function standardInput(how: string): Promise<string> {
 
 async function pipedInput(how: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, `nothing to read: ${how}`);
-  return text(process.stdin);
+  return readAll(process.stdin);
 }
 
 /** Questions to a person at a terminal. */

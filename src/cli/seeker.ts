@@ -27,12 +27,13 @@ import {
   UnavailableError,
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
+import { codeOf, makeFolder, placeOnce, replaceFile } from "../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
-import { placeOnce } from "../worker/node/key-file.ts";
 import { untrusted } from "../worker/node/status-line.ts";
-import { codeOf, configFolder, makeFolder, replaceFile } from "../worker/node/worker-config.ts";
-import { CliError, EXIT, needsNewerNode, printError } from "./command.ts";
+import { configFolder } from "../worker/node/worker-config.ts";
+import { CliError, EXIT, printError } from "./command.ts";
+import { needsNewerNode } from "./version.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";

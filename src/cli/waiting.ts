@@ -1,8 +1,5 @@
-// The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue, or to cancel the job.
-import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
-import { isInteractive, withPrompt } from "./input.ts";
-import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
-import { inDollars } from "../sdk/payment.ts";
+// The wait for a job as a person sees it: its state, the seconds, the streamed text, and after Ctrl-C how to continue, or to cancel the job. On a job's way:
+// poll or stream.
 import {
   type Cancellation,
   type ComputeRouter,
@@ -15,7 +12,11 @@ import {
   type RunOptions,
   type RunResult,
 } from "../sdk/index.ts";
+import { inDollars } from "../sdk/payment.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
+import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
+import { isInteractive, withPrompt } from "./input.ts";
+import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 
 const SECOND_MS = 1_000;
 

@@ -1,17 +1,19 @@
 // `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
+import { codeOf, makeFolder } from "../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
 import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { StatusFile, statusReport } from "../worker/node/status-file.ts";
-import { codeOf, configFolder, makeFolder } from "../worker/node/worker-config.ts";
+import { configFolder } from "../worker/node/worker-config.ts";
 import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
-import { CliError, EXIT, hasWebSocket, NO_WEBSOCKET, packageVersion, printJson, printUntrusted } from "./command.ts";
+import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
+import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */

@@ -1,6 +1,6 @@
 // `compute-router pair create|claim|list` and `compute-router user`: pair users with workers for PRIVATE jobs.
-import { defineCommand } from "citty";
 import { stripVTControlCharacters } from "node:util";
+import { defineCommand } from "citty";
 import { encode } from "uqr";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
@@ -64,7 +64,7 @@ const UNKNOWN = { columns: 80, rows: 24 };
 const SECOND_MS = 1_000;
 
 /** `compute-router pair create`. */
-export const pairCreate = command({
+const pairCreate = command({
   name: "pair create",
   description: "Create a code that a worker's owner can claim, so that the worker may run your PRIVATE jobs; on a terminal, wait for the worker",
   args: { ...SEEKER_ARGS, wait: { type: "boolean", description: "Wait for the worker (--no-wait: do not wait). Default: wait on a terminal without --json" } },

@@ -93,7 +93,7 @@ function readReceipt(value: unknown, file: string): Receipt {
 }
 
 /** The chunks in the text of server-sent events; undefined if it has none. `curl -N` saves a stream like this. */
-export function chunksOf(text: string): unknown[] | undefined {
+function chunksOf(text: string): unknown[] | undefined {
   const chunks: unknown[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
@@ -110,7 +110,7 @@ export function chunksOf(text: string): unknown[] | undefined {
  * The chunks joined to a whole answer. `name` is what they were read from.
  * @throws {CliError} if the stream did not end well
  */
-export function joined(chunks: readonly unknown[], name: string): Record<string, unknown> {
+function joined(chunks: readonly unknown[], name: string): Record<string, unknown> {
   let text = "";
   let finish_reason: unknown;
   let id: unknown;

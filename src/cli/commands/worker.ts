@@ -7,8 +7,9 @@ import { runningWorkers, type StatusReport } from "../../worker/node/status-file
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
-import { CliError, command, EXIT, needsNewerNode, print, printJson } from "../command.ts";
+import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
+import { needsNewerNode } from "../version.ts";
 import { KEY_ARGS, WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, type WorkerPlan, workerPlan } from "../worker-plan.ts";
 import { claimPairing, pairedText } from "./pair.ts";
 import { workerInit, workerKey } from "./worker-setup.ts";

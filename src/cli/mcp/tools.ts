@@ -29,7 +29,7 @@ import {
 } from "../../sdk/index.ts";
 import { inDollars } from "../../sdk/payment.ts";
 import { printable, shortKey } from "../../worker/node/status-line.ts";
-import { packageVersion } from "../command.ts";
+import { packageVersion } from "../version.ts";
 import { type Budget, dollars, Purchase } from "./budget.ts";
 
 /** What all tool calls of one run share. */

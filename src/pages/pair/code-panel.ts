@@ -1,9 +1,9 @@
-// The panels of the pair page about workers: the code with its QR code, until a worker claims it, and the list of the paired workers.
+// The panel of the pair page with the code: its letters and its QR code, until a worker claims it.
 import { encode } from "uqr";
 import { fingerprintWords } from "../../receipt/ed25519.ts";
+import type { PairedWorker } from "../../sdk/index.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
-import type { PairedWorker, TrustList } from "../../sdk/index.ts";
-import { copyOnClick, element, make, makeTime, setText, showMessage } from "../shell/dom.ts";
+import { copyOnClick, element, make, setText, showMessage } from "../shell/dom.ts";
 import type { OpenCode } from "./stored.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -123,57 +123,4 @@ function runs(row: readonly boolean[], y: number): string[] {
     if (x > start) paths.push(`M${start} ${y}h${x - start}v1h-${x - start}z`);
   }
   return paths;
-}
-
-const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-
-/** The list of workers that the user has paired with. */
-export class WorkersPanel {
-  readonly #list = element("workers", HTMLElement);
-  readonly #note = element("no-workers", HTMLElement);
-  readonly #again = element("refresh", HTMLButtonElement);
-
-  constructor(onRefresh: () => void) {
-    this.#again.addEventListener("click", onRefresh);
-  }
-
-  /** There is no user id yet. */
-  idle(): void {
-    this.#again.disabled = true;
-    this.#list.replaceChildren();
-    this.#say("No user id yet.", null);
-  }
-
-  /** The request for the list was sent. */
-  asking(): void {
-    this.#again.disabled = true;
-  }
-
-  /** Shows the workers in the order of the coordinator: newest first. */
-  show({ providers }: TrustList): void {
-    this.#again.disabled = false;
-    this.#list.replaceChildren(
-      ...providers.map(({ provider_pubkey, paired_at }) => {
-        const row = make("li", "");
-        const words = make("ol", "words");
-        words.append(...fingerprintWords(provider_pubkey).map((word) => make("li", "", word)));
-        const since = make("p", "hint", "Paired ");
-        since.append(makeTime(new Date(paired_at), WHEN.format(new Date(paired_at))));
-        row.append(words, make("code", "", provider_pubkey), since);
-        return row;
-      }),
-    );
-    this.#say(providers.length === 0 ? "None yet. A worker that claims your code is listed here." : "", null);
-  }
-
-  /** The list could not be loaded. */
-  failed(text: string): void {
-    this.#again.disabled = false;
-    this.#say(text, "bad");
-  }
-
-  #say(text: string, tone: "bad" | null): void {
-    showMessage(this.#note, text, tone);
-    this.#note.hidden = text === "";
-  }
 }

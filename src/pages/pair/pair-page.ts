@@ -1,8 +1,9 @@
 // The pair page as a whole: it connects its panels, the SDK and the storage of the tab.
 import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
-import { CodePanel, WorkersPanel } from "./code-panel.ts";
+import { CodePanel } from "./code-panel.ts";
 import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
 import { UserPanel } from "./user-panel.ts";
+import { WorkersPanel } from "./workers-panel.ts";
 
 /** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
 const MIN_REQUEST_AGE_MS = 5_000;
@@ -76,7 +77,8 @@ export class PairPage {
   }
 
   async #wait(open: OpenCode): Promise<void> {
-    const { 0: router, 1: user } = [this.#router, this.#user] as const;
+    const router = this.#router;
+    const user = this.#user;
     if (router === null || user === null) return;
     this.#waiting?.abort();
     const waiting = (this.#waiting = new AbortController());

@@ -1,4 +1,6 @@
-// When this page may take jobs: the conditions (visibility, network, battery, screen), the owner's settings, and the lock that makes one tab the worker.
+// When this page may take jobs: the conditions that it watches (visibility, network, battery), the pause that they ask for, and a screen that stays on.
+import type { PageSettings } from "./settings.ts";
+
 /** The conditions of the page. */
 export type Conditions = {
   hidden: boolean;
@@ -107,121 +109,5 @@ export class ScreenLock {
       this.#asking = false;
     }
     if (!this.#wanted) await this.#sentinel?.release();
-  }
-}
-
-const SETTINGS_KEY = "compute-router-worker";
-
-/** The owner's choices. They are stored between visits. */
-export type PageSettings = {
-  /** True if the worker was started and not stopped; the next visit then continues. */
-  wanted: boolean;
-  keepScreenOn: boolean;
-  /** Take jobs while the page is hidden, if the browser allows it. */
-  workHidden: boolean;
-  /** Rest below 20 % while not charging. */
-  saveBattery: boolean;
-};
-
-/** The default settings. The browser of a phone stops hidden pages within seconds, so work in the background is off there. */
-export function defaultSettings(isPhone: boolean): PageSettings {
-  return { wanted: false, keepScreenOn: true, workHidden: !isPhone, saveBattery: true };
-}
-
-/** The storage of the settings; null if the browser forbids it. */
-export type SettingsStore = Pick<Storage, "getItem" | "setItem"> | null;
-
-/** Reads the settings. Missing or malformed values get their defaults. */
-export function readSettings(storage: Pick<Storage, "getItem"> | null, defaults: PageSettings): PageSettings {
-  let stored: unknown = null;
-  try {
-    stored = JSON.parse(storage?.getItem(SETTINGS_KEY) ?? "null");
-  } catch {
-    // Text of another program, or a browser that forbids storage.
-  }
-  const settings = { ...defaults };
-  if (typeof stored !== "object" || stored === null) return settings;
-  const names: (keyof PageSettings)[] = ["wanted", "keepScreenOn", "workHidden", "saveBattery"];
-  const values = new Map(Object.entries(stored));
-  for (const name of names) {
-    const value: unknown = values.get(name);
-    if (typeof value === "boolean") settings[name] = value;
-  }
-  return settings;
-}
-
-/** Stores the settings, if the browser allows it. */
-export function writeSettings(storage: Pick<Storage, "setItem"> | null, settings: PageSettings): void {
-  try {
-    storage?.setItem(SETTINGS_KEY, JSON.stringify(settings));
-  } catch {
-    // The storage is full or forbidden. The settings last until the page is closed.
-  }
-}
-
-const LOCK_NAME = "compute-router-worker";
-
-/** Called when the lock of this tab changes. */
-export type LockHooks = {
-  /** This tab is the worker now. */
-  onHeld: () => void;
-  /** Another tab is the worker; this tab gets the lock when that tab is closed. */
-  onBusy: () => void;
-  /** Another tab took the lock; this tab waits again. */
-  onLost: () => void;
-};
-
-/** Makes sure that one tab at a time is the worker [WS7]. Two tabs with one key would replace each other at the coordinator. */
-export class TabLock {
-  readonly #locks: LockManager | undefined;
-  readonly #hooks: LockHooks;
-  #waiting: AbortController | null = null;
-
-  /** `locks` is missing on plain http; then the coordinator decides which tab is the worker. */
-  constructor(locks: LockManager | undefined, hooks: LockHooks) {
-    this.#locks = locks;
-    this.#hooks = hooks;
-  }
-
-  /** Takes the lock, or reports that it is busy and waits for it. */
-  async acquire(): Promise<void> {
-    if (this.#locks === undefined) return this.#hooks.onHeld();
-    const got = await this.#hold({ ifAvailable: true });
-    if (got) return;
-    this.#hooks.onBusy();
-    this.#waiting = new AbortController();
-    await this.#hold({ signal: this.#waiting.signal });
-  }
-
-  /** Takes the lock from the tab that has it. */
-  async takeOver(): Promise<void> {
-    this.#waiting?.abort();
-    await this.#hold({ steal: true });
-  }
-
-  /** Resolves to false if the lock is not available, otherwise when the lock ends. */
-  async #hold(options: LockOptions): Promise<boolean> {
-    let held = false;
-    try {
-      await this.#locks?.request(LOCK_NAME, options, (lock) => {
-        if (lock === null) return;
-        held = true;
-        this.#hooks.onHeld();
-        // Held until the tab is closed or another one steals it.
-        return new Promise<never>(() => {});
-      });
-    } catch (error) {
-      if (held) {
-        // Another tab has stolen the lock.
-        this.#hooks.onLost();
-        void this.acquire();
-      } else if (!(error instanceof Error) || error.name !== "AbortError") {
-        // An AbortError only means that this tab no longer waits. Any other error means that the browser gives no locks to a site that may not store data.
-        // Then the coordinator decides.
-        this.#hooks.onHeld();
-        return true;
-      }
-    }
-    return held;
   }
 }

@@ -1,28 +1,14 @@
-// DesktopWorker: one session per coordinator, one LLM for all of them, and a thread for the tasks. It runs every job of a worker on a computer.
-import { readFileSync, rmSync } from "node:fs";
+// DesktopWorker: one session per coordinator, one LLM for all of them, and a thread for the tasks. On a job's way: the run on a computer.
 import { join } from "node:path";
-import * as z from "zod";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import { ENGINE } from "../../tasks/index.ts";
 import type { Found } from "../runtimes/probe.ts";
-import {
-  createExecutor,
-  type KeptResult,
-  type Profile,
-  type ResultShelf,
-  seedSigner,
-  type SessionNote,
-  type SessionTiming,
-  type Socket,
-  type Stop,
-  withinBounds,
-  WorkerSession,
-} from "../session/index.ts";
+import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
 import { ReasonedSocket } from "./connect-reason.ts";
+import { ResultFile } from "./result-file.ts";
 import { type RuntimeNote, RuntimeShare, RuntimeWatch } from "./runtime-watch.ts";
 import { Standby } from "./standby.ts";
 import { ThreadedTasks } from "./threaded-tasks.ts";
-import { replaceFile } from "./worker-config.ts";
 import { workerId } from "./worker-lock.ts";
 
 /** Everything that a desktop worker tells its owner. A note of a session has the name of its coordinator. */
@@ -187,37 +173,5 @@ export class DesktopWorker {
       ...(name !== undefined && { name }),
       ...(version !== undefined && { version }),
     };
-  }
-}
-
-const Content = z.object({
-  version: z.literal(1),
-  results: z.array(z.object({ jobId: z.string(), attempt: z.int().min(1), frame: z.string(), completedAt: z.number() })),
-});
-
-/**
- * A shelf in a file. Results survive a restart and kill -9, but not a power cut; then the coordinator runs the job again. The file exists only while there are
- * results, only its owner can read it, and it is replaced in one step.
- */
-export class ResultFile implements ResultShelf {
-  readonly #file: string;
-
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  load(): readonly KeptResult[] {
-    try {
-      return withinBounds(Content.parse(JSON.parse(readFileSync(this.#file, "utf8"))).results);
-    } catch {
-      // Without a usable file the coordinator gives the job to another worker.
-      return [];
-    }
-  }
-
-  save(results: readonly KeptResult[]): void {
-    if (results.length === 0) return rmSync(this.#file, { force: true });
-    // Only one process has the lock, so a fixed name for the draft is enough, and no drafts accumulate.
-    replaceFile(this.#file, JSON.stringify({ version: 1, results }));
   }
 }

@@ -4,8 +4,8 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } f
 import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
 import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
+import { codeOf, makeFolder, placeOnce } from "./atomic-files.ts";
 import { ownCommand } from "./command-name.ts";
-import { codeOf, makeFolder } from "./worker-config.ts";
 
 /** Result of reading a key file. `message` tells what to do about an unusable file. */
 export type KeyFileResult =
@@ -52,35 +52,6 @@ export function readOrMakeKeyFile(file: string): KeyFileResult {
     return placeOnce(file, `${toHex(seed)}\n`) ? { ok: true, key: keyPair(seed), made: true } : readKeyFile(file);
   } catch (error) {
     return { ok: false, reason: "unreadable", message: `cannot create the key file ${file} (${codeOf(error)}); use --key FILE or --config-dir DIR` };
-  }
-}
-
-/** Creates a file that only its owner can read; false if it exists already. The file never exists with incomplete content. */
-export function placeOnce(file: string, content: string): boolean {
-  const draft = `${file}.${randomUUID()}`;
-  try {
-    writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
-    // Unlike a rename, a link never replaces an existing file.
-    linkSync(draft, file);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
-    // A file system without links only has exclusive creation.
-    if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
-    return createExclusive(file, content);
-  } finally {
-    // Also after a failed write, because a full disk leaves an empty file.
-    rmSync(draft, { force: true });
-  }
-}
-
-function createExclusive(file: string, content: string): boolean {
-  try {
-    writeFileSync(file, content, { mode: 0o600, flag: "wx" });
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
-    throw error;
   }
 }
 

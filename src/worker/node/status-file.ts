@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { replaceFile } from "./worker-config.ts";
+import { replaceFile } from "./atomic-files.ts";
 import { isRunning, namesIn, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 

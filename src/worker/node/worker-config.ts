@@ -1,10 +1,11 @@
-// The configuration file of a worker (`worker.json`), its folder, and the atomic writes of all its files.
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+// The configuration file of a worker (`worker.json`), and its folder.
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { parseJson } from "../../protocol/text.ts";
+import { codeOf, makeFolder, replaceFile } from "./atomic-files.ts";
 import { ownCommand } from "./command-name.ts";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
@@ -81,36 +82,4 @@ export function configFolder({ configDir, env = process.env, platform = process.
   if (platform === "win32") return join(env["APPDATA"] ?? join(home, "AppData", "Roaming"), "compute-router");
   if (platform === "darwin") return join(home, "Library", "Application Support", "compute-router");
   return join(home, ".config", "compute-router");
-}
-
-/** Creates the folder and its parents, if they are missing, for their owner only. Throws the system's error. */
-export function makeFolder(folder: string): void {
-  // Not `recursive: true`: if the parent exists but mkdir fails with ENOENT, as in /proc, Node retries forever.
-  const missing: string[] = [];
-  for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
-  for (const at of missing) {
-    try {
-      mkdirSync(at, { mode: 0o700 });
-    } catch (error) {
-      // Another process was faster.
-      if (!existsSync(at)) throw error;
-    }
-  }
-}
-
-/** The code of a system error, as `ENOENT`. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
-}
-
-/** Replaces a file in one step: it has the old or the new content, and a failed write leaves no draft. Only its owner can read it. Throws the system's error. */
-export function replaceFile(file: string, content: string): void {
-  const draft = `${file}.new`;
-  try {
-    writeFileSync(draft, content, { mode: 0o600 });
-    renameSync(draft, file);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
 }

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { codeOf, makeFolder } from "./worker-config.ts";
+import { codeOf, makeFolder } from "./atomic-files.ts";
 
 /** A lock, or a message that names the process that has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };

@@ -6,7 +6,7 @@ import { type StatusFrame, statusLines, untrusted } from "./status-line.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
 /** The output of a view: a terminal or a pipe. */
-export type Out = { write(text: string): unknown };
+type Out = { write(text: string): unknown };
 
 /** Shows what a worker does. */
 export interface WorkerView {

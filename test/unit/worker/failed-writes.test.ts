@@ -1,15 +1,15 @@
+import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
-import { makeFolder, replaceFile } from "../../../src/worker/node/worker-config.ts";
-import { placeOnce, rotateKeyFile } from "../../../src/worker/node/key-file.ts";
+import { makeFolder, placeOnce, replaceFile } from "../../../src/worker/node/atomic-files.ts";
+import { rotateKeyFile } from "../../../src/worker/node/key-file.ts";
 
 import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
-const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "key-file.ts");
+const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "atomic-files.ts");
 const hasProc = existsSync("/proc/self");
 
 describe("a write that fails leaves nothing behind", () => {

@@ -3,8 +3,9 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { placeOnce } from "../../../src/worker/node/atomic-files.ts";
 import { configFolder } from "../../../src/worker/node/worker-config.ts";
-import { placeOnce, readKeyFile, readOrMakeKeyFile } from "../../../src/worker/node/key-file.ts";
+import { readKeyFile, readOrMakeKeyFile } from "../../../src/worker/node/key-file.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 describe("the key file", () => {

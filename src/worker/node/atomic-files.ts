@@ -1,0 +1,65 @@
+// Folders and files that only their owner can read, each file written in one step: what the worker and the command keep on a disk.
+import { randomUUID } from "node:crypto";
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+/** Creates the folder and its parents, if they are missing, for their owner only. Throws the system's error. */
+export function makeFolder(folder: string): void {
+  // Not `recursive: true`: if the parent exists but mkdir fails with ENOENT, as in /proc, Node retries forever.
+  const missing: string[] = [];
+  for (let at = resolve(folder); !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
+  for (const at of missing) {
+    try {
+      mkdirSync(at, { mode: 0o700 });
+    } catch (error) {
+      // Another process was faster.
+      if (!existsSync(at)) throw error;
+    }
+  }
+}
+
+/** The code of a system error, as `ENOENT`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
+}
+
+/** Creates a file that only its owner can read; false if it exists already. The file never exists with incomplete content. */
+export function placeOnce(file: string, content: string): boolean {
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
+    // Unlike a rename, a link never replaces an existing file.
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    // A file system without links only has exclusive creation.
+    if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
+    return createExclusive(file, content);
+  } finally {
+    // Also after a failed write, because a full disk leaves an empty file.
+    rmSync(draft, { force: true });
+  }
+}
+
+function createExclusive(file: string, content: string): boolean {
+  try {
+    writeFileSync(file, content, { mode: 0o600, flag: "wx" });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** Replaces a file in one step: it has the old or the new content, and a failed write leaves no draft. Only its owner can read it. Throws the system's error. */
+export function replaceFile(file: string, content: string): void {
+  const draft = `${file}.new`;
+  try {
+    writeFileSync(draft, content, { mode: 0o600 });
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
