@@ -171,7 +171,7 @@ const REQUIRED = ["job_type", "payload", "user_id"] as const;
 export const REQUIRED_FIELDS = `Required fields: ${REQUIRED.join(", ")}`;
 
 /** Result of {@link parseCommit}; `error` is a sentence for the client. */
-export type CommitResult =
+type CommitResult =
   | { ok: true; commit: CommitRequest; payload: Record<string, unknown> }
   | { ok: false; reason: "invalid"; error: string }
   | { ok: false; reason: "too_large" };

@@ -109,9 +109,7 @@ export const WORKER_FRAMES = { Register, JobAck, JobProgress, JobFailed, JobReje
 export type WorkerFrame = Register | z.infer<typeof AfterRegister>;
 
 /** Result of {@link parseWorkerFrame}. The coordinator answers a bad `register` with `register_ack`, and any other bad frame with `error` [WS1, WS4]. */
-export type FrameResult =
-  | { ok: true; frame: WorkerFrame }
-  | { ok: false; reason: "not_json" | "bad_message" | "invalid_key" | "invalid_register"; message: string };
+type FrameResult = { ok: true; frame: WorkerFrame } | { ok: false; reason: "not_json" | "bad_message" | "invalid_key" | "invalid_register"; message: string };
 
 /** Parses one text frame of a worker [WS1]. */
 export function parseWorkerFrame(text: string): FrameResult {

@@ -1,5 +1,4 @@
-// Jobs that the router has: read one, wait for its end, cancel it, and list those of a user. All of it comes after the commit, and the wait is the last step of
-// a job's way.
+// Jobs that the router has: read one, wait for its end, cancel it, and list those of a user. On a job's way: everything after the commit, except the stream.
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { LIMITS, MAX_WAIT_SECONDS } from "../protocol/limits.ts";
 import type { Credit, JobPage, JobSummary } from "../protocol/rest.ts";
@@ -15,7 +14,7 @@ import type { JobsOptions } from "./run-options.ts";
 import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
 
 /** A job as a poll found it, with what its `PAYMENT-RESPONSE` says. */
-export type SeenJob = { job: Job; settlement: Settlement };
+type SeenJob = { job: Job; settlement: Settlement };
 
 /** Reads a job once. `wait` (seconds) lets the router hold the answer until the job has ended. */
 export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<SeenJob> {

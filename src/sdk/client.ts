@@ -1,4 +1,4 @@
-// ComputeRouter, the class that users call. It checks arguments and passes each call to the run, the poll or the connection.
+// ComputeRouter, the class that users call. It checks arguments and passes each call to run.ts, accepted-jobs.ts, trust.ts or the connection.
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
 import { MAX_WAIT_SECONDS } from "../protocol/limits.ts";
 import type { ModelList } from "../protocol/models.ts";
@@ -10,7 +10,8 @@ import { Connection } from "./connection.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
 import { type ChatMessage, checkJob, checkJobType, checkMessages, checkModel, checkText, type JobInput, takeAnswerOptions } from "./job-input.ts";
-import { keptToken, type Usage } from "./local-jobs.ts";
+import { type JobStream, jobStream } from "./job-stream.ts";
+import { keptToken } from "./local-jobs.ts";
 import { JobMap, readMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
 import {
@@ -46,9 +47,9 @@ import {
   type WaitOptions,
 } from "./run-options.ts";
 import { askQuote, RouterRun } from "./run.ts";
-import { type JobStream, jobStream } from "./job-stream.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
+import type { Usage } from "./usage.ts";
 
 /**
  * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;
@@ -385,7 +386,7 @@ export class ComputeRouter {
     try {
       return await run.run(job);
     } catch (error) {
-      if (!mayFallBack(error, plan, run.mayCount)) throw error;
+      if (!mayFallBack(error, plan, run.mayHaveEffect)) throw error;
       return fallBack(settings.fallback, job, plan, error);
     }
   }

@@ -1,12 +1,12 @@
-// The commit of a job, the first step of its way. All tries and payments of one commit share one Idempotency-Key.
+// The commit of a job. All its tries and payments share one Idempotency-Key. On a job's way: commit → pay.
 import type { Quote } from "../protocol/rest.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { cancelSoon } from "./accepted-jobs.ts";
 import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
-import { type Limit, retrying, untilAborted } from "./retry.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
+import { type Limit, retrying, untilAborted } from "./retry.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
 /** The most payments for one commit. */
@@ -22,7 +22,7 @@ const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilit
 export type Committed = { jobId: string; cancelToken: string | null; price: string; settlement: Settlement };
 
 /** What a commit sends. `cancelOn` is the caller's signal, if its abort cancels the job. */
-export type CommitRequest = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
+export type CommitCall = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
 
 /**
  * One commit with its retries and payments. Every try has the same Idempotency-Key, so the router makes one job of all of them [API5], and a repeated payment
@@ -32,12 +32,12 @@ export class Commit {
   readonly #connection: Connection;
   readonly #settings: ClientSettings;
   readonly #quote: Quote;
-  readonly #request: CommitRequest;
+  readonly #request: CommitCall;
   #price: string;
   #unclear = false;
   #paid = false;
 
-  constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitRequest) {
+  constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitCall) {
     this.#connection = connection;
     this.#settings = settings;
     this.#quote = quote;
@@ -49,7 +49,7 @@ export class Commit {
    * True if a job may exist or money may have moved: the commit was accepted, a try is in progress, a try got no answer that excludes a job, or the payment
    * hook was called and did not decline. While this is true, a fallback must not run, because the user would pay for the work twice.
    */
-  get mayCount(): boolean {
+  get mayHaveEffect(): boolean {
     return this.#unclear || this.#paid;
   }
 
@@ -67,9 +67,9 @@ export class Commit {
     }
   }
 
-  /** Adds the idempotency key to `error` if the commit may count. */
+  /** Adds the idempotency key to `error` if the commit may have an effect. */
   marked<E>(error: E): E {
-    if (error instanceof ComputeRouterError && this.mayCount) error.idempotencyKey = this.#request.idempotencyKey;
+    if (error instanceof ComputeRouterError && this.mayHaveEffect) error.idempotencyKey = this.#request.idempotencyKey;
     return error;
   }
 

@@ -1,24 +1,24 @@
 // Fallback providers. They may run a job only if the router did not accept it. This file decides that, asks the providers, and has the provider for servers
 // with OpenAI's API.
 import { inWords, isJsonObject } from "../protocol/text.ts";
+import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
 import { type BodyResult, describeBreak, errorCodes, oneLine, readBody } from "./connection.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";
-import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
 import { answerMembersOf, type JobInput, type LlmJob } from "./job-input.ts";
+import type { FallbackProvider } from "./options.ts";
+import { fallbackResult, type FallbackResult } from "./result.ts";
 import { untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
-import { fallbackResult, type FallbackResult } from "./result.ts";
-import type { FallbackProvider } from "./options.ts";
 
 /**
  * True if a fallback provider may run the job after `error`. The router must have been unreachable or must have failed (5xx), after the retries. A PRIVATE
- * job never falls back, because only paired workers may see it. A result that must be verified cannot come from a provider. A commit that may count
- * (`mayCount`) rules out a fallback too: a payment was sent, or a try got no answer that excludes a job. The commit does not count if there was no try yet,
+ * job never falls back, because only paired workers may see it. A result that must be verified cannot come from a provider. A commit that may have
+ * an effect (`mayHaveEffect`) rules out a fallback too: a payment was sent, or a try got no answer that excludes a job. It has none if there was no try yet,
  * if every try failed to connect, or if the router answered that it kept nothing.
  */
-export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPlan, mayCount: boolean): error is ComputeRouterError {
+export function mayFallBack(error: unknown, { privacy, requireVerified }: RunPlan, mayHaveEffect: boolean): error is ComputeRouterError {
   const outage = error instanceof RouterConnectionError || error instanceof UnavailableError;
-  return outage && !mayCount && privacy !== "PRIVATE" && !requireVerified;
+  return outage && !mayHaveEffect && privacy !== "PRIVATE" && !requireVerified;
 }
 
 /**

@@ -1,5 +1,5 @@
 // A job as a stream, in three forms: its events, its text alone, and its result at the end. The events come from the router's event stream, or from polling if
-// it has none. All readers of a stream see it whole, whenever they begin.
+// it has none. All readers of a stream see it whole, whenever they begin. On a job's way: from the commit to the end, beside poll.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
@@ -26,7 +26,7 @@ export type JobEvent =
   | { type: "done"; result: RouterResult };
 
 /** An event as the router sends it. */
-export type WireEvent = Exclude<JobEvent, { type: "job" | "done" }> | { type: "done"; job: Job };
+type WireEvent = Exclude<JobEvent, { type: "job" | "done" }> | { type: "done"; job: Job };
 
 /** One connection to the stream of a job: its events after `lastId`, with their ids. Unknown events are ignored, because the protocol may add some. */
 async function* wireEvents(

@@ -2,16 +2,16 @@
 import { checkFunction, checkInteger, wrong } from "./check.ts";
 import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import { checkJob, type JobInput } from "./job-input.ts";
-import { type Limit, sleep, untilAborted } from "./retry.ts";
 import { type ClientSettings, random128 } from "./options.ts";
-import { checkCall, checkSignal, type MapOptions, type MapResult, readRunOptions, type RunPlan } from "./run-options.ts";
 import type { RunResult } from "./result.ts";
+import { type Limit, sleep, untilAborted } from "./retry.ts";
+import { checkCall, checkSignal, type MapOptions, type MapResult, readRunOptions, type RunPlan } from "./run-options.ts";
 
 /** The pause after a 429 without `Retry-After`, in milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
 /** The two ways to get the result of one job of a map. */
-export type MapRuns = {
+type MapRuns = {
   /** Runs a job. With the same `key`, a repetition is the same job. */
   run: (job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
   /** Follows a job that was accepted. */
@@ -19,7 +19,7 @@ export type MapRuns = {
 };
 
 /** The settings of one map. */
-export type MapPlan = {
+type MapPlan = {
   concurrency: number;
   signal: AbortSignal | undefined;
   onResult: (result: MapResult, index: number) => void;

@@ -1,4 +1,4 @@
-// The options of a client: types, defaults and checks. They apply to every step of a job's way on the client's side.
+// The options of a client: types, defaults and checks. On a job's way: every step on the client's side.
 import { CLIENT, LIMITS } from "../protocol/limits.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { toHex } from "../receipt/bytes.ts";
@@ -16,9 +16,10 @@ import {
 } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
-import { type JobList, readJobList, UsageSum } from "./local-jobs.ts";
+import { type JobList, readJobList } from "./local-jobs.ts";
 import { type PaymentHook, readMaxPrice } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
+import { UsageSum } from "./usage.ts";
 
 /** The two instances of a router. They differ only in chain and payment. */
 export type Instance = "evm" | "svm";

@@ -1,10 +1,10 @@
-// Results, the end of a job's way: from a job that has ended, with its receipt checked, or from a fallback provider.
+// Results: from a job that has ended, with its receipt checked, or from a fallback provider. On a job's way: its end, on the client's side.
 import type { Job, Receipt } from "../protocol/job.ts";
-import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
 import type { Credit } from "../protocol/rest.ts";
-import type { Settlement } from "./payment.ts";
 import { isJsonObject } from "../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
+import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
+import type { Settlement } from "./payment.ts";
 
 /** A result from the router. */
 export type RouterResult<T = JobOutput> = {

@@ -1,4 +1,4 @@
-// One job on its way through the router: quote, commit, then poll or stream to the end.
+// RouterRun: one job and its requests to the router. On a job's way: quote → commit → poll or stream, to the end.
 import type { Job, JobType, Policy } from "../protocol/job.ts";
 import { TIMING } from "../protocol/limits.ts";
 import type { Quote } from "../protocol/rest.ts";
@@ -6,8 +6,8 @@ import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
 import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
-import { followJob, type JobEvent } from "./job-stream.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
+import { followJob, type JobEvent } from "./job-stream.ts";
 import { keepJob, keptToken } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { isWithin, type Settlement } from "./payment.ts";
@@ -56,8 +56,8 @@ export class RouterRun {
   }
 
   /** True if the router may have the job, even if the run failed. */
-  get mayCount(): boolean {
-    return this.#commit?.mayCount ?? false;
+  get mayHaveEffect(): boolean {
+    return this.#commit?.mayHaveEffect ?? false;
   }
 
   /** The whole way of a job, within the plan's timeout. */
