@@ -1,5 +1,5 @@
-// npm test: runs the test projects in two vitest processes side by side. Each of them waits much of its time, for processes, sockets and timers; together they
-// keep two cores busy. With arguments (`npm test -- -t "JB3"`) it is a plain `vitest run`.
+// npm test: runs the unit and the edge tests in two vitest processes side by side. Each of them waits much of its time, for processes, sockets and timers;
+// together they keep two cores busy. With arguments (`npm test -- -t "JB3"`) it is a plain `vitest run` of all projects.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ import { buildPages } from "./build-pages.ts";
 import { ROOT } from "./coordinator-process.ts";
 
 const VITEST = join(ROOT, "node_modules", "vitest", "vitest.mjs");
-/** The projects inside workerd. Their output is shown after that of the others: all of it if a test failed, else its sum. */
+/** The projects inside workerd. Their output is shown after that of the unit tests: all of it if a test failed, else its sum. */
 const EDGE = ["edge-evm", "edge-svm"];
-const OTHERS = ["unit", "e2e", "browser"];
+const UNIT = ["unit"];
 
 const projects = (names: readonly string[]): string[] => names.flatMap((name) => ["--project", name]);
 
@@ -32,8 +32,8 @@ if (args.length > 0) process.exitCode = (await run(args, "", "inherit")).passed 
 else {
   // Both processes would build them at the same time.
   buildPages();
-  const [others, edge] = await Promise.all([run(projects(OTHERS), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
+  const [unit, edge] = await Promise.all([run(projects(UNIT), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
   // What failed stands at the end, where people look first.
   process.stdout.write(edge.passed ? edge.out.slice(edge.out.lastIndexOf(" Test Files ")) : edge.out + edge.err);
-  process.exitCode = others.passed && edge.passed ? 0 : 1;
+  process.exitCode = unit.passed && edge.passed ? 0 : 1;
 }
