@@ -248,11 +248,12 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
         return cpuTimeOf(() => expect(utf8Length(JSON.stringify(runTask(task, input)))).toBeLessThanOrEqual(MAX_OUTPUT));
       };
       // Only a step that is quadratic and costs something fails, so what costs next to nothing needs no comparison. A collection of garbage may fall into one
-      // run, not into three.
+      // run, not into all; and the system counts time in steps of some milliseconds, so one run of the short text says little.
       let whole = time(MAX_INPUT / 8);
       if (whole < FREE_MS) continue;
-      const bound = 10 * time(MAX_INPUT / 32) + FREE_MS;
-      for (let tries = 1; tries < 3 && whole >= bound; tries++) whole = Math.min(whole, time(MAX_INPUT / 8));
+      const [, , typical = 0] = Array.from({ length: 5 }, () => time(MAX_INPUT / 32)).toSorted((x, y) => x - y);
+      const bound = 10 * typical + FREE_MS;
+      for (let tries = 1; tries < 6 && whole >= bound; tries++) whole = Math.min(whole, time(MAX_INPUT / 8));
       expect(whole, `${task} ${head}`).toBeLessThan(bound);
     }
   });
