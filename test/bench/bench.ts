@@ -15,7 +15,7 @@ npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES
 /** The system that all are compared with. */
 const OURS = "ours";
 /** The parts of a job that are measured alone. */
-const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], bare: ["edge", "poll", "write", "receipt", "frame"] };
+const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], bare: ["edge", "poll", "write", "receipt"] };
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };

@@ -21,7 +21,7 @@ export const Load = z.object({
   /** A commit waits for the end of its job, and nothing is polled. */
   waits: z.boolean(),
   /** Only this, again and again, in place of jobs; each counts as a job. */
-  probe: z.enum(["poll", "edge", "write", "receipt", "frame"]).nullable().default(null),
+  probe: z.enum(["poll", "edge", "write", "receipt"]).nullable().default(null),
   /** What the curves vary. It needs the program counted-main.ts. */
   scene: z
     .object({
@@ -42,7 +42,7 @@ export type Load = z.input<typeof Load>;
 
 /**
  * A part of a job's work by itself: a poll of a job that has ended (a request with one RPC), a request that the Worker answers alone, one whose RPC writes a
- * row, one whose RPC checks a receipt, and a frame with its answer. Only bare workerd has all of them.
+ * row, and one whose RPC checks a receipt. Only bare workerd has all of them.
  */
 export type Probe = NonNullable<z.infer<typeof Load>["probe"]>;
 
@@ -74,8 +74,6 @@ const OUTPUT_HASH = `sha256:${createHash("sha256").update(JSON.stringify(OUTPUT)
 const SEEKERS = 64;
 /** Probes in progress at the same time. */
 const PROBES = 16;
-/** As long as the result of a job of this benchmark. */
-const ECHO_CHARS = 500;
 /** Workers that connect at the same time: a hub keeps places for 256 that have not registered. */
 const CONNECTING = 128;
 const STAKE = 100;
@@ -319,34 +317,13 @@ class Driver {
       if (status !== 200) fail(`a probe was answered ${status} ${text}`);
     };
     const one = async (): Promise<void> => {
-      const echo = probe === "frame" ? await this.#echo() : null;
       while (!enough()) {
         const began = performance.now();
-        await (echo ?? ask)();
+        await ask();
         note(performance.now() - began);
       }
     };
     await Promise.all(Array.from({ length: inProgress }, one));
-  }
-
-  /** Opens a socket of its own and returns what sends a frame, as long as a result, and waits for its answer, as long as an acknowledgement. */
-  async #echo(): Promise<() => Promise<void>> {
-    const socket = new WebSocket(`ws://127.0.0.1:${this.#load.port}/`, { perMessageDeflate: false });
-    await new Promise<void>((resolve, reject) => {
-      socket.on("open", () => resolve());
-      socket.on("error", reject);
-    });
-    const frame = JSON.stringify({ type: "echo", text: "x".repeat(ECHO_CHARS) });
-    return () =>
-      new Promise<void>((resolve) => {
-        const take = (data: unknown): void => {
-          if (!String(data).includes("echoed")) return;
-          socket.off("message", take);
-          resolve();
-        };
-        socket.on("message", take);
-        socket.send(frame);
-      });
   }
 
   #check(id: string, number: number, job: { status?: string; result?: unknown; receipt?: Receipt & { signature: string } } | undefined): void {

@@ -228,13 +228,12 @@ function ourWork(results: Results, workers: number): string[] {
   ];
 }
 
-/** How often each part of a job is in a job of bare workerd that is polled once. A frame of the probe is one in and one out; a job has one in and two out. */
+/** How often each part of a job is in a job of bare workerd that is polled once. The frames of a job cannot be measured alone. */
 const PARTS: readonly { label: string; times: number; cost: (probes: Required<Cell["probes"]>) => number }[] = [
   { label: "an HTTP request that the Worker answers alone", times: 2, cost: ({ edge }) => edge },
   { label: "an RPC from it to the Durable Object", times: 2, cost: ({ edge, poll }) => poll - edge },
   { label: "a written row, with its share of the commit and of the output gate", times: 2, cost: ({ poll, write }) => write - poll },
   { label: "the hash and signature of a receipt", times: 1, cost: ({ poll, receipt }) => receipt - poll },
-  { label: "a frame of a WebSocket, in or out", times: 3, cost: ({ frame }) => frame / 2 },
 ];
 
 /** What the floor is made of: the parts of a job of bare workerd, each measured alone. */
@@ -243,7 +242,7 @@ function floorTable(results: Results): string[] {
   if (cells.length === 0) return [];
   const job = median(cells.map(({ cpuPerJob }) => cpuPerJob));
   const of = (cost: (probes: Required<Cell["probes"]>) => number): number =>
-    median(cells.map(({ probes: { edge = 0, poll = 0, write = 0, receipt = 0, frame = 0 } }) => cost({ edge, poll, write, receipt, frame })));
+    median(cells.map(({ probes: { edge = 0, poll = 0, write = 0, receipt = 0 } }) => cost({ edge, poll, write, receipt })));
   const share = (value: number): string => `${((100 * value) / job).toFixed(0)} %`;
   const sum = PARTS.reduce((total, { times, cost }) => total + times * of(cost), 0);
   const rows = PARTS.map(({ label, times, cost }) => [label, whole(of(cost)), String(times), share(times * of(cost))]);
@@ -255,7 +254,7 @@ function floorTable(results: Results): string[] {
   ];
 }
 
-const PROBED: readonly Probe[] = ["edge", "poll", "write", "receipt", "frame"];
+const PROBED: readonly Probe[] = ["edge", "poll", "write", "receipt"];
 
 function remarks({ cells, noise, pinned, skipped }: Results): string[] {
   const noisy = cells.filter(({ foreign }) => foreign > noise);
@@ -348,7 +347,7 @@ workers that are trusted may do. The plain Node program is the limit of what Jav
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1. A poll is one request with one RPC to the hub.
-The parts of its job were measured one by one with the same driver, 16 at a time; what is missing to the whole is waiting for turns, collecting garbage and reading the body of a commit.
+The parts of its job were measured one by one with the same driver, 16 at a time; what is missing to the whole are its three frames, the body of its commit, and the garbage of all that.
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

@@ -80,8 +80,7 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   override async webSocketMessage(socket: WebSocket, data: string): Promise<void> {
-    const frame: Frame | { type: "heartbeat" | "echo" } = JSON.parse(data);
-    if (frame.type === "echo") socket.send(ECHOED);
+    const frame: Frame | { type: "heartbeat" } = JSON.parse(data);
     if (frame.type === "register") this.#register(socket, frame.provider_pubkey, frame.signature);
     if (frame.type === "job_complete") await this.#complete(socket, frame);
   }
@@ -183,8 +182,6 @@ function isValid(receipt: Receipt, signature: string, output: unknown, jobId: st
 
 /** As long as the payload of a job of this benchmark. */
 const PROBE_PAYLOAD = JSON.stringify({ task_type: "classify", input: "The parcel came early and the box was whole, number 123456." });
-/** As long as the answer to a result. */
-const ECHOED = `{"type":"echoed","job_id":"00000000-0000-4000-8000-000000000000","status":"accepted"}`;
 
 /** A valid receipt, as one of a worker. */
 function probedReceipt(): Parameters<typeof isValid> {

@@ -63,13 +63,12 @@ it("the CPU time of a job is divided by that of a poll", () => {
 });
 
 it("the floor is the sum of its parts, each as often as it is in a job", () => {
-  const probes = { edge: 100, poll: 180, write: 240, receipt: 260, frame: 120 };
+  const probes = { edge: 100, poll: 180, write: 240, receipt: 260 };
   const text = table({ ...results([...CELLS, cell("bare", 1, 900, { probes })]), labels: { ours: "this coordinator", bare: "bare workerd" } });
   expect(row(text, "an HTTP request that the Worker answers alone").slice(2, 5)).toEqual(["100", "2", "20 %"]);
   expect(row(text, "an RPC from it to the Durable Object").slice(2, 5)).toEqual(["80", "2", "16 %"]);
-  expect(row(text, "a frame of a WebSocket, in or out").slice(2, 5)).toEqual(["60", "3", "18 %"]);
-  // 200 + 160 + 120 + 80 + 180 of 1,000.
-  expect(row(text, "all of them").slice(2, 5)).toEqual(["740", "", "74 %"]);
+  // 200 + 160 + 120 + 80 of 1,000.
+  expect(row(text, "all of them").slice(2, 5)).toEqual(["560", "", "56 %"]);
   expect(table(results(CELLS))).not.toContain("all of them");
 });
 
