@@ -40,7 +40,7 @@ function planOf(seed: number, honest: Crowd, abusers: Crowd, pause = PAUSE_MS): 
       jobs,
       pairings: {},
       faults: LOAD_MS + 2_000,
-      rules: { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true },
+      settings: { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true },
       paying: null,
       contexts: null,
       models: null,

@@ -271,7 +271,7 @@ export class Checks {
 
   #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
     // By what the source says, not by what dispatch believes.
-    if (state.rules.stake && job.policy === "FAST" && (this.#world.tiers.get(worker.key) ?? "Open") === "Open")
+    if (state.settings.stake && job.policy === "FAST" && (this.#world.tiers.get(worker.key) ?? "Open") === "Open")
       broken("I17", `FAST ${job.id} on ${worker.key}, whose stake is under 100`);
     if (!suits(state, job, worker)) {
       if (job.privacyClass === "PRIVATE" && !job.trustedKeys.includes(worker.key)) broken("I3", `PRIVATE ${job.id} on ${worker.key}`);
@@ -401,7 +401,7 @@ export class Checks {
       if (event.type !== "complete" || event.jobId !== jobId) return broken("I5", `${jobId} completed by ${event.type}`);
       if (!holders.includes(outcome.key)) broken("I5", `${jobId} completed by ${outcome.key}, which never held it`);
       if (outcome.verified !== (event.verdict === "valid")) broken("I5", `${jobId} is verified: ${outcome.verified}, verdict ${event.verdict}`);
-      if (event.verdict !== "valid" && (event.verdict !== "invalid_receipt" || world.plan.rules.receiptPolicy === "strict"))
+      if (event.verdict !== "valid" && (event.verdict !== "invalid_receipt" || world.plan.settings.receiptPolicy === "strict"))
         broken("I5", `${jobId} completed by a result that is ${event.verdict}`);
       return;
     }

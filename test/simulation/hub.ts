@@ -79,8 +79,8 @@ export class Hub {
 
   constructor(world: World) {
     this.#world = world;
-    const { rules, paying } = world.plan;
-    this.readsChain = rules.chain && (paying?.chainFrom ?? 0) === 0;
+    const { settings, paying } = world.plan;
+    this.readsChain = settings.chain && (paying?.chainFrom ?? 0) === 0;
   }
 
   // --- doors ---
@@ -116,7 +116,7 @@ export class Hub {
     world.stats.settleCalls++;
     // A call that still runs although the late answer of another has settled the payment has no place any more.
     const awaited = [...this.calls].filter((other) => this.memory?.ledger.inFlight.has(other)).length;
-    if (awaited > this.#world.plan.rules.settlements) broken("M5", `${awaited} settle calls at once`);
+    if (awaited > this.#world.plan.settings.settlements) broken("M5", `${awaited} settle calls at once`);
     const memory = this.#memories;
     world.facilitator.settle(world.money.authorization(key), (settlement) => {
       if (memory !== this.#memories) return;
@@ -586,7 +586,7 @@ export class Hub {
     if (world.plan.hibernates && this.calls.size === 0 && agenda.now - this.#lastTurn >= HIBERNATES_AFTER) this.evict();
     if (this.memory !== null) return;
     this.#lastTurn = agenda.now;
-    const state = core.createState({ ...world.plan.rules, chain: this.readsChain });
+    const state = core.createState({ ...world.plan.settings, chain: this.readsChain });
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);

@@ -31,8 +31,8 @@ function serves(worker: Worker, name: PoolName): boolean {
 }
 
 /** The pool whose share of the queue a job uses. */
-export function sharePoolOf({ rules }: DispatchState, { policy, jobType }: JobFacts): JobFacts["jobType"] | `${JobFacts["jobType"]}+` {
-  return rules.stake && policy === "FAST" ? `${jobType}+` : jobType;
+export function sharePoolOf({ settings }: DispatchState, { policy, jobType }: JobFacts): JobFacts["jobType"] | `${JobFacts["jobType"]}+` {
+  return settings.stake && policy === "FAST" ? `${jobType}+` : jobType;
 }
 
 /** The pool of a job. */
@@ -274,7 +274,7 @@ function checkLedger(state: DispatchState): void {
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
   if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");
-  if (settleQueue.size > 0 && inFlight.size < state.rules.settlements) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
+  if (settleQueue.size > 0 && inFlight.size < state.settings.settlements) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
   for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
   checkSame(unsettledByPayer, held, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");

@@ -77,7 +77,7 @@ export class Market {
   /** The network of a user: one of them has workers in it too. */
   networkOfUser(userId: string): string {
     if (userId === "ann" && this.#world.plan.market !== null) return "n1";
-    return this.#world.plan.rules.queue === QUEUE_SIZE ? "seekers" : clientOf(userId);
+    return this.#world.plan.settings.queue === QUEUE_SIZE ? "seekers" : clientOf(userId);
   }
 
   before(state: DispatchState, event: DispatchEvent, now: number): void {

@@ -347,7 +347,7 @@ export class Money {
     const parts = phase.kind === "covered" ? phase.parts : [{ key: payment.key, amount: payment.amount }];
     const { chain } = this.#world;
     for (const part of parts) {
-      const isAssumed = chain.cancelled.has(part.key) && this.#lost.has(part.key) && (!state.rules.chain || this.#assumed.has(part.key));
+      const isAssumed = chain.cancelled.has(part.key) && this.#lost.has(part.key) && (!state.settings.chain || this.#assumed.has(part.key));
       const isOurs = chain.moved.has(part.key) || isAssumed;
       if (!isOurs) broken("M3", `${jobId} is assigned and ${part.key} never moved`);
       const { payer, asset } = this.authorization(part.key);
@@ -383,16 +383,16 @@ export class Money {
         return;
       case "already_used":
         if (kind === "settled") {
-          if (state.rules.chain) broken("M15", `${key} is used and it is settled, though the chain can tell`);
+          if (state.settings.chain) broken("M15", `${key} is used and it is settled, though the chain can tell`);
           this.#checkAssumed(key, now);
           for (const id of jobs) this.#renewed.set(id, now);
-        } else if (!isOpen || (kind === "unknown" && !(state.rules.chain && doubted))) broken("M10", `${key} is used and it is ${kind}`);
-        else if (state.rules.chain && doubted) this.#doubted.add(key);
+        } else if (!isOpen || (kind === "unknown" && !(state.settings.chain && doubted))) broken("M10", `${key} is used and it is ${kind}`);
+        else if (state.settings.chain && doubted) this.#doubted.add(key);
         else if (jobs.length > 0) broken("M10", `${key} is used, nobody knows for what, and ${jobs.join()} lives on`);
         return;
       case "refused":
         if (doubted ? !isOpen : kind !== "void") broken("M10", `${key} was refused and is ${kind}`);
-        if (state.rules.chain && doubted && kind === "unknown") {
+        if (state.settings.chain && doubted && kind === "unknown") {
           const ended = rows.filter((row) => row.type === "ended" && this.#jobs.get(key)?.has(row.jobId) === true);
           return ended.length === 0 ? undefined : broken("M15", `${key} was refused after a doubt, and its job ends before the chain has decided`);
         }

@@ -66,7 +66,7 @@ export const SEARCHES: readonly { bug: PlantedBug; planOf: (seed: number) => Pla
 
 function planWithSmallQueue(seed: number): Plan | null {
   const plan = planOf(seed);
-  return plan.rules.queue === QUEUE_SIZE ? null : { ...plan, models: null };
+  return plan.settings.queue === QUEUE_SIZE ? null : { ...plan, models: null };
 }
 
 function planWith(part: "contexts" | "market" | "models" | "paying"): (seed: number) => Plan | null {

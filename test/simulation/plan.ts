@@ -6,7 +6,7 @@ import { type ContextPlan, contextPlanOf } from "./contexts.ts";
 import { type ModelPlan, modelPlanOf } from "./models.ts";
 import { type MarketPlan, marketPlanOf } from "./market.ts";
 import { Random } from "./random.ts";
-import { queueRulesOf } from "./shares.ts";
+import { queueSettingsOf } from "./shares.ts";
 
 /** What kind of worker this is: chances per job unless said otherwise. */
 export type Personality = {
@@ -125,7 +125,7 @@ type JobPlan = {
 
 /** Everything that a seed decides before its history starts. Chances are per second unless said otherwise. */
 export type Plan = {
-  rules: DispatchSettings;
+  settings: DispatchSettings;
   workers: WorkerPlan[];
   jobs: JobPlan[];
   /** The user's paired keys at the start. */
@@ -171,7 +171,7 @@ export function planOf(seed: number): Plan {
 
 /** The same plan, for some seeds with a queue that is full now and then. */
 function crowded(seed: number, plan: Plan): Plan {
-  return { ...plan, rules: { ...plan.rules, ...queueRulesOf(seed) } };
+  return { ...plan, settings: { ...plan.settings, ...queueSettingsOf(seed) } };
 }
 
 /** The same plan; in some of those with money, outcomes are told late, or paid jobs are cancelled. */
@@ -188,7 +188,7 @@ function withChain(seed: number, plan: Plan): Plan {
   const random = new Random(seed + 0xc4a0);
   if (plan.paying === null || random.chance(0.7)) return plan;
   const paying = { ...plan.paying, chainDown: random.pick([0, 0.5, 0.9]), finality: random.pick([0, 1_000, 30_000]) };
-  return { ...plan, rules: { ...plan.rules, chain: true }, paying };
+  return { ...plan, settings: { ...plan.settings, chain: true }, paying };
 }
 
 /** The same plan; in some of those with money, a bug tells of settlements that nobody asked for, or the chain can be read only from some time on. */
@@ -203,7 +203,7 @@ function withMistakes(seed: number, plan: Plan): Plan {
   const chainFrom = random.between(Math.floor(plan.faults / 3), plan.faults * 2);
   const workers = plan.workers.map((worker) => ({ ...worker, personality: { ...worker.personality, failsForGood: 0.5 } }));
   const paying = { ...plan.paying, ...settling, orders, verifyTrouble: 0, routerDies: 0, routerStalls: 0, reportsLate: 0, mistakes, chainFrom };
-  return { ...plan, rules: { ...plan.rules, chain: true }, workers, paying };
+  return { ...plan, settings: { ...plan.settings, chain: true }, workers, paying };
 }
 
 /** The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money. */
@@ -293,7 +293,7 @@ export function freePlanOf(seed: number): Plan {
   const pairings: Record<string, string[]> = {};
   for (const user of USERS) pairings[user] = workers.filter(() => random.chance(paired)).map(({ key }) => key);
   return {
-    rules: {
+    settings: {
       stake: random.chance(0.5),
       receiptPolicy: random.chance(0.7) ? "strict" : "record",
       queue: QUEUE_SIZE,

@@ -78,8 +78,8 @@ export const PLANTED_QUEUE_BUGS: readonly PlantedBug[] = [
     "LM1",
     "one payer may use the whole queue",
     "workers.ts",
-    "client: shareOf(rules, job.network), payer }",
-    "client: shareOf(rules, job.network), payer: null }",
+    "client: shareOf(settings, job.network), payer }",
+    "client: shareOf(settings, job.network), payer: null }",
   ),
   one("LM1", "a payer has no share after a restart", "snapshot.ts", 'state.ledger.payments.get(payment ?? "")?.payer ?? null', "null"),
   one(

@@ -8,7 +8,7 @@ type Kind = "pool" | "user" | "client" | "payer";
 type Owner = readonly [Kind, string];
 
 /** A queue that a few jobs fill, for some seeds; the others have one that is never full. */
-export function queueRulesOf(seed: number): Pick<DispatchSettings, "queue" | "clientShares"> {
+export function queueSettingsOf(seed: number): Pick<DispatchSettings, "queue" | "clientShares"> {
   const random = new Random(seed + 0xc40);
   if (random.chance(0.7)) return { queue: QUEUE_SIZE, clientShares: true };
   return { queue: { jobs: 8, bytes: random.pick([900, 4_000]), jobsPerUser: 6 }, clientShares: random.chance(0.8) };
@@ -30,7 +30,7 @@ function ownersOf(state: DispatchState, job: JobFacts, payer: string | null): Ow
     ["pool", sharePoolOf(state, job)],
     ["user", job.userId],
   ];
-  if (state.rules.clientShares && job.network !== "local" && job.network !== "") owners.push(["client", job.network]);
+  if (state.settings.clientShares && job.network !== "local" && job.network !== "") owners.push(["client", job.network]);
   if (payer !== null) owners.push(["payer", payer]);
   return owners;
 }
@@ -84,9 +84,9 @@ export function checkRefused(state: DispatchState, job: JobFacts, payer: string 
 }
 
 /** The share that these owners exceed, with a job of theirs counted; null if it is none. */
-function overfullBy({ rules }: DispatchState, held: ReadonlyMap<string, Held>, owners: readonly Owner[]): string | null {
-  const { jobs, bytes, jobsPerUser } = rules.queue;
-  const pools = ["TASK", "TASK+", "LLM_INFER", "LLM_INFER+"].filter((name) => rules.stake || !name.endsWith("+"));
+function overfullBy({ settings }: DispatchState, held: ReadonlyMap<string, Held>, owners: readonly Owner[]): string | null {
+  const { jobs, bytes, jobsPerUser } = settings.queue;
+  const pools = ["TASK", "TASK+", "LLM_INFER", "LLM_INFER+"].filter((name) => settings.stake || !name.endsWith("+"));
   for (const what of ["jobs", "bytes"] as const) {
     const most = what === "jobs" ? jobs : bytes;
     const of = (owner: string) => held.get(owner)?.[what] ?? 0;

@@ -286,7 +286,7 @@ export class World {
       ...job,
       ...this.models.wantedBy(job.id, job.jobType),
       trustedKeys,
-      payloadBytes: payloadBytesOf(job.id, this.plan.rules),
+      payloadBytes: payloadBytesOf(job.id, this.plan.settings),
       createdAt: this.agenda.now,
       network: this.market.networkOfUser(userId),
     };

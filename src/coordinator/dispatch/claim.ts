@@ -137,7 +137,7 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
 /** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
   const find = () => findWorker(state, job, ctx, () => true);
-  return find() !== undefined || (recheckSilentNow(state, ctx) && find() !== undefined);
+  return find() !== undefined || (recheckSilentIfDue(state, ctx) && find() !== undefined);
 }
 
 /** True if a new job has a place: an idle worker that may take it, or room in the queue [LM1]. */
@@ -154,13 +154,13 @@ function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accep
 }
 
 function findAfterSilence(state: DispatchState, job: LiveJob, ctx: ReduceContext): Worker | undefined {
-  if (!recheckSilentNow(state, ctx)) return undefined;
+  if (!recheckSilentIfDue(state, ctx)) return undefined;
   if (job.phase.kind !== "waiting") return undefined;
   return findWorker(state, job, ctx, (key) => !job.tried.has(key));
 }
 
 /** Checks the workers that were found silent; false if there are none. At most once a second, so that many jobs stay cheap while many workers are silent. */
-function recheckSilentNow(state: DispatchState, ctx: ReduceContext): boolean {
+function recheckSilentIfDue(state: DispatchState, ctx: ReduceContext): boolean {
   if (state.silent.size === 0 || ctx.now - state.silentCheckedAt < SILENT_RECHECKED) return false;
   recheckSilent(state, ctx);
   return true;
@@ -189,7 +189,7 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
  * Without an idle proven worker, probation makes no difference, except to a job that has lost an attempt [JB11].
  */
 function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
-  const names = idlePoolsOf(job, state.rules);
+  const names = idlePoolsOf(job, state.settings);
   const hasRoom = (key: string) => {
     const worker = state.workers.get(key);
     return worker !== undefined && accept(key) && isEligible(state, job, worker);

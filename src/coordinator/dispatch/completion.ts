@@ -35,7 +35,7 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
       if (isPresent) deny(state, job, worker, "worker_error", event.message ?? null, ctx);
       return;
     case "invalid_receipt":
-      if (state.rules.receiptPolicy === "strict") {
+      if (state.settings.receiptPolicy === "strict") {
         answer(event, { status: "rejected", error: "invalid_receipt" }, ctx);
         // The strike comes first: a worker that it parks must not get another job in between.
         strike(state, worker, job, ctx, isPresent);
@@ -70,7 +70,7 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
  * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; if this job is `spared`, the caller handles it.
  */
 function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
-  if (state.rules.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
+  if (state.settings.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
   // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
   if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((held) => held.key === worker.key)) return;
   job.struck.add(worker.key);

@@ -42,7 +42,7 @@ export function startSettling(state: DispatchState, payment: Payment, ctx: Reduc
   const { inFlight, entrusted, settleQueue, timers } = state.ledger;
   const { key } = payment;
   if (ctx.entrusts === key) entrusted.add(key);
-  else if (inFlight.size >= state.rules.settlements) {
+  else if (inFlight.size >= state.settings.settlements) {
     settleQueue.add(key);
     timers.remove(key);
     return;

@@ -26,7 +26,7 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
 /** Starts the settlements that wait, as many as may be under way. */
 function settleNext(state: DispatchState, ctx: ReduceContext): void {
   for (const next of state.ledger.settleQueue) {
-    if (state.ledger.inFlight.size >= state.rules.settlements) return;
+    if (state.ledger.inFlight.size >= state.settings.settlements) return;
     state.ledger.settleQueue.delete(next);
     const waiting = state.ledger.payments.get(next);
     if (waiting !== undefined) startSettling(state, waiting, ctx);
@@ -55,7 +55,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       return paid(state, payment, job, { kind: "settled", transaction: settlement.transaction }, ctx);
     case "already_used":
       // The chain knows what it was used for; the facilitator does not say.
-      if (state.rules.chain && payment.doubts > 0) break;
+      if (state.settings.chain && payment.doubts > 0) break;
       // An earlier call of ours, whose answer was lost, has probably used the payment. A payer can use or cancel it too, so this is believed a few times a day.
       if (payment.lostAnswer && job !== undefined && mayAssume(state.ledger, payment.payer, ctx.now)) {
         return paid(state, payment, job, { kind: "settled", transaction: "", assumedAt: ctx.now }, ctx);
@@ -65,7 +65,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       return;
     case "refused":
       // This call moved nothing, but an earlier one may have. The chain will tell.
-      if (state.rules.chain && payment.doubts > 0) break;
+      if (state.settings.chain && payment.doubts > 0) break;
       // Without the chain's word nobody may ever tell. So after a doubt the job ends, and the question stays open.
       if (payment.doubts > 0) doubt(state, payment, ctx);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);

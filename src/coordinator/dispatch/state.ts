@@ -177,7 +177,7 @@ export type Network = {
  * The maps hold the facts, the pools are indexes over them.
  */
 export type DispatchState = {
-  readonly rules: DispatchSettings;
+  readonly settings: DispatchSettings;
   readonly jobs: Map<string, LiveJob>;
   readonly workers: Map<string, Worker>;
   readonly keyByConn: Map<string, string>;
@@ -226,11 +226,11 @@ export type DispatchState = {
 };
 
 /** An empty dispatch state. */
-export function createState(rules: DispatchSettings): DispatchState {
+export function createState(settings: DispatchSettings): DispatchState {
   const ordered = () => new Pools(() => new OrderedPool());
   const keys = () => new Pools(() => new Set<string>());
   return {
-    rules,
+    settings,
     jobs: new Map(),
     workers: new Map(),
     keyByConn: new Map(),
@@ -265,8 +265,8 @@ export function createState(rules: DispatchSettings): DispatchState {
       assumed: new Map(),
     },
     queue: new Queue(
-      rules.queue,
-      BASE_POOLS.filter((name) => rules.stake || !name.endsWith("+")),
+      settings.queue,
+      BASE_POOLS.filter((name) => settings.stake || !name.endsWith("+")),
     ),
     tickDue: null,
     sweepDue: null,

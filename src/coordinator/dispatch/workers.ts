@@ -13,13 +13,13 @@ function isVerified(tier: Tier): boolean {
 }
 
 /** The pool that a job belongs to, whatever its model: FAST needs a Verified worker if stake counts [ST1]. */
-function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, rules: DispatchSettings): BasePool {
-  return rules.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
+function basePoolOf(job: Pick<JobFacts, "jobType" | "policy">, settings: DispatchSettings): BasePool {
+  return settings.stake && job.policy === "FAST" ? `${job.jobType}+` : job.jobType;
 }
 
 /** The pool that a job belongs to. */
-function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, rules: DispatchSettings): PoolName {
-  const base = basePoolOf(job, rules);
+function poolOf(job: Pick<JobFacts, "jobType" | "policy" | "model">, settings: DispatchSettings): PoolName {
+  const base = basePoolOf(job, settings);
   return job.model === undefined ? base : `${base} ${job.model}`;
 }
 
@@ -29,8 +29,8 @@ function chatPool(name: PoolName): PoolName {
 }
 
 /** The pools in which an idle worker for this job is searched, in this order. */
-export function idlePoolsOf(job: JobFacts, rules: DispatchSettings): PoolName[] {
-  const name = poolOf(job, rules);
+export function idlePoolsOf(job: JobFacts, settings: DispatchSettings): PoolName[] {
+  const name = poolOf(job, settings);
   return job.isChat === true ? [chatPool(name), name] : [name];
 }
 
@@ -46,8 +46,8 @@ export function poolsOf({ capabilities, tier, models, chats }: Offer): Pick<Work
 }
 
 /** Notes the models of a worker that connects. Returns those that it has a place for. */
-export function enterModels({ models, rules }: DispatchState, network: string, names: readonly string[], ctx: ReduceContext): string[] {
-  const { kept, fresh } = models.enter(shareOf(rules, network), names);
+export function enterModels({ models, settings }: DispatchState, network: string, names: readonly string[], ctx: ReduceContext): string[] {
+  const { kept, fresh } = models.enter(shareOf(settings, network), names);
   for (const name of fresh) ctx.rows.push({ type: "model", name, leftAt: null });
   return kept;
 }
@@ -57,8 +57,8 @@ function shareOf({ clientShares }: DispatchSettings, network: string): string | 
   return clientShares && isKnownNetwork(network) ? network : null;
 }
 
-function leaveModels({ models, rules }: DispatchState, worker: Worker, ctx: ReduceContext): void {
-  for (const name of models.leave(shareOf(rules, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model", name, leftAt: ctx.now });
+function leaveModels({ models, settings }: DispatchState, worker: Worker, ctx: ReduceContext): void {
+  for (const name of models.leave(shareOf(settings, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model", name, leftAt: ctx.now });
 }
 
 /** Changes what a worker offers, and moves it to the pools that follow from it. */
@@ -78,7 +78,7 @@ export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | 
 
 /** True if a worker may take this job, busy or idle: by capability, tier, model and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
-  if (worker.draining || !worker.pools.has(poolOf(job, state.rules)) || !hasRoom(job, worker)) return false;
+  if (worker.draining || !worker.pools.has(poolOf(job, state.settings)) || !hasRoom(job, worker)) return false;
   return job.privacyClass === "PUBLIC" || job.trustedKeys.includes(worker.key);
 }
 
@@ -103,7 +103,7 @@ export function needsProven(state: DispatchState, job: Wanted): boolean {
 
 /** True if a connected proven worker, not found silent, may take this job and has not tried it. */
 export function hasUntriedProven(state: DispatchState, job: Wanted): boolean {
-  if (job.privacyClass === "PUBLIC") return hasUntried(state, job, state.proven.get(poolOf(job, state.rules)));
+  if (job.privacyClass === "PUBLIC") return hasUntried(state, job, state.proven.get(poolOf(job, state.settings)));
   return hasUntriedTrusted(state, job, (worker) => worker.proven);
 }
 
@@ -118,7 +118,7 @@ export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
 /** True if a connected worker, not found silent, may take this job and has not tried it. Then workers that have tried it must wait [JB4]. */
 export function hasUntriedWorker(state: DispatchState, job: Wanted): boolean {
   if (job.privacyClass === "PRIVATE") return hasUntriedTrusted(state, job, () => true);
-  return hasUntried(state, job, state.connected.get(poolOf(job, state.rules)));
+  return hasUntried(state, job, state.connected.get(poolOf(job, state.settings)));
 }
 
 function hasUntriedTrusted(state: DispatchState, job: Wanted, accept: (worker: Worker) => boolean): boolean {
@@ -218,13 +218,13 @@ export function orderOf(job: LiveJob): number {
 }
 
 /** Whose shares of the queue a job uses while it waits [LM1]. */
-export function ownersOf({ rules }: DispatchState, job: JobFacts, payer: string | null): JobOwners {
-  return { pool: basePoolOf(job, rules), user: job.userId, client: shareOf(rules, job.network), payer };
+export function ownersOf({ settings }: DispatchState, job: JobFacts, payer: string | null): JobOwners {
+  return { pool: basePoolOf(job, settings), user: job.userId, client: shareOf(settings, job.network), payer };
 }
 
 /** Adds a waiting PUBLIC job to its pool, or removes it: the pool of first attempts, that of lost ones, or the one for workers with a larger context. */
 function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
-  const name = poolOf(job, state.rules);
+  const name = poolOf(job, state.settings);
   const { outgrown } = job;
   const place = { order: orderOf(job), seq: job.seq };
   if (outgrown === null) return placeIn(job.attempts > 0 ? state.retried : state.waiting, name, job.id, waits ? place : null);
@@ -240,7 +240,7 @@ function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
 /** Adds a waiting job to the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, true);
-  else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.rules))).add(job.id, orderOf(job), job.seq);
+  else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.settings))).add(job.id, orderOf(job), job.seq);
   if (job.tried.size > 0) state.retrying.add(job.id);
   state.queue.add(ownersOf(state, job, job.payer), job.payloadBytes);
 }
@@ -250,7 +250,7 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, false);
   else {
     for (const key of job.trustedKeys) {
-      const name = ownPool(key, poolOf(job, state.rules));
+      const name = ownPool(key, poolOf(job, state.settings));
       const pool = state.waitingFor.get(name);
       pool?.remove(job.id);
       if (pool?.size === 0) state.waitingFor.delete(name);

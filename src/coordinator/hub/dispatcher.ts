@@ -58,7 +58,7 @@ export class Dispatcher {
   readonly #ledger: LedgerStore;
   readonly #room: StorageRoom;
   readonly #sockets: Sockets;
-  readonly #rules: DispatchSettings;
+  readonly #settings: DispatchSettings;
   readonly #events: DispatcherEvents;
   readonly #clock: () => number;
   #state: DispatchState;
@@ -72,7 +72,7 @@ export class Dispatcher {
     ledger: LedgerStore;
     room: StorageRoom;
     sockets: Sockets;
-    rules: DispatchSettings;
+    settings: DispatchSettings;
     events: DispatcherEvents;
     clock: () => number;
   }) {
@@ -81,10 +81,10 @@ export class Dispatcher {
     this.#ledger = parts.ledger;
     this.#room = parts.room;
     this.#sockets = parts.sockets;
-    this.#rules = parts.rules;
+    this.#settings = parts.settings;
     this.#events = parts.events;
     this.#clock = parts.clock;
-    this.#state = createState(this.#rules);
+    this.#state = createState(this.#settings);
   }
 
   /** The state of dispatch. Read only. */
@@ -122,7 +122,7 @@ export class Dispatcher {
     const now = this.#clock();
     this.#batch = null;
     this.#room.forget();
-    this.#state = createState(this.#rules);
+    this.#state = createState(this.#settings);
     restorePayments(this.#state, this.#payments(now), now);
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);

@@ -94,7 +94,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       ledger: this.#ledger,
       room: this.#room,
       sockets: this.#sockets,
-      rules: {
+      settings: {
         stake: stake !== null,
         receiptPolicy: this.#settings.receiptPolicy,
         settlements: LIMITS.settlements,

@@ -54,7 +54,7 @@ type WorkerOptions = {
 export class Desk {
   state: DispatchState;
   now = START;
-  readonly rules: DispatchSettings;
+  readonly settings: DispatchSettings;
   /** How each job ended: `completed w`, `failed cause`. */
   readonly ends = new Map<string, string>();
   /** Every row of the ledger, the done ones too, as the store has it. */
@@ -62,9 +62,9 @@ export class Desk {
   readonly #seen = new Map<string, number>();
   readonly #sockets = new Map<string, number>();
 
-  constructor(rules: Partial<DispatchSettings> = {}) {
-    this.rules = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true, ...rules };
-    this.state = createState(this.rules);
+  constructor(settings: Partial<DispatchSettings> = {}) {
+    this.settings = { stake: false, receiptPolicy: "strict", queue: QUEUE_SIZE, settlements: 4, chain: false, clientShares: true, ...settings };
+    this.state = createState(this.settings);
   }
 
   tell(event: DispatchEvent): Reduced {
@@ -205,7 +205,7 @@ export class Desk {
       const facts = { id, jobType, policy, privacyClass, userId, trustedKeys, payloadBytes, createdAt, network };
       return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
     });
-    this.state = createState(this.rules);
+    this.state = createState(this.settings);
     const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
     const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.day;
     restorePayments(

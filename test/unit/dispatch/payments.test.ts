@@ -380,7 +380,7 @@ describe("settle between claim and assignment", () => {
     const late = (settlement: Settlement) => desk.tell({ type: "settled", key: "k", settlement, by: "request", stored: desk.rows.get("k") ?? null });
     expect(words(desk.pass(TIMING.settleReport - 1))).toBe("");
     expect([desk.where("j"), desk.money("k")]).toEqual(["settling", "settling"]);
-    desk.rules.settlements = 1;
+    desk.settings.settlements = 1;
     desk.pass(1);
     expect([desk.money("k"), desk.rows.get("k")?.lostAnswer]).toEqual(["unknown", true]);
     expect(words(desk.pass(TIMING.settleRetry))).toBe("settle k");
@@ -395,7 +395,7 @@ describe("settle between claim and assignment", () => {
     const desk = entrusted();
     const late = (transaction: string) =>
       desk.tell({ type: "settled", key: "k", settlement: { kind: "settled", transaction }, by: "request", stored: desk.rows.get("k") ?? null });
-    desk.rules.settlements = 1;
+    desk.settings.settlements = 1;
     desk.pass(TIMING.settleReport + TIMING.settleRetry);
     desk.settled("k", USED);
     expect(desk.rows.get("k")?.phase).toMatchObject({ kind: "settled", transaction: "", assumedAt: desk.now });
@@ -923,7 +923,7 @@ describe("credit", () => {
     const desk = new Desk();
     for (let n = 0; n < 20; n++) desk.register(`w${n}`);
     for (let n = 0; n < 20; n++) desk.reserve(`k${n}`, `j${n}`);
-    for (let n = 0; n < 20; n++) expect(words(desk.buy(`k${n}`, `j${n}`))).toBe(n < desk.rules.settlements ? `settle k${n}` : "");
+    for (let n = 0; n < 20; n++) expect(words(desk.buy(`k${n}`, `j${n}`))).toBe(n < desk.settings.settlements ? `settle k${n}` : "");
     for (let n = 0; n < LIMITS.heldPayments; n++) expect(words(desk.pay(`h${n}`, `i${n}`))).toBe("reserved");
     expect(words(desk.reserve("more", "m"))).toBe("too_many_held_payments");
     for (let n = 0; n < 20; n++) desk.settled(`k${n}`);

@@ -14,7 +14,7 @@ const lines = (count: number, first = "// What it is for.") => [first, ...Array.
 describe("the laws of the source tree", () => {
   test.each([
     ["a route", "the store", "routes/job.ts", "store/jobs.ts"],
-    ["the hub", "the core", "hub/worker-hub.ts", "dispatch/reduce.ts"],
+    ["the hub", "the core", "hub/worker-hub.ts", "dispatch/index.ts"],
     ["payment", "the chains", "payment/terms.ts", "chain/addresses.ts"],
     ["the settings", "the interface of the hub", "config.ts", "hub/rpc.ts"],
     ["a file", "its own folder", "hub/worker-hub.ts", "hub/sockets.ts"],
@@ -26,6 +26,7 @@ describe("the laws of the source tree", () => {
     ["the hub", "a route", "hub/worker-hub.ts", "routes/job.ts"],
     ["payment", "the HTTP side", "payment/terms.ts", "http/context.ts"],
     ["a chain", "payment", "chain/addresses.ts", "payment/terms.ts"],
+    ["the hub", "a file inside the core", "hub/worker-hub.ts", "dispatch/reduce.ts"],
     ["the core", "the store", "dispatch/reduce.ts", "store/jobs.ts"],
     ["the core", "a constant of the shell", "dispatch/reduce.ts", "tuning.ts"],
     ["a route", "the hub itself", "routes/job.ts", "hub/worker-hub.ts"],
