@@ -1,4 +1,14 @@
-import { createPublicClient, createTestClient, createWalletClient, defineChain, encodeDeployData, encodeFunctionData, getContractAddress, http } from "viem";
+import {
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  defineChain,
+  encodeDeployData,
+  encodeFunctionData,
+  getContractAddress,
+  http,
+  multicall3Abi,
+} from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import ARTIFACTS from "../contracts/artifacts.json" with { type: "json" };
 import { type Role, secretOf } from "../keys.ts";
@@ -12,12 +22,14 @@ export const EVM_CHAIN_ID = 10_143;
 /** Its CAIP-2 id. */
 export const EVM_NETWORK = `eip155:${EVM_CHAIN_ID}` as const;
 
-/** Where Multicall3 is on every chain; facilitators ask it why a payment fails. */
+/** Where Multicall3 is on every chain; facilitators ask it why a payment fails. In the lab it is the minter too: one transaction gives money to many. */
 const MULTICALL_ADDRESS = "0xcA11bde05977b3631167028862bE2a173976CA11";
 const ETHER = 10n ** 18n;
 /** Enough for any call of the lab; a fixed fee saves two requests per transaction. */
 const FEES = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n } as const;
 const POLL_MS = 20;
+/** How many people get their money in one transaction: a block of anvil holds 30 million gas, and each needs 110,000 for both tokens. */
+const GRANTS_AT_ONCE = 100;
 
 type Hex = `0x${string}`;
 type Clients = ReturnType<typeof clientsOf>;
@@ -52,6 +64,8 @@ export type EvmChain = {
   readonly clients: Clients;
   /** In millionths of a dollar. */
   balanceOf(owner: Hex): Promise<bigint>;
+  /** Those of many, in one request. */
+  balancesOf(owners: readonly Hex[]): Promise<bigint[]>;
   mint(to: Hex, value: bigint): Promise<void>;
   /** Moves money without x402, as a payer does who empties the account. */
   transfer(from: PrivateKeyAccount, to: Hex, value: bigint): Promise<void>;
@@ -78,9 +92,13 @@ export type EvmChain = {
   stop(): Promise<void>;
 };
 
-/** The account of a role. */
+const accounts = new Map<Role, PrivateKeyAccount>();
+
+/** The account of a role, the same in each lab of this process. */
 export function evmAccount(role: Role): PrivateKeyAccount {
-  return privateKeyToAccount(`0x${secretOf(role).toString("hex")}`);
+  const account = accounts.get(role) ?? privateKeyToAccount(`0x${secretOf(role).toString("hex")}`);
+  accounts.set(role, account);
+  return account;
 }
 
 /** Starts anvil, deploys both tokens and hands out money. @throws when anvil does not start */
@@ -97,23 +115,31 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
 
     const { test } = clients;
     await Promise.all([
-      ...[deployer, facilitator, poor, ...payers].map(({ address }) => test.setBalance({ address, value: 1_000n * ETHER })),
+      ...[deployer, facilitator].map(({ address }) => test.setBalance({ address, value: 1_000n * ETHER })),
       test.setCode({ address: MULTICALL_ADDRESS, bytecode: ARTIFACTS.Multicall.deployedBytecode as Hex }),
     ]);
     const deployment = encodeDeployData({
       abi: [{ type: "constructor", inputs: [{ name: "minter", type: "address" }], stateMutability: "nonpayable" }],
       bytecode: ARTIFACTS.TestUSDC.bytecode as Hex,
-      args: [deployer.address],
+      args: [MULTICALL_ADDRESS],
     });
-    const grants = [...payers.map(({ address }) => [address, balance] as const), [poor.address, poorBalance] as const].flatMap(([to, value]) =>
-      [token, otherToken].map((contract) => ({ to: contract, data: mintData(to, value), gas: 200_000n })),
-    );
-    await sendAll(clients, deployer, [{ data: deployment, gas: 3_000_000n }, { data: deployment, gas: 3_000_000n }, ...grants]);
+    const grants = [...payers.map(({ address }): Grant => [address, balance]), [poor.address, poorBalance] satisfies Grant];
+    const parts = Array.from({ length: Math.ceil(grants.length / GRANTS_AT_ONCE) }, (_, n) => grants.slice(n * GRANTS_AT_ONCE, (n + 1) * GRANTS_AT_ONCE));
+    const mints = parts.map((part) => mintCall([token, otherToken], part));
+    await sendAll(clients, deployer, [
+      { data: deployment, gas: 3_000_000n },
+      { data: deployment, gas: 3_000_000n },
+    ]);
+    await sendAll(clients, deployer, mints);
 
     const balanceOf = (owner: Hex): Promise<bigint> =>
       clients.public.readContract({ address: token, abi: TOKEN_ABI, functionName: "balanceOf", args: [owner] });
     let isPaused = false;
-    const send = (from: PrivateKeyAccount, data: Hex): Promise<void> => sendAll(clients, from, [{ to: token, data, gas: 300_000n }]);
+    const send = async (from: PrivateKeyAccount, data: Hex): Promise<void> => {
+      // Few payers ever pay for gas, so they get it when they do.
+      await test.setBalance({ address: from.address, value: 1_000n * ETHER });
+      await sendAll(clients, from, [{ to: token, data, gas: 300_000n }]);
+    };
     return {
       network: EVM_NETWORK,
       rpcUrl: anvil.url,
@@ -126,7 +152,14 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
       facilitator,
       clients,
       balanceOf,
-      mint: (to, value) => send(deployer, mintData(to, value)),
+      balancesOf: (owners) =>
+        clients.public.multicall({
+          contracts: owners.map((owner) => ({ address: token, abi: TOKEN_ABI, functionName: "balanceOf", args: [owner] }) as const),
+          multicallAddress: MULTICALL_ADDRESS,
+          allowFailure: false,
+          batchSize: 0,
+        }),
+      mint: (to, value) => sendAll(clients, deployer, [mintCall([token], [[to, value]])]),
       transfer: (from, to, value) => send(from, encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [to, value] })),
       isNonceUsed: (from, nonce) => clients.public.readContract({ address: token, abi: TOKEN_ABI, functionName: "authorizationState", args: [from, nonce] }),
       async cancel(from, nonce) {
@@ -187,8 +220,15 @@ export async function startEvmChain(options: EvmOptions = {}): Promise<EvmChain>
   }
 }
 
-function mintData(to: Hex, value: bigint): Hex {
-  return encodeFunctionData({ abi: TOKEN_ABI, functionName: "mint", args: [to, value] });
+type Grant = readonly [to: Hex, value: bigint];
+
+/** One transaction that gives money of each token to each of them. */
+function mintCall(tokens: readonly Hex[], grants: readonly Grant[]): { to: Hex; data: Hex; gas: bigint } {
+  const calls = grants.flatMap((args) =>
+    tokens.map((target) => ({ target, allowFailure: false, callData: encodeFunctionData({ abi: TOKEN_ABI, functionName: "mint", args }) })),
+  );
+  const data = encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [calls] });
+  return { to: MULTICALL_ADDRESS, data, gas: 100_000n + 80_000n * BigInt(calls.length) };
 }
 
 /** Sends them all in one go and has them mined now, whatever the block time. @throws when one reverts */

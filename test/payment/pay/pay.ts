@@ -54,6 +54,11 @@ export function balanceOf(chain: EvmChain | SvmChain, owner: string): Promise<bi
   return isEvm(chain) ? chain.balanceOf(owner as `0x${string}`) : chain.balanceOf(owner as Address);
 }
 
+/** The balances of many at once. */
+export function balancesOf(chain: EvmChain | SvmChain, owners: readonly string[]): Promise<bigint[]> {
+  return isEvm(chain) ? chain.balancesOf(owners as `0x${string}`[]) : chain.balancesOf(owners as Address[]);
+}
+
 async function payEvm(payer: PrivateKeyAccount, signed: Requirement, { authorization, spoilSignature }: Deviation): Promise<EvmPayload> {
   const payload = await signEvm(payer, signed, authorization);
   if (!spoilSignature) return payload;

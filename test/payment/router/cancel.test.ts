@@ -1,26 +1,26 @@
 // A job that is cancelled at every state, and what becomes of its money: nothing is charged, it becomes a credit that the next job spends, or it is spent [JB13].
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { fullWorker } from "../../conformance/support/worker.ts";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../facilitator/faults.ts";
 import type { Payment } from "../pay/pay.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, type Job, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, type Job, PRICE } from "../support/bench.ts";
 import { balancedBooks } from "../support/books.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const CANCELLED = { status: "failed", result: { error: "cancelled" }, receipt: null };
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("a cancelled job on %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
-    return () => bench.stop();
+    bench = await sharedBench(side);
+    return () => giveBack(bench);
   });
   beforeEach(async () => {
     lab.facilitator.faults.clear();

@@ -1,5 +1,6 @@
 // What old facilitators, a chain that stalls, and payers who take an authorization back do to the money: none is lost, and nothing is free [PY8].
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../facilitator/faults.ts";
 import { FACILITATOR_VERSIONS, type FacilitatorVersion } from "../facilitator/schemes.ts";
@@ -25,23 +26,96 @@ const TAKEN_BACK: Record<FacilitatorVersion, string> = {
   "2.3": "unknown pending",
 };
 
-describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
-  let lab: FullLab;
-  beforeAll(async () => {
-    lab = await startLab({ ...LAB, facilitator: { version, confirmationTimeoutMs: WAIT_MS } });
-  });
-  afterAll(() => lab.stop());
+// One lab and one coordinator on each chain for all of it: the facilitator is started again on other versions. The oldest is the last one, because its doubts stay
+// open, and a newer facilitator would end them.
+let lab: FullLab;
+let benches: Record<Side, Bench>;
+beforeAll(async () => {
+  lab = await startLab({ ...LAB, facilitator: { confirmationTimeoutMs: WAIT_MS } });
+  const [evm, svm] = await Promise.all([new Bench(lab, "evm").start({ cronMs: 1_000 }), new Bench(lab, "svm").start({ cronMs: 1_000 })]);
+  benches = { evm, svm };
+  return async () => {
+    await Promise.all([evm.stop(), svm.stop()]);
+    await lab.stop();
+  };
+});
 
-  const settles = (paid: Payment) =>
-    lab.facilitator.log.calls.filter(({ operation, payer }) => operation === "settle" && payer?.toLowerCase() === paid.payer.toLowerCase());
+/** The settle calls of a payer. */
+const settles = ({ payer: by }: Payment) =>
+  lab.facilitator.log.calls.filter(({ operation, payer }) => operation === "settle" && payer?.toLowerCase() === by.toLowerCase());
+
+describe.each(["evm", "svm"] as const)("answers of a facilitator on %s", (side) => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = benches[side];
+    await bench.join(6);
+    return () => bench.leave();
+  });
+
+  const NOT_ASKED: [string, Fault][] = [401, 403, 404, 429].map((status) => [String(status), { kind: "status", status }]);
+  it("[PY8] 401, 403, 404 and 429 at settle are no doubt: 201, and the job runs when the question is taken; charged once", async () => {
+    const before = await balancedBooks(bench);
+    const one = async ([label, fault]: [string, Fault]): Promise<void> => {
+      const paid = await bench.pay("cheap");
+      lab.facilitator.faults.add({ operation: "settle", fault, payer: paid.payer, times: 1 });
+      const response = await bench.commit("cheap", label, paid.headers());
+      expect([await brief(response), settlementOf(response)]).toEqual(["201 ", null]);
+      const { job, response: poll } = await bench.ended(await idOf(response));
+      expect([job.status, settlementOf(poll)?.success]).toEqual(["completed", true]);
+    };
+    await Promise.all(NOT_ASKED.map(one));
+    await expectBooks(bench, { ...before, completed: before.completed + NOT_ASKED.length });
+  });
+});
+
+describe("the doubt of a payment on evm", () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = benches.evm;
+    await bench.join(2);
+    return () => bench.leave();
+  });
+
+  it("[PY8] a settlement that was refused as used, though nothing of ours was lost, waits for the operator; what he finds is the payer's credit", async () => {
+    const before = await balancedBooks(bench);
+    const who = bench.payer();
+    const paid = await bench.pay("cheap", { who });
+    // The transfer is sent, the answer does not say so, and the next answer is `nonce_already_used`.
+    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "pending" }, payer: paid.payer, times: 1 });
+    const committing = bench.commit("cheap", "in doubt", paid.headers());
+    await until("settle call", () => settles(paid).find(({ ms }) => ms !== null));
+    // A facilitator that was started again knows nothing of the transfer that it has sent.
+    lab.facilitator.forget();
+    const id = await idOf(await committing);
+    expect((await bench.ended(id)).job).toMatchObject({ status: "failed", result: { error: "payment_failed" } });
+    await expectBooks(bench, { ...before, doubts: before.doubts + 1 });
+    await order(bench, id, "credit");
+    await until("credit", () => rowsOf(bench.state).find((row) => row.job_id === id && row.state === "credit"));
+    await expectBooks(bench, { ...before, credits: before.credits + 1 });
+    const free = await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "bought", (await bench.pay("cheap", { who })).headers()))));
+    expect(free).toBe(0n);
+    await expectBooks(bench, { ...before, completed: before.completed + 1 });
+  });
+
+  it("[PY8] without the chain's word a lost answer and a cancelled authorization are one assumed settlement, told in the books", async () => {
+    const before = await balancedBooks(bench);
+    const who = bench.payer();
+    const paid = await bench.pay("cheap", { who });
+    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "status" }, payer: paid.payer, times: 1 });
+    const id = await idOf(await bench.commit("cheap", "assumed", paid.headers()));
+    await lab.evm.cancel(lab.evm.payers[who]!, nonceOf(paid));
+    expect((await bench.ended(id)).job.status).toBe("completed");
+    await expectBooks(bench, { ...before, assumed: before.assumed + 1 });
+  });
+});
+
+describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
+  beforeAll(() => lab.facilitator.forget(version));
 
   describe.each(["evm", "svm"] as const)("on %s", (side) => {
     let bench: Bench;
-    beforeAll(async () => {
-      bench = await new Bench(lab, side).start({ cronMs: 1_000 });
-      return () => bench.stop();
-    });
     beforeEach(async () => {
+      bench = benches[side];
       lab.facilitator.faults.clear();
       if (bench.workers.length === 0) await bench.join(2);
     });
@@ -49,6 +123,8 @@ describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
     /** What has become of a payment and its job once the job has ended, or the facilitator has been asked `calls` times. */
     function outcome(paid: Payment, id: string, calls: number): Promise<string> {
       const look = async (): Promise<string | undefined> => {
+        // These are seconds, and a look costs a request and a database.
+        await delay(100);
         const { job } = await bench.job(id);
         const row = rowsOf(bench.state).find((known) => known.job_id === id);
         const isEnd = ["completed", "failed"].includes(job.status) || settles(paid).filter(({ ms }) => ms !== null).length >= calls;
@@ -124,81 +200,6 @@ describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
         await expectBooks(bench, before);
       });
     }
-  });
-});
-
-describe.each(["evm", "svm"] as const)("answers of a facilitator on %s", (side) => {
-  let lab: FullLab;
-  let bench: Bench;
-  beforeAll(async () => {
-    lab = await startLab(LAB);
-    bench = await new Bench(lab, side).start({ cronMs: 1_000 });
-    await bench.join(6);
-    return async () => {
-      await bench.stop();
-      await lab.stop();
-    };
-  });
-
-  const NOT_ASKED: [string, Fault][] = [401, 403, 404, 429].map((status) => [String(status), { kind: "status", status }]);
-  it("[PY8] 401, 403, 404 and 429 at settle are no doubt: 201, and the job runs when the question is taken; charged once", async () => {
-    const before = await balancedBooks(bench);
-    const one = async ([label, fault]: [string, Fault]): Promise<void> => {
-      const paid = await bench.pay("cheap");
-      lab.facilitator.faults.add({ operation: "settle", fault, payer: paid.payer, times: 1 });
-      const response = await bench.commit("cheap", label, paid.headers());
-      expect([await brief(response), settlementOf(response)]).toEqual(["201 ", null]);
-      const { job, response: poll } = await bench.ended(await idOf(response));
-      expect([job.status, settlementOf(poll)?.success]).toEqual(["completed", true]);
-    };
-    await Promise.all(NOT_ASKED.map(one));
-    await expectBooks(bench, { ...before, completed: before.completed + NOT_ASKED.length });
-  });
-});
-
-describe("the doubt of a payment on evm", () => {
-  let lab: FullLab;
-  let bench: Bench;
-  beforeAll(async () => {
-    lab = await startLab(LAB);
-    bench = await new Bench(lab, "evm").start({ cronMs: 1_000 });
-    await bench.join(2);
-    return async () => {
-      await bench.stop();
-      await lab.stop();
-    };
-  });
-
-  it("[PY8] a settlement that was refused as used, though nothing of ours was lost, waits for the operator; what he finds is the payer's credit", async () => {
-    const before = await balancedBooks(bench);
-    const who = bench.payer();
-    const paid = await bench.pay("cheap", { who });
-    // The transfer is sent, the answer does not say so, and the next answer is `nonce_already_used`.
-    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "pending" }, payer: paid.payer, times: 1 });
-    const committing = bench.commit("cheap", "in doubt", paid.headers());
-    await until("settle call", () => lab.facilitator.log.calls.find(({ operation, ms }) => operation === "settle" && ms !== null));
-    // A facilitator that was started again knows nothing of the transfer that it has sent.
-    lab.facilitator.forget();
-    const id = await idOf(await committing);
-    expect((await bench.ended(id)).job).toMatchObject({ status: "failed", result: { error: "payment_failed" } });
-    await expectBooks(bench, { ...before, doubts: before.doubts + 1 });
-    await order(bench, id, "credit");
-    await until("credit", () => rowsOf(bench.state).find((row) => row.job_id === id && row.state === "credit"));
-    await expectBooks(bench, { ...before, credits: before.credits + 1 });
-    const free = await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "bought", (await bench.pay("cheap", { who })).headers()))));
-    expect(free).toBe(0n);
-    await expectBooks(bench, { ...before, completed: before.completed + 1 });
-  });
-
-  it("[PY8] without the chain's word a lost answer and a cancelled authorization are one assumed settlement, told in the books", async () => {
-    const before = await balancedBooks(bench);
-    const who = bench.payer();
-    const paid = await bench.pay("cheap", { who });
-    lab.facilitator.faults.add({ operation: "settle", fault: { kind: "status" }, payer: paid.payer, times: 1 });
-    const id = await idOf(await bench.commit("cheap", "assumed", paid.headers()));
-    await lab.evm.cancel(lab.evm.payers[who]!, nonceOf(paid));
-    expect((await bench.ended(id)).job.status).toBe("completed");
-    await expectBooks(bench, { ...before, assumed: before.assumed + 1 });
   });
 });
 

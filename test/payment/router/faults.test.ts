@@ -1,23 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Fault } from "../facilitator/faults.ts";
 import { settlementOf } from "../pay/envelope.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, idOf, LAB } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, brief, idOf } from "../support/bench.ts";
 import { check402 } from "../support/check-402.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
+    bench = await sharedBench(side);
     // As many as settlements may be under way, and more: each fault meets a worker.
     await bench.join(12);
-    return () => bench.stop();
+    return () => giveBack(bench);
   });
 
   /** What a payer has lost by `what`: others pay at the same time. */

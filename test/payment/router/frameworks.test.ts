@@ -6,13 +6,14 @@ import OpenAI from "openai";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
 import { startBundled } from "../../support/bundle.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, PRICE } from "../support/bench.ts";
 import { CLIENTS } from "../support/clients.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 type Ask = (baseURL: string, fetcher: typeof fetch) => Promise<string>;
 type Framework = { whole: Ask; streamed: Ask };
@@ -56,9 +57,8 @@ const FRAMEWORKS: Record<string, Framework> = {
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("on %s", (side) => {
   let bench: Bench;
@@ -66,7 +66,7 @@ describe.each(["evm", "svm"] as const)("on %s", (side) => {
   let worker: PlainWorker;
 
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
+    bench = await sharedBench(side);
     const stateDir = mkdtempSync(join(tmpdir(), `compute-router-free-${side}-`));
     free = await startBundled({ instance: side, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true" } });
     worker = new PlainWorker(free.socketUrl, { acks: true });
@@ -74,7 +74,7 @@ describe.each(["evm", "svm"] as const)("on %s", (side) => {
     worker.serve();
     return async () => {
       worker.close();
-      await Promise.all([free.stop(), bench.stop()]);
+      await Promise.all([free.stop(), giveBack(bench)]);
       rmSync(stateDir, { recursive: true, force: true });
     };
   });

@@ -1,24 +1,24 @@
 // OpenAI's own client, which pays because x402's fetch is given to it [API9].
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { challengeOf } from "../pay/challenge.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, PRICE } from "../support/bench.ts";
 import { CLIENTS } from "../support/clients.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 const MESSAGES = [{ role: "user" as const, content: "Say hello." }];
 
 describe.each(["evm", "svm"] as const)("OpenAI's client on %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
-    return () => bench.stop();
+    bench = await sharedBench(side);
+    return () => giveBack(bench);
   });
   beforeEach(async () => {
     await bench.leave();

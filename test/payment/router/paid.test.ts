@@ -1,20 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { settlementOf } from "../pay/envelope.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, idOf, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, brief, idOf, PRICE } from "../support/bench.ts";
 import { check402 } from "../support/check-402.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
-    return () => bench.stop();
+    bench = await sharedBench(side);
+    return () => giveBack(bench);
   });
   beforeEach(async () => {
     lab.facilitator.faults.clear();

@@ -12,8 +12,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Coordinator, freePort, ROOT } from "../../../scripts/coordinator-process.ts";
 import { startBundled } from "../../support/bundle.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, PRICE } from "../support/bench.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const run = promisify(execFile);
 const PYTHON = process.env["PYTHON"] ?? "python3";
@@ -38,15 +39,14 @@ let paid: Bench;
 let folder: string;
 
 beforeAll(async () => {
-  lab = await startLab(LAB);
-  paid = await new Bench(lab, "evm").start();
+  lab = await sharedLab();
+  paid = await sharedBench("evm");
   await paid.join();
   // Below this folder, so that Node finds the packages of the lab.
   folder = mkdtempSync(join(import.meta.dirname, "..", ".snippets-"));
 });
 afterAll(async () => {
-  await paid.stop();
-  await lab.stop();
+  await giveBack(paid);
   rmSync(folder, { recursive: true, force: true });
 });
 

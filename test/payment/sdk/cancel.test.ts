@@ -1,25 +1,25 @@
 // What the SDK's cancel, and an abort, do to real money: docs/sdk.md, "Cancelling" [JB13].
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ComputeRouter } from "../../../src/sdk/index.ts";
 import { payWithEvm } from "../../../src/sdk/pay/evm.ts";
 import { payWithSvm } from "../../../src/sdk/pay/svm.ts";
 import { until } from "../../support/until.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, PRICE } from "../support/bench.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("a paid job on the %s", (side) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
-    return () => bench.stop();
+    bench = await sharedBench(side);
+    return () => giveBack(bench);
   });
 
   function client(who: number): ComputeRouter {
@@ -31,12 +31,12 @@ describe.each(["evm", "svm"] as const)("a paid job on the %s", (side) => {
   }
 
   it("[JB13, PY7] that waits for a worker is cancelled, and nothing is charged, even when a worker comes", async () => {
-    const router = client(0);
+    const router = client(bench.payer());
     const gained = await bench.earning(async () => {
       const { cancelled, job, charged, credit } = await router.cancel(await router.submit(CLASSIFY));
       expect({ cancelled, error: job.result?.["error"], charged, credit }).toEqual({ cancelled: true, error: "cancelled", charged: null, credit: null });
       const worker = await bench.join();
-      await client(1).run(CLASSIFY, { policy: "CHEAP" });
+      await client(bench.payer()).run(CLASSIFY, { policy: "CHEAP" });
       expect(worker.frames.filter(({ job_id }) => job_id === job.id)).toEqual([]);
     });
     // Only the other payer's job.
@@ -47,7 +47,7 @@ describe.each(["evm", "svm"] as const)("a paid job on the %s", (side) => {
 
   it("[JB13] that its worker has started is charged, by cancel and by an abort", async () => {
     const worker = await bench.join(1, false);
-    const router = client(2);
+    const router = client(bench.payer());
     const gained = await bench.earning(async () => {
       const handle = await router.submit(CLASSIFY, { policy: "FAST" });
       await until("the job to run", async () => ((await router.get(handle.jobId)).status === "running" ? true : undefined));

@@ -2,20 +2,20 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { launchCoordinator } from "../../support/coordinator.ts";
 import { bundleExample } from "../../support/example.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { PRICE } from "../support/bench.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const MODULES = [join(import.meta.dirname, "..", "node_modules")];
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 /** Runs an example and returns what it prints. */
 async function example(file: string, env: Record<string, string>): Promise<string> {
@@ -29,17 +29,17 @@ describe.each([
   ["svm", "pay-on-solana.mjs", /^neutral for \$0\.010, settled by [1-9A-Za-z]{60,}\nspent in all: \$0\.010\n$/],
 ] as const)("on the %s", (side, file, printed) => {
   it(`[PY1] [PY4] examples/${file} pays exactly the price, and prints the settlement and what was spent`, async () => {
-    const bench = await new Bench(lab, side).start();
+    const bench = await sharedBench(side);
     try {
       await bench.join();
-      const secret = lab.description.payers[side]?.[0]?.secret ?? "";
+      const secret = lab.description.payers[side]?.[bench.payer()]?.secret ?? "";
       const keys = side === "evm" ? { EVM_PRIVATE_KEY: secret, EVM_USDC: lab.evm.token } : { SVM_PRIVATE_KEY: secret, SVM_RPC_URL: lab.svm.rpcUrl };
       const gained = await bench.earning(async () => {
         expect(await example(file, { ROUTER_BASE_URL: bench.url, ...keys })).toMatch(printed);
       });
       expect(gained).toBe(PRICE.fast);
     } finally {
-      await bench.stop();
+      await giveBack(bench);
     }
   });
 });

@@ -8,21 +8,19 @@ import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@mod
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, LAB, PRICE } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import { type Bench, PRICE } from "../support/bench.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const MAIN = join(ROOT, "src", "cli", "main.ts");
 
 let lab: FullLab;
 let folder: string;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await sharedLab();
   folder = mkdtempSync(join(tmpdir(), "compute-router-mcp-"));
 });
-afterAll(async () => {
-  await lab.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const textOf = ({ content }: CallToolResult): string => content.map((block) => (block.type === "text" ? block.text : "")).join("\n");
 
@@ -30,10 +28,10 @@ describe.each(["evm", "svm"] as const)("MCP on %s", (side) => {
   let bench: Bench;
   const open: Client[] = [];
   beforeAll(async () => {
-    bench = await new Bench(lab, side).start();
+    bench = await sharedBench(side);
     return async () => {
       await Promise.all(open.map((client) => client.close()));
-      await bench.stop();
+      await giveBack(bench);
     };
   });
   beforeEach(async () => {

@@ -1,21 +1,18 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Coordinator } from "../../../scripts/coordinator-process.ts";
 import { type ClientOptions, ComputeRouter, PaymentLimitError, type PaymentHook, PaymentRequiredError } from "../../../src/sdk/index.ts";
 import { evmSigner, payWithEvm } from "../../../src/sdk/pay/evm.ts";
 import { payWithSvm, svmSigner } from "../../../src/sdk/pay/svm.ts";
 import { createPayment, paymentHeaders, readPaymentRequired, spendControlsFor } from "../../../src/sdk/pay/x402.ts";
-import { PlainWorker } from "../../support/plain-worker.ts";
 import { runCli } from "../../unit/worker/support/cli-process.ts";
 import { settlementOf } from "../pay/envelope.ts";
 import { balanceOf } from "../pay/pay.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
+import type { FullLab } from "../start-lab.ts";
 import { CLIENTS } from "../support/clients.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 
@@ -24,35 +21,32 @@ const inAnyCase = (address: string): unknown => expect.stringMatching(new RegExp
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await sharedLab();
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
   let coordinator: Coordinator;
-  let worker: PlainWorker;
+  /** The payers of this file. */
+  let payers: number[];
 
   beforeAll(async () => {
-    const state = mkdtempSync(join(tmpdir(), `compute-router-sdk-${instance}-`));
-    const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", ...lab.description.settings[instance] };
-    coordinator = await startBundled({ instance, port: await freePort(), stateDir: state, settings });
-    worker = new PlainWorker(coordinator.socketUrl, { acks: true });
-    await worker.connect();
-    worker.serve();
-    return async () => {
-      worker.close();
-      await coordinator.stop();
-      rmSync(state, { recursive: true, force: true });
-    };
+    const bench = await sharedBench(instance);
+    ({ coordinator } = bench);
+    await bench.join();
+    payers = Array.from({ length: 8 }, () => bench.payer());
+    return () => giveBack(bench);
   });
 
+  /** The number in the lab of one of them. */
+  const at = (who: number): number => payers[who]!;
+
   const tokens = () => [{ network: lab[instance].network, asset: lab[instance].token }];
-  const payerOf = (who: number | "poor") => (who === "poor" ? lab[instance].poor.address : (lab[instance].payers[who]?.address ?? ""));
+  const payerOf = (who: number | "poor") => (who === "poor" ? lab[instance].poor.address : (lab[instance].payers[at(who)]?.address ?? ""));
 
   /** The hook under test, as its users make it. */
   function hook(who: number | "poor"): PaymentHook {
-    if (instance === "svm") return payWithSvm(who === "poor" ? lab.svm.poor : lab.svm.payers[who]!, { rpcUrl: lab.svm.rpcUrl });
-    return payWithEvm(who === "poor" ? lab.evm.poor : lab.evm.payers[who]!, { tokens: tokens() });
+    if (instance === "svm") return payWithSvm(who === "poor" ? lab.svm.poor : lab.svm.payers[at(who)]!, { rpcUrl: lab.svm.rpcUrl });
+    return payWithEvm(who === "poor" ? lab.evm.poor : lab.evm.payers[at(who)]!, { tokens: tokens() });
   }
 
   /** A client that pays, and how often it was asked to. */
@@ -127,8 +121,8 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     const { router, asked } = client(3, { maxPrice: 0.0009 });
     const cheapskate: PaymentHook =
       instance === "evm"
-        ? payWithEvm(lab.evm.payers[3]!, { tokens: tokens(), maxPrice: "$0.0009" })
-        : payWithSvm(lab.svm.payers[3]!, { rpcUrl: lab.svm.rpcUrl, maxPrice: "$0.0009" });
+        ? payWithEvm(lab.evm.payers[at(3)]!, { tokens: tokens(), maxPrice: "$0.0009" })
+        : payWithSvm(lab.svm.payers[at(3)]!, { rpcUrl: lab.svm.rpcUrl, maxPrice: "$0.0009" });
     const sum = await moved(3, async () => {
       await expect(router.run(CLASSIFY)).rejects.toBeInstanceOf(PaymentLimitError);
       await expect(client(3, { payment: cheapskate }).router.run(CLASSIFY)).rejects.toMatchObject({ code: "payment_limit", price: "1000 units" });
@@ -150,7 +144,8 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     const sum = await moved(4, async () => {
       const refusal = await fetch(url, { method: "POST", body });
       const required = from === "header" ? readPaymentRequired(refusal.headers) : readPaymentRequired({}, await refusal.json());
-      const signer = instance === "evm" ? evmSigner(lab.evm.payers[4]!, { tokens: tokens() }) : svmSigner(lab.svm.payers[4]!, { rpcUrl: lab.svm.rpcUrl });
+      const signer =
+        instance === "evm" ? evmSigner(lab.evm.payers[at(4)]!, { tokens: tokens() }) : svmSigner(lab.svm.payers[at(4)]!, { rpcUrl: lab.svm.rpcUrl });
       const payment = await createPayment(required, signer);
       const answer = await fetch(url, { method: "POST", body, headers: paymentHeaders(payment) });
       expect(answer.status).toBe(201);
@@ -160,7 +155,7 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
   });
 
   it("[PY1] the CLI pays with --payer, within --max-price, and says how without it", async () => {
-    const secret = lab.description.payers[instance]?.[7]?.secret;
+    const secret = lab.description.payers[instance]?.[at(7)]?.secret;
     const env = instance === "evm" ? { EVM_PRIVATE_KEY: secret, EVM_USDC: lab.evm.token } : { SVM_PRIVATE_KEY: secret, SVM_RPC_URL: lab.svm.rpcUrl };
     const run = (...args: string[]) => runCli(["task", "classify", "--url", coordinator.url, "--user", "cli-payer", "--json", ...args], { input: "good", env });
     const payer = ["--payer", `test/payment/sdk/${instance}-payer.ts`];
@@ -190,7 +185,7 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
 
   it.each(Object.keys(CLIENTS))("[PY2] [PY4] %s pays this coordinator: 402, 201 with the settlement, and the result", async (name) => {
     const sum = await moved(5, async () => {
-      const answer = await commitWith(CLIENTS[name]!(lab, 5), name);
+      const answer = await commitWith(CLIENTS[name]!(lab, at(5)), name);
       expect(answer.status).toBe(201);
       const settlement = settlementOf(answer);
       expect(settlement).toMatchObject({ success: true, network: lab[instance].network, payer: inAnyCase(payerOf(5)) });
@@ -206,10 +201,10 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
       RESOURCE_SERVER_URL: coordinator.url,
       ENDPOINT_PATH: "/v1/jobs/commit/cheap",
       REQUEST_BODY: text,
-      EVM_PRIVATE_KEY: lab.description.payers.evm?.[4]?.secret,
+      EVM_PRIVATE_KEY: lab.description.payers.evm?.[at(4)]?.secret,
       EVM_NETWORK: lab.evm.network,
       EVM_ASSET: lab.evm.token,
-      SVM_PRIVATE_KEY: lab.description.payers.svm?.[4]?.secret,
+      SVM_PRIVATE_KEY: lab.description.payers.svm?.[at(4)]?.secret,
       SVM_RPC_URL: lab.svm.rpcUrl,
     };
     const sum = await moved(4, async () => {
@@ -230,8 +225,8 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
       wrapFetchWithPayment(
         fetch,
         new x402Client()
-          .register("eip155:*", new ExactEvmScheme(lab.evm.payers[6]!))
-          .register("solana:*", new ExactSvmScheme(lab.svm.payers[6]!, { rpcUrl: lab.svm.rpcUrl }))
+          .register("eip155:*", new ExactEvmScheme(lab.evm.payers[at(6)]!))
+          .register("solana:*", new ExactSvmScheme(lab.svm.payers[at(6)]!, { rpcUrl: lab.svm.rpcUrl }))
           .setSpendControls(controls),
       );
     const asset = lab[instance].token;

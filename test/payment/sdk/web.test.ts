@@ -1,19 +1,20 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { freePort, startWrangler } from "../../../scripts/coordinator-process.ts";
 
 import { until } from "../../support/until.ts";
-import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench } from "../support/bench.ts";
+import type { FullLab } from "../start-lab.ts";
+import type { Bench } from "../support/bench.ts";
 import { bundleForBrowsers } from "../support/browser-bundle.ts";
+import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 import type { Errand, Errands } from "./web-payer.ts";
 
 let lab: FullLab;
 let page: string;
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await sharedLab();
   const state = mkdtempSync(join(tmpdir(), "compute-router-web-"));
   const port = await freePort();
   page = `http://127.0.0.1:${port}`;
@@ -29,19 +30,18 @@ beforeAll(async () => {
     rmSync(state, { recursive: true, force: true });
   };
 });
-afterAll(() => lab.stop());
 
 describe.each(["evm", "svm"] as const)("the SDK outside of Node pays on the %s", (instance) => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await new Bench(lab, instance).start();
+    bench = await sharedBench(instance);
     await bench.join();
-    return () => bench.stop();
+    return () => giveBack(bench);
   });
 
   async function send(errand: Partial<Errand> = {}): Promise<Errands> {
     const { network, token: asset } = lab[instance];
-    const secret = lab.description.payers[instance]?.[0]?.secret ?? "";
+    const secret = lab.description.payers[instance]?.[bench.payer()]?.secret ?? "";
     const body = JSON.stringify({ instance, url: bench.url, secret, network, asset, rpcUrl: lab.svm.rpcUrl, maxPrice: "$0.01", ...errand });
     return JSON.parse(await (await fetch(page, { method: "POST", body })).text());
   }

@@ -9,9 +9,12 @@ import { isDeepStrictEqual, promisify } from "node:util";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
 import type { Bench } from "./bench.ts";
 
-const POLL_MS = 50;
+/** Each look reads the whole chain and a database. */
+const POLL_MS = 150;
 /** The hub writes what has changed to D1 within about 2 s. */
 const SETTLE_DOWN_MS = 15_000;
+/** Whoever waits longer could as well start another coordinator. */
+const REST_MS = 3_000;
 
 /** One transfer to the payee by a signed payment. `key` is that of its row in the ledger [PY6]. */
 export type Received = { key: string; transaction: string; amount: bigint };
@@ -52,14 +55,29 @@ async function balanced(bench: Bench, isFinal: (books: Books) => boolean): Promi
   }
 }
 
+/** True once the hub has no job that waits or runs, and no payment under way or in doubt; false if that is not so after a moment. */
+export async function isAtRest({ state, side }: Bench): Promise<boolean> {
+  const open = "SELECT id FROM jobs WHERE ended_at IS NULL UNION ALL SELECT key FROM payments WHERE kind NOT IN ('spent', 'credit', 'void')";
+  for (const deadline = Date.now() + REST_MS; ;) {
+    if (read(join(state, "v3", "do", `compute-router-${side}-WorkerHub`), open)?.length === 0) return true;
+    if (Date.now() > deadline) return false;
+    await delay(POLL_MS);
+  }
+}
+
 /** The payments as D1 has them, each with the status of its job. */
 export function rowsOf(state: string): Row[] {
-  const folder = join(state, "v3", "d1", "miniflare-D1DatabaseObject");
+  const question = "SELECT p.*, j.status AS job FROM payments p LEFT JOIN jobs j ON j.id = p.job_id";
+  return (read(join(state, "v3", "d1", "miniflare-D1DatabaseObject"), question) ?? []) as Row[];
+}
+
+/** Asks the database of a folder; null if there is none yet. */
+function read(folder: string, question: string): unknown[] | null {
   const [file] = readdirSync(folder).filter((name) => name.endsWith(".sqlite") && name !== "metadata.sqlite");
-  if (file === undefined) return [];
+  if (file === undefined) return null;
   const database = new DatabaseSync(join(folder, file), { readOnly: true });
   try {
-    return database.prepare("SELECT p.*, j.status AS job FROM payments p LEFT JOIN jobs j ON j.id = p.job_id").all() as Row[];
+    return database.prepare(question).all();
   } finally {
     database.close();
   }

@@ -10,16 +10,19 @@ import {
   type Instruction,
   type KeyPairSigner,
   pipe,
+  type ReadonlyUint8Array,
   setTransactionMessageFeePayerSigner,
   setTransactionMessageLifetimeUsingBlockhash,
   signTransactionMessageWithSigners,
 } from "@solana/kit";
 import {
+  AccountState,
   findAssociatedTokenPda,
   getCreateAssociatedTokenIdempotentInstruction,
   getMintEncoder,
   getMintToInstruction,
   getTokenDecoder,
+  getTokenEncoder,
   getTransferCheckedInstruction,
   getTransferCheckedInstructionDataDecoder,
   TOKEN_PROGRAM_ADDRESS,
@@ -77,6 +80,8 @@ export type SvmChain = {
   readonly feePayers: readonly KeyPairSigner[];
   /** In millionths of a dollar; 0 without a token account. */
   balanceOf(owner: Address): Promise<bigint>;
+  /** Those of many. */
+  balancesOf(owners: readonly Address[]): Promise<bigint[]>;
   mint(to: Address, value: bigint): Promise<void>;
   /** Moves money without x402, as a payer does who empties the account. */
   transfer(from: KeyPairSigner, to: Address, value: bigint): Promise<void>;
@@ -87,9 +92,13 @@ export type SvmChain = {
   stop(): Promise<void>;
 };
 
-/** The key pair of a role. */
+const keyPairs = new Map<Role, Promise<KeyPairSigner>>();
+
+/** The key pair of a role, the same in each lab of this process. */
 export function svmSigner(role: Role): Promise<KeyPairSigner> {
-  return createKeyPairSignerFromPrivateKeyBytes(secretOf(role));
+  const keyPair = keyPairs.get(role) ?? createKeyPairSignerFromPrivateKeyBytes(secretOf(role));
+  keyPairs.set(role, keyPair);
+  return keyPair;
 }
 
 /** Starts litesvm behind a JSON-RPC, with both mints, and hands out money. @throws when the port is taken */
@@ -110,16 +119,20 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
   ]);
   const otherToken = otherMint.address;
   const tokens = [SVM_USDC, otherToken];
-  for (const token of tokens) setMint(ledger, token, bank.address);
   for (const { address } of [bank, ...feePayers]) ledger.airdrop(address, 100n * SOL);
-
-  const give = async (to: Address, value: bigint, mints: readonly Address[]): Promise<void> => {
-    const instructions = await Promise.all(mints.map((mint) => mintInstructions(bank, to, value, mint)));
-    await runInstructions(ledger, bank, instructions.flat());
-  };
   const grants = [...payers.map(({ address }) => [address, balance] as const), [poor.address, poorBalance] as const];
-  for (const [to, value] of [...grants, [payee.address, 0n] as const, [outsider.address, 0n] as const]) await give(to, value, tokens);
+  const supply = grants.reduce((sum, [, value]) => sum + value, 0n);
+  for (const token of tokens) {
+    setMint(ledger, token, bank.address, supply);
+    for (const [owner, value] of [...grants, [payee.address, 0n] as const, [outsider.address, 0n] as const]) {
+      setTokens(ledger, await tokenAccount(owner, token), owner, token, value);
+    }
+  }
 
+  const balanceOf = async (owner: Address): Promise<bigint> => {
+    const account = ledger.account(await tokenAccount(owner, SVM_USDC));
+    return account.exists ? getTokenDecoder().decode(account.data).amount : 0n;
+  };
   const rpc = await startRpc(ledger, { port: options.port ?? 0, confirmMs: options.confirmMs ?? 0, latencyMs: options.latencyMs ?? 0 });
   return {
     network: SVM_NETWORK,
@@ -132,11 +145,9 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
     outsider,
     stranger,
     feePayers,
-    async balanceOf(owner) {
-      const account = ledger.account(await tokenAccount(owner, SVM_USDC));
-      return account.exists ? getTokenDecoder().decode(account.data).amount : 0n;
-    },
-    mint: (to, value) => give(to, value, [SVM_USDC]),
+    balanceOf,
+    balancesOf: (owners) => Promise.all(owners.map(balanceOf)),
+    mint: async (to, value) => runInstructions(ledger, bank, await mintInstructions(bank, to, value, SVM_USDC)),
     async transfer(from, to, value) {
       const [source, destination] = await Promise.all([tokenAccount(from.address, SVM_USDC), tokenAccount(to, SVM_USDC)]);
       await runInstructions(ledger, bank, [
@@ -155,10 +166,14 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
   };
 }
 
-/** The token account of an owner. */
-async function tokenAccount(owner: Address, mint: Address): Promise<Address> {
-  const [address] = await findAssociatedTokenPda({ mint, owner, tokenProgram: TOKEN_PROGRAM_ADDRESS });
-  return address;
+const tokenAccounts = new Map<string, Promise<Address>>();
+
+/** The token account of an owner. Each search for such an address hashes several times, and balances are read by the hundred. */
+function tokenAccount(owner: Address, mint: Address): Promise<Address> {
+  const key = `${owner} ${mint}`;
+  const found = tokenAccounts.get(key) ?? findAssociatedTokenPda({ mint, owner, tokenProgram: TOKEN_PROGRAM_ADDRESS }).then(([address]) => address);
+  tokenAccounts.set(key, found);
+  return found;
 }
 
 /** What a transaction transfers to a token account. */
@@ -179,8 +194,18 @@ async function mintInstructions(bank: KeyPairSigner, owner: Address, amount: big
   ];
 }
 
-function setMint(ledger: Ledger, address: Address, mintAuthority: Address): void {
-  const data = new Uint8Array(getMintEncoder().encode({ mintAuthority, supply: 0n, decimals: DECIMALS, isInitialized: true, freezeAuthority: null }));
+function setMint(ledger: Ledger, address: Address, mintAuthority: Address, supply: bigint): void {
+  setAccount(ledger, address, getMintEncoder().encode({ mintAuthority, supply, decimals: DECIMALS, isInitialized: true, freezeAuthority: null }));
+}
+
+/** As the token program leaves an account after a mint to it, without the hundreds of transactions that the start of a lab would run. */
+function setTokens(ledger: Ledger, address: Address, owner: Address, mint: Address, amount: bigint): void {
+  const none = { delegate: null, isNative: null, delegatedAmount: 0n, closeAuthority: null };
+  setAccount(ledger, address, getTokenEncoder().encode({ mint, owner, amount, state: AccountState.Initialized, ...none }));
+}
+
+function setAccount(ledger: Ledger, address: Address, encoded: ReadonlyUint8Array): void {
+  const data = new Uint8Array(encoded);
   ledger.setAccount({
     address,
     data,
