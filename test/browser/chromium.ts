@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type Browser, chromium, type LaunchOptions } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type LaunchOptions } from "playwright-core";
 import { finallyDo } from "../support/finally.ts";
 
 const PLACES = [
@@ -40,4 +40,16 @@ export async function launchChromium(): Promise<Browser> {
   const browser = await (chromiumOfProcess ??= chromium.launch(CHROMIUM_OPTIONS));
   finallyDo(() => Promise.all(browser.contexts().map((context) => context.close())));
   return browser;
+}
+
+/** How a profile differs from a person's, unless a test says otherwise: no animation, which would be drawn without a GPU for as long as the page is open. */
+export const PROFILE: BrowserContextOptions = { reducedMotion: "reduce" };
+/** For tests of pages that have no service worker, or whose service worker is no part of them: to install one costs half a second of CPU. */
+export const BARE: BrowserContextOptions = { serviceWorkers: "block" };
+/** The narrowest phone that is promised. */
+export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 } };
+
+/** A profile of its own in this Chromium: storage, permissions, settings. */
+export function newProfile(browser: Browser, ...options: BrowserContextOptions[]): Promise<BrowserContext> {
+  return browser.newContext(Object.assign({}, PROFILE, ...options));
 }

@@ -2,7 +2,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
-import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
 import { findings } from "./findings.ts";
 import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
 
@@ -27,7 +27,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
   });
 
   async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
-    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", ...options });
+    context = await newProfile(browser, PHONE, options);
     return await openPage(context, `${coordinator.url}/docs`);
   }
 

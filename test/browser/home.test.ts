@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import type { Browser, BrowserContext } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
-import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
-import { findings, tabOrder } from "./findings.ts";
+import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
+import { findingsInBoth, tabOrder } from "./findings.ts";
 import { askedOrigins, openPage, Tab, tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
@@ -28,15 +28,15 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
     ]);
   });
 
-  afterEach(() => context.close());
-
   afterAll(() => {
     expect(tabComplaints()).toEqual([]);
     expect(askedOrigins().toSorted()).toEqual([free.url, paid.url].toSorted());
   });
 
   async function open(where: Coordinator, options: Parameters<Browser["newContext"]>[0] = {}): Promise<Tab> {
-    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", ...options });
+    const opened = await newProfile(browser, PHONE, options);
+    onTestFinished(() => opened.close());
+    context = opened;
     return new Tab(await openPage(context, where.url));
   }
 
@@ -96,11 +96,11 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
     expect(await tab.text("noscript")).toContain("/v1/health");
   });
 
-  it.each(["light", "dark"] as const)("axe finds nothing wrong in %s, and nothing is wider than a narrow phone", async (colorScheme) => {
+  it("axe finds nothing wrong in light and dark, and nothing is wider than a narrow phone", async () => {
     for (const where of [free, paid]) {
-      const tab = await open(where, { colorScheme });
+      const tab = await open(where);
       await tab.says("#no-worker", "No worker is online.");
-      expect(await findings(tab.page)).toEqual([]);
+      expect(await findingsInBoth(tab.page)).toEqual([]);
       for (const width of WIDTHS) {
         await tab.page.setViewportSize({ width, height: 740 });
         expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
@@ -115,26 +115,35 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
     expect(await tabOrder(tab.page)).toEqual(["Skip to content", "/worker", "Copy", ...links]);
   });
 
-  it.each(["/", "/docs", "/worker", "/pair", "/openapi.json", "/v1/health"])(
-    "[API8] %s loads without a message in the console or a failed request, its icon included",
-    async (path) => {
-      context = await browser.newContext();
-      const page = await context.newPage();
-      const said: string[] = [];
+  describe("what a browser says of a page", () => {
+    const said: string[] = [];
+    let page: Page;
+
+    // One tab for all: each would cost a second of CPU.
+    beforeAll(async () => {
+      context = await newProfile(browser);
+      page = await context.newPage();
       page.on("console", (message) => said.push(message.text()));
       page.on("response", (response) => response.status() >= 400 && said.push(`${response.status()} ${response.url()}`));
       page.on("requestfailed", (request) => said.push(`failed ${request.url()}`));
-      await page.goto(`${free.url}${path}`, { waitUntil: "networkidle" });
-      // Headless Chromium draws no icon, so it is loaded as the tab's title bar would, under the page's own policy.
-      const icon = (await page.locator("link[rel=icon]").count()) === 0 ? "/favicon.ico" : await page.locator("link[rel=icon]").getAttribute("href");
-      const width = await page.evaluate(async (src) => {
-        const image = document.createElement("img");
-        image.src = src;
-        await image.decode().catch(() => undefined);
-        return image.naturalWidth;
-      }, icon ?? "");
-      expect(width).toBeGreaterThan(0);
-      expect(said).toEqual([]);
-    },
-  );
+    });
+
+    it.each(["/", "/docs", "/worker", "/pair", "/openapi.json", "/v1/health"])(
+      "[API8] %s loads without a message in the console or a failed request, its icon included",
+      async (path) => {
+        said.length = 0;
+        await page.goto(`${free.url}${path}`, { waitUntil: "networkidle" });
+        // Headless Chromium draws no icon, so it is loaded as the tab's title bar would, under the page's own policy.
+        const icon = (await page.locator("link[rel=icon]").count()) === 0 ? "/favicon.ico" : await page.locator("link[rel=icon]").getAttribute("href");
+        const width = await page.evaluate(async (src) => {
+          const image = document.createElement("img");
+          image.src = src;
+          await image.decode().catch(() => undefined);
+          return image.naturalWidth;
+        }, icon ?? "");
+        expect(width).toBeGreaterThan(0);
+        expect(said).toEqual([]);
+      },
+    );
+  });
 });

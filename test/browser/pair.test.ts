@@ -3,10 +3,10 @@ import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { fingerprintOf } from "../../src/receipt/ed25519.ts";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
-import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
-import { findings, tabOrder } from "./findings.ts";
+import { BARE, CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
+import { findingsInBoth, SCHEMES, tabOrder } from "./findings.ts";
 import { askedOrigins, openPage, Tab, tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
@@ -18,11 +18,11 @@ let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
-    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required" })]);
+    [browser, coordinator] = await Promise.all([launchChromium(), shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
   });
 
   beforeEach(async () => {
-    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce" });
+    context = await newProfile(browser, PHONE);
   });
 
   afterEach(() => context.close());
@@ -67,7 +67,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
     expect(await tab.text("#command")).toBe(`npx compute-router worker pair ${code} --url ${coordinator.url}`);
 
-    const phone = await browser.newContext();
+    const phone = await newProfile(browser, BARE);
     const worker = await WorkerTab.open(phone, scanned);
     await worker.press("Start");
     await worker.shows("Ready");
@@ -128,7 +128,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     const list = `${coordinator.url}/v1/trust/list?user_id=${userId}`;
     expect(await get(list)).toMatchObject({ status: 401, body: { error: "user_token_required" } });
 
-    const stranger = await browser.newContext();
+    const stranger = await newProfile(browser);
     const other = await open(stranger);
     await other.page.getByLabel("User id").fill(userId);
     await other.press("Use this");
@@ -180,10 +180,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#code-result", "Waiting for a worker.");
   });
 
-  it.each(["light", "dark"] as const)("axe finds nothing wrong in %s, and nothing is cut off at 360 and 320 px: new, code, paired", async (colorScheme) => {
-    const where = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", colorScheme });
+  it("axe finds nothing wrong in light and dark, and nothing is cut off at 360 and 320 px: new, code, paired", async () => {
     const shot = async (tab: Tab, name: string) => {
-      expect(await findings(tab.page)).toEqual([]);
+      expect(await findingsInBoth(tab.page)).toEqual([]);
       for (const width of [360, 320]) {
         await tab.page.setViewportSize({ width, height: 740 });
         expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
@@ -192,12 +191,15 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
       if (folder === undefined) return;
       for (const width of [360, 1_120]) {
         await tab.page.setViewportSize({ width, height: 740 });
-        await tab.page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true });
+        for (const colorScheme of SCHEMES) {
+          await tab.page.emulateMedia({ colorScheme });
+          await tab.page.screenshot({ path: `${folder}/${name}-${colorScheme}-${width}.png`, fullPage: true });
+        }
       }
     };
-    const first = await open(where);
+    const first = await open();
     await shot(first, "new");
-    const { tab, code } = await withCode(where);
+    const { tab, code } = await withCode();
     await shot(tab, "code");
     await tab.page.locator("#you summary").click();
     await claim(code);
@@ -205,7 +207,6 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#paired", "Paired");
     await tab.says("#workers", KEY);
     await shot(tab, "paired");
-    await where.close();
   });
 
   it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-import { CHROMIUM, CHROMIUM_OPTIONS, launchChromium, WITHOUT } from "./chromium.ts";
+import { BARE, CHROMIUM, CHROMIUM_OPTIONS, launchChromium, newProfile, PHONE, PROFILE, WITHOUT } from "./chromium.ts";
 import { findings } from "./findings.ts";
 import { launchNetwork, type Network } from "./network.ts";
 import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
@@ -22,12 +22,12 @@ let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
-    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+    [browser, coordinator] = await Promise.all([launchChromium(), shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     network = await launchNetwork(coordinator.url);
   });
 
   beforeEach(async () => {
-    context = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce" });
+    context = await newProfile(browser, PHONE);
   });
 
   // Also those of a test that has failed: their workers would take the jobs of the next one.
@@ -90,7 +90,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
     expect(await tab.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name))).toEqual([]);
 
     await tab.press("Store it again");
-    await until("no notice", async () => ((await tab.text("#storage")) === "" ? true : undefined));
+    await tab.says("#storage", "", true);
     await does(key);
     await tab.says("#fact-accepted", "5");
     await tab.page.reload();
@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
     await online(0);
 
     // It takes nothing, so another worker does the next job.
-    const elsewhere = await browser.newContext();
+    const elsewhere = await newProfile(browser, BARE);
     const second = await started(elsewhere);
     await doesThree(await second.key());
     await elsewhere.close();
@@ -173,7 +173,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
 
   it("[JB9] keeps working when the disk is full, says so, and stores everything when there is room again", async () => {
     // Chromium remembers for half a minute how much room there was, and looks again for what is larger: so there was little from the start.
-    const small = await browser.newContext({ viewport: { width: 360, height: 740 }, reducedMotion: "reduce", serviceWorkers: "block" });
+    const small = await newProfile(browser, PHONE, BARE);
     const tab = new WorkerTab(await openPage(small, `${coordinator.url}/docs`));
     const session = await small.newCDPSession(tab.page);
     await session.send("Storage.overrideQuotaForOrigin", { origin: coordinator.url, quotaSize: 150_000 });
@@ -190,7 +190,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
     await tab.says("#storage", "full");
     expect(await findings(tab.page)).toEqual([]);
     await session.send("Storage.overrideQuotaForOrigin", { origin: coordinator.url });
-    await until("no notice", async () => ((await tab.text("#storage")) === "" ? true : undefined));
+    await tab.says("#storage", "", true);
     await tab.page.reload();
     await tab.shows("Ready");
     expect(await tab.key()).toBe(key);
@@ -198,11 +198,13 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
     await expect.poll(() => tab.page.locator("#jobs li").count()).toBe(5);
   });
 
-  it.each(["InvalidStateError", "UnknownError"])(
-    "[JB9] keeps working when the browser's database throws %s, and stores everything when the database works again",
-    async (name) => {
-      const tab = await started();
-      const key = await tab.key();
+  it("[JB9] keeps working when the browser's database throws InvalidStateError or UnknownError, and stores everything when the database works again", async () => {
+    const tab = await started();
+    const key = await tab.key();
+    for (const [name, jobs] of [
+      ["InvalidStateError", "3"],
+      ["UnknownError", "6"],
+    ] as const) {
       const engine = engineOf(tab);
       // As Safari does when the process behind it has died: every transaction throws, and so does every try to open the database again.
       await engine.evaluate((error) => {
@@ -221,20 +223,20 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
       await doesThree(key);
       await tab.says("#storage", "storage does not answer");
       await engine.evaluate(() => (globalThis as unknown as { giveBack: () => void }).giveBack());
-      await until("no notice", async () => ((await tab.text("#storage")) === "" ? true : undefined));
+      await tab.says("#storage", "", true);
       await tab.page.reload();
       await tab.shows("Ready");
       expect(await tab.key()).toBe(key);
-      await tab.says("#fact-accepted", "3");
-    },
-  );
+      await tab.says("#fact-accepted", jobs, true);
+    }
+  });
 
   it("[JB9, SPEC] works where the browser blocks all storage, and says that nothing is kept", async () => {
     // The setting "Block all cookies", which goes for IndexedDB, localStorage and locks too.
     const profile = temporaryFolder("profile");
     mkdirSync(join(profile, "Default"), { recursive: true });
     writeFileSync(join(profile, "Default", "Preferences"), JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }));
-    const blocked = await chromium.launchPersistentContext(profile, CHROMIUM_OPTIONS);
+    const blocked = await chromium.launchPersistentContext(profile, { ...CHROMIUM_OPTIONS, ...PROFILE });
     try {
       const tab = await started(blocked);
       const stores = await tab.page.evaluate(async () => {
@@ -257,7 +259,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
 
   it("[JB9] a tab whose files the coordinator has replaced stops taking jobs at once, and asks to be reloaded", async () => {
     // No service worker, as on plain http: nobody has kept the files of the old version.
-    const bare = await browser.newContext({ serviceWorkers: "block" });
+    const bare = await newProfile(browser, BARE);
     network.lose("/worker/tasks-");
     const tab = await WorkerTab.open(bare, `${network.url}/worker`);
     await tab.press("Start");

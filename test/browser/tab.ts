@@ -1,11 +1,10 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { BrowserContext, Page } from "playwright-core";
 import { within } from "../../src/coordinator/deadline.ts";
 import { finallyDo } from "../support/finally.ts";
-import { until } from "../support/until.ts";
 
-/** How long a wait leaves the page alone between two looks, which cost it more than it is doing then. */
+/** How long a wait leaves the page alone between two looks. */
 const LOOK_MS = 50;
+const TIMEOUT_MS = 45_000;
 
 /** What a tab of this file complained about, over its whole life. */
 const complaints: string[] = [];
@@ -65,7 +64,6 @@ async function serviceWorkers(page: Page): Promise<string> {
 /** A page in a tab, as a person sees it. */
 export class Tab {
   readonly page: Page;
-  #last = "";
 
   constructor(page: Page) {
     this.page = page;
@@ -78,26 +76,40 @@ export class Tab {
 
   /** The visible text of an element; empty where it is hidden. */
   async text(selector: string): Promise<string> {
-    // One question to the page, not one for each of the two: some tests ask for seconds.
-    const text = await this.page.locator(selector).evaluateAll((found) => {
+    return await this.page.locator(selector).evaluateAll((found) => {
       const [element] = found;
       return element?.checkVisibility({ visibilityProperty: true }) === true ? (element.textContent ?? "").trim() : "";
     });
-    this.#last = `${selector}: ${text}`;
-    return text;
   }
 
   /** Waits until the text of an element is this, or holds it. */
   async says(selector: string, part: string, isWhole = false): Promise<void> {
-    await until(
-      `"${part}" in ${selector}`,
-      async () => {
-        const text = await this.text(selector);
-        if (isWhole ? text === part : text.includes(part)) return true;
-        await delay(LOOK_MS);
-        return undefined;
+    // The page itself looks again and again: a question from here costs three processes 6 ms, and a page that waits is asked for seconds.
+    const looking = this.page.waitForFunction(
+      ({ selector, part, isWhole }) => {
+        const element = document.querySelector(selector);
+        const text = element?.checkVisibility({ visibilityProperty: true }) === true ? (element.textContent ?? "").trim() : "";
+        return isWhole ? text === part : text.includes(part);
       },
-      () => this.#last,
+      { selector, part, isWhole },
+      { polling: LOOK_MS, timeout: TIMEOUT_MS },
     );
+    await looking.catch(async (error: unknown) => {
+      const text = await within(2_000, this.text(selector)).catch(String);
+      throw new Error(`no "${part}" in ${selector}, but: ${String(text)}`, { cause: error });
+    });
+  }
+
+  /** Waits until an element can be seen and has a text; gives it. */
+  async filled(selector: string): Promise<string> {
+    const looking = await this.page.waitForFunction(
+      (selector) => {
+        const element = document.querySelector(selector);
+        return element?.checkVisibility({ visibilityProperty: true }) === true && (element.textContent ?? "").trim();
+      },
+      selector,
+      { polling: LOOK_MS, timeout: TIMEOUT_MS },
+    );
+    return String(await looking.jsonValue());
   }
 }

@@ -1,10 +1,10 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-import { CHROMIUM, launchChromium, WITHOUT } from "./chromium.ts";
+import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { launchReleases, type Releases } from "./release.ts";
 import { tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
@@ -32,9 +32,9 @@ const isSettled = (tab: WorkerTab) =>
 
 describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of its coordinator, in Chromium${WITHOUT}`, () => {
   beforeAll(async () => {
-    [browser, coordinator] = await Promise.all([launchChromium(), launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+    [browser, coordinator] = await Promise.all([launchChromium(), shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
     releases = await launchReleases(coordinator.url);
-    context = await browser.newContext();
+    context = await newProfile(browser);
   });
 
   afterAll(async () => {

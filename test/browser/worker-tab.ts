@@ -1,5 +1,4 @@
 import type { BrowserContext } from "playwright-core";
-import { until } from "../support/until.ts";
 import { openPage, Tab } from "./tab.ts";
 
 /** The worker page in a tab, as a person sees it. */
@@ -15,7 +14,6 @@ export class WorkerTab extends Tab {
 
   /** The worker's public key. */
   async key(): Promise<string> {
-    await until("key", async () => ((await this.text("#public-key")) === "" ? undefined : true));
-    return await this.text("#public-key");
+    return await this.filled("#public-key");
   }
 }

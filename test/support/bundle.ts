@@ -4,7 +4,7 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Coordinator, type CoordinatorOptions, startCoordinator, startWrangler } from "../../scripts/coordinator-process.ts";
 
 /** The environment variable with the path of the bundle of this run. */
@@ -26,6 +26,11 @@ export async function setup(): Promise<(() => void) | undefined> {
   // The instances differ in their settings only.
   process.env[BUNDLE] = join(folder, "main.js");
   return remove;
+}
+
+/** A folder that is removed when this run ends: a test process may be ended before it can remove anything. */
+export function folderOfRun(name: string): string {
+  return mkdtempSync(join(dirname(process.env[BUNDLE] ?? join(tmpdir(), "none")), `${name}-`));
 }
 
 /** Like `startCoordinator`, with the bundle of this run. */

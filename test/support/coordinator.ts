@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Coordinator, freePort, type Instance } from "../../scripts/coordinator-process.ts";
-import { startBundled } from "./bundle.ts";
+import { folderOfRun, startBundled } from "./bundle.ts";
 import { finallyDo } from "./finally.ts";
+import { get } from "./rest.ts";
+import { until } from "./until.ts";
 
 /** A folder of its own, removed after the tests of this file. */
 export function temporaryFolder(name: string): string {
@@ -18,4 +20,26 @@ export async function launchCoordinator(instance: Instance, settings: Record<str
   const coordinator = await startBundled({ instance, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true", ...settings } });
   finallyDo(() => coordinator.stop());
   return coordinator;
+}
+
+/** Those of this process, by what they were asked for. */
+const shared = new Map<string, Promise<Coordinator>>();
+
+/**
+ * Like {@link launchCoordinator}, but one for all files of this process that want the same one; it ends with the process. A start costs 3 to 5 s of CPU. Each
+ * file has its own workers and users, and leaves no worker and no waiting job behind.
+ */
+export async function shareCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<Coordinator> {
+  const name = JSON.stringify([instance, settings]);
+  const launching = shared.get(name) ?? launchForProcess(instance, settings);
+  shared.set(name, launching);
+  const coordinator = await launching;
+  // The last tabs of the file before may just have been closed.
+  await until("coordinator without workers", async () => ((await get(`${coordinator.url}/v1/health`)).body.workers_online === 0 ? true : undefined));
+  return coordinator;
+}
+
+async function launchForProcess(instance: Instance, settings: Record<string, string>): Promise<Coordinator> {
+  // Its leash ends it with this process.
+  return await startBundled({ instance, port: await freePort(), stateDir: folderOfRun("shared"), settings: { TESTNET_MODE: "true", ...settings } });
 }

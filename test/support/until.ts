@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-const POLL_MS = 20;
+/** Between two looks, which often are requests: short at first, then longer, because to look costs CPU that what is waited for needs. */
+const POLL_MS = { first: 10, most: 80, growth: 1.3 };
 const TIMEOUT_MS = 45_000;
 
 /** Resolves to the first defined value of `look`. @throws after 45 s, unless told otherwise, with what `explain` says */
@@ -11,10 +12,10 @@ export async function until<T>(
   timeoutMs: number = TIMEOUT_MS,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
+  for (let pause = POLL_MS.first; ; pause = Math.min(pause * POLL_MS.growth, POLL_MS.most)) {
     const value = await look();
     if (value !== undefined) return value;
     if (Date.now() > deadline) throw new Error(`no ${what} after ${timeoutMs / 1000} s\n${explain()}`);
-    await delay(POLL_MS);
+    await delay(pause);
   }
 }
