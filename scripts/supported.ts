@@ -43,7 +43,7 @@ const PAID_MCP = by(
   "[PY1] a call pays exactly its price; the call that does not fit any more is refused before anything is paid, a cheaper one still fits",
   BOTH,
 );
-const README = by("e2e/readme.test.ts", "each answers as it says, run in order", 'launchCoordinator("evm")', "/v1/jobs/$JOB_ID/events");
+const README = by("e2e/readme.test.ts", "each answers as it says, run in order", 'shareCoordinator("evm")', "/v1/jobs/$JOB_ID/events");
 const START = by(
   "e2e/start.test.ts",
   "brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind",

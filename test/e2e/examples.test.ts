@@ -5,15 +5,15 @@ import { createServer } from "node:http";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, ROOT, startWrangler } from "../../scripts/coordinator-process.ts";
+import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "../browser/chromium.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { bundleExample } from "../support/example.ts";
 import { finallyDo } from "../support/finally.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
-import { until } from "../support/until.ts";
 
 const run = promisify(execFile);
 const RUNTIMES = join(ROOT, "test", "runtimes", "node_modules", ".bin");
@@ -24,7 +24,7 @@ let coordinator: Coordinator;
 let worker: PlainWorker;
 
 beforeAll(async () => {
-  coordinator = await launchCoordinator("evm");
+  coordinator = await shareCoordinator("evm");
   worker = new PlainWorker(coordinator.socketUrl, { acks: true });
   await worker.connect();
   worker.serve();
@@ -62,16 +62,14 @@ describe.each(HOW)("examples/node.mjs in %s", (runtime, command, args) => {
 
 it("examples/cloudflare-worker.mjs summarizes what is posted to it", async () => {
   const bundle = await bundleExample("cloudflare-worker.mjs", "browser");
-  const port = await freePort();
-  const place = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--show-interactive-dev-session=false"];
-  // A date before Workers had any of Node's globals by themselves.
-  const settings = ["--no-bundle", "--compatibility-date", "2024-09-01", "--var", `ROUTER_BASE_URL:${coordinator.url}`];
-  // Not beside the bundle: wrangler watches that folder, and would take what it writes itself for an edit.
-  const child = startWrangler(["dev", bundle, ...settings, ...place], temporaryFolder("example-worker"));
-  finallyDo(() => child.stop());
-  const address = `http://127.0.0.1:${port}/`;
-  const isReady = async () => ((await fetch(address, { signal: AbortSignal.timeout(2_000) }).catch(() => null))?.status === 405 ? true : undefined);
-  await until("the Worker", isReady, () => child.lines.join("\n"));
+  // The runtime of `wrangler dev`, which wrangler.test.ts starts: wrangler itself would cost 6 s of CPU more. The date is before Workers had any of Node's
+  // globals by themselves.
+  const settings = { compatibilityDate: "2024-09-01", bindings: { ROUTER_BASE_URL: coordinator.url }, cf: false, telemetry: { enabled: false } } as const;
+  const modules = [{ type: "ESModule" as const, path: "worker.mjs", contents: readFileSync(bundle, "utf8") }];
+  const runtime = new Miniflare(convertV4MiniflareOptions({ ...settings, modules, host: "127.0.0.1", port: 0 }));
+  finallyDo(() => runtime.dispose());
+  const address = await runtime.ready;
+  expect((await fetch(address)).status).toBe(405);
   const answer = await fetch(address, { method: "POST", body: "A long text. And more." });
   expect([answer.status, await answer.json()]).toEqual([200, { summary: "short", word_count: 1, verified: true }]);
 });

@@ -1,10 +1,11 @@
-// `npm run serve` under frames that workerd alone would read without limits: honest jobs go on, and the sockets that send them are closed.
+// What `npm run serve` starts, under frames that workerd alone would read without limits: honest jobs go on, and the sockets that send them are closed.
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
+import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
+import { startBundled } from "../support/bundle.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants } from "../support/process-tree.ts";
@@ -26,7 +27,7 @@ describe("the front of npm run serve", () => {
 
   beforeAll(async () => {
     port = await freePort();
-    coordinator = await startCoordinator({ instance: "evm", port, stateDir: temporaryFolder("front"), serves: true, settings: { TESTNET_MODE: "true" } });
+    coordinator = await startBundled({ instance: "evm", port, stateDir: temporaryFolder("front"), serves: true, settings: { TESTNET_MODE: "true" } });
     finallyDo(() => coordinator.stop());
   });
 
@@ -140,7 +141,7 @@ it("without the front workerd itself listens, and answers pings without a limit"
     guardsFrames: false,
     settings: { TESTNET_MODE: "true" },
   } as const;
-  const coordinator = await startCoordinator(options);
+  const coordinator = await startBundled(options);
   finallyDo(() => coordinator.stop());
   const socket = new WebSocket(coordinator.socketUrl);
   await once(socket, "message");

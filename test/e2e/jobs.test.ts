@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
@@ -17,7 +17,7 @@ let worker: DesktopWorkerProcess;
 let key = "";
 
 beforeAll(async () => {
-  coordinator = await launchCoordinator("evm");
+  coordinator = await shareCoordinator("evm");
   worker = launchDesktopWorker(coordinator.socketUrl, { llm: true });
   key = String((await worker.note("starting")).provider_pubkey);
   expect(await worker.note("online")).toMatchObject({ authenticated: true, tier: "Open" });

@@ -7,7 +7,7 @@ import { Client, type CallToolResult, StreamableHTTPClientTransport } from "@mod
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Coordinator, freePort, ROOT } from "../../scripts/coordinator-process.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { ended } from "../support/rest.ts";
@@ -20,7 +20,7 @@ let worker: PlainWorker;
 let folder: string;
 
 beforeAll(async () => {
-  coordinator = await launchCoordinator("evm");
+  coordinator = await shareCoordinator("evm");
   folder = temporaryFolder("mcp");
   worker = new PlainWorker(coordinator.socketUrl, { acks: true });
   await worker.connect();
@@ -31,9 +31,15 @@ function commandLine(...more: string[]): string[] {
   return [MAIN, "mcp", "--url", coordinator.url, "--config-dir", folder, ...more];
 }
 
-/** A server over HTTP as a process, ended after the tests of this file. */
-async function httpServer(...more: string[]): Promise<URL> {
-  const child = spawn(process.execPath, commandLine("--port", "0", ...more), { stdio: ["ignore", "pipe", "inherit"] });
+let serving: Promise<URL> | null = null;
+
+/** The server over HTTP, a process for all tests of this file: to each client it is as new, and a start costs 1.7 s of CPU. */
+function httpServer(): Promise<URL> {
+  return (serving ??= startServer());
+}
+
+async function startServer(): Promise<URL> {
+  const child = spawn(process.execPath, commandLine("--port", "0"), { stdio: ["ignore", "pipe", "inherit"] });
   finallyDo(() => void child.kill());
   for await (const line of createInterface(child.stdout)) {
     const [, url] = /^MCP at (\S+)$/.exec(line) ?? [];

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
-import { launchCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -44,7 +44,7 @@ describe("the README's curl commands", () => {
   const headers = join(folder, "headers");
 
   beforeAll(async () => {
-    coordinator = await launchCoordinator("evm");
+    coordinator = await shareCoordinator("evm");
     const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();

@@ -3,7 +3,7 @@ import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
 import type { Job } from "../../src/protocol/job.ts";
 import { ModelList } from "../../src/protocol/models.ts";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
 import { commit, ended, get } from "../support/rest.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
@@ -15,7 +15,7 @@ describe("the toy beside a real LLM", () => {
   let coordinator: Coordinator;
 
   beforeAll(async () => {
-    coordinator = await launchCoordinator("evm");
+    coordinator = await shareCoordinator("evm");
   });
 
   /** The models on offer, once the list is this one. */

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
 
 import { ComputeRouter, type JobEvent } from "../../src/sdk/index.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
@@ -18,7 +18,7 @@ describe("the text of a real worker's LLM", () => {
   let llm: TalkingLlm;
   beforeAll(async () => {
     llm = await TalkingLlm.start();
-    coordinator = await launchCoordinator("evm");
+    coordinator = await shareCoordinator("evm");
     const worker = launchDesktopWorker(coordinator.socketUrl, { llm: llm.url });
     await worker.note("online");
   });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { ComputeRouter } from "../../src/sdk/index.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { launchCoordinator, shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { startProgram } from "../support/program.ts";
 import { until } from "../support/until.ts";
 import { runHere } from "../unit/worker/support/cli-here.ts";
 
 describe("a desktop worker for both instances", () => {
   it("init, doctor, start, jobs on both, status, metrics, pair, SIGTERM: as an owner goes through it", async () => {
-    const [evm, svm] = await Promise.all([launchCoordinator("evm"), launchCoordinator("svm")]);
+    const [evm, svm] = await Promise.all([shareCoordinator("evm"), launchCoordinator("svm")]);
     const place = ["--config-dir", temporaryFolder("commands")];
 
     const init = await runHere(["worker", "init", "--url", evm.url, "--url", svm.url, "--runtime", "embedded", "--name", "box", ...place]);

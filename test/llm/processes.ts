@@ -10,10 +10,10 @@ export function requireEmbedded(): void {
   if (!isEmbeddedInstalled()) throw new Error(`These tests need the embedded runtime. Run: ${INSTALL_COMMAND}`);
 }
 
-/** Starts Node on these arguments; resolves with its first line of output. Killed when the test ends. */
-export async function startNode(args: string[]): Promise<{ child: ChildProcess; line: unknown }> {
+/** Starts Node on these arguments; resolves with its first line of output. Killed when the test ends, or when `atEnd` does its duties. */
+export async function startNode(args: string[], atEnd: (duty: () => void) => void = onTestFinished): Promise<{ child: ChildProcess; line: unknown }> {
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  atEnd(() => void child.kill("SIGKILL"));
   const [line] = await once(createInterface({ input: child.stdout }), "line");
   return { child, line: JSON.parse(String(line)) };
 }

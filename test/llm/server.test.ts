@@ -6,15 +6,22 @@ import { text } from "node:stream/consumers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { embeddedFolder } from "../../src/worker/runtimes/embedded-install.ts";
 import { OpenAiCompatible } from "../../src/worker/runtimes/openai-compatible.ts";
+import { finallyDo } from "../support/finally.ts";
 import { requireEmbedded, startNode } from "./processes.ts";
 
 const STORY = "Tell me a story about a fox.";
 const signal = new AbortController().signal;
 
-beforeAll(requireEmbedded);
+/** The server of the tests that leave it running. */
+let url: string;
 
-async function start(...args: string[]): Promise<{ child: ChildProcess; url: string }> {
-  const { child, line } = await startNode([join(embeddedFolder(), "server.mjs"), ...args]);
+beforeAll(async () => {
+  requireEmbedded();
+  ({ url } = await start([], finallyDo));
+});
+
+async function start(args: string[], atEnd?: (duty: () => void) => void): Promise<{ child: ChildProcess; url: string }> {
+  const { child, line } = await startNode([join(embeddedFolder(), "server.mjs"), ...args], atEnd);
   expect(line).toEqual({ ready: true, url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/v1$/), model: "tiny-chat-q8_0", context: 512 });
   return { child, url: (line as { url: string }).url };
 }
@@ -32,7 +39,6 @@ const ask = (content: string): object => ({ messages: [{ role: "user", content }
 
 describe("server.mjs", () => {
   it("speaks OpenAI: models, plain and streamed answers, and errors", async () => {
-    const { url } = await start();
     expect(await (await fetch(`${url}/models`)).json()).toMatchObject({ object: "list", data: [{ id: "tiny-chat-q8_0", object: "model" }] });
     expect(await (await fetch(new URL("/health", url))).json()).toEqual({ status: "ok", requests: 0, generated_tokens: 0 });
 
@@ -76,7 +82,6 @@ describe("server.mjs", () => {
   });
 
   it("[LLM10] answers nobody who names another host", async () => {
-    const { url } = await start();
     const sent = request(`${url}/models`, { headers: { host: "evil.example" } }).end();
     const [response] = await once(sent, "response");
     expect(response.statusCode).toBe(403);
@@ -84,7 +89,7 @@ describe("server.mjs", () => {
   });
 
   it("[LLM10] SIGTERM lets the running answer finish, then ends with 0; Ctrl-C is the parent's affair", async () => {
-    const { child, url } = await start("--managed");
+    const { child, url: own } = await start(["--managed"]);
     const ended = once(child, "exit");
     child.kill("SIGINT");
     let deltas = 0;
@@ -92,7 +97,7 @@ describe("server.mjs", () => {
       deltas += 1;
       if (deltas === 1) child.kill("SIGTERM");
     };
-    const { finishReason, usage } = await new OpenAiCompatible({ baseUrl: url, model: "tiny-chat-q8_0" }).generate(STORY, { signal, onDelta });
+    const { finishReason, usage } = await new OpenAiCompatible({ baseUrl: own, model: "tiny-chat-q8_0" }).generate(STORY, { signal, onDelta });
     expect(finishReason).toBe("stop");
     expect(usage.completion_tokens).toBeGreaterThan(60);
     expect(await ended).toEqual([0, null]);
