@@ -85,10 +85,11 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     });
 
     it("[SPEC] exports its receipts as a file that anyone can check", async () => {
+      const before = Number(await tab.text("#fact-accepted"));
       const key = await tab.key();
       const id = await commit(coordinator.url, "cheap", task("Good.", "classify"));
       const job = await done(id, key);
-      await tab.says("#fact-accepted", "4");
+      await tab.says("#fact-accepted", String(before + 1), true);
       const [download] = await Promise.all([tab.page.waitForEvent("download"), tab.press("Export")]);
       const chunks: Buffer[] = [];
       for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
@@ -99,7 +100,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
           expect.objectContaining({ job_id: id, task_type: "classify", outcome: "accepted", signature_valid: true, receipt: job.receipt }),
         ]),
       });
-      expect(file["jobs"]).toHaveLength(4);
+      expect(file["jobs"]).toHaveLength(before + 1);
       // Of the text itself nothing is kept.
       expect(JSON.stringify(file)).not.toContain("Good.");
     });
