@@ -7,7 +7,7 @@ import { CURVES, curves, type Sizes } from "./curves.ts";
 import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
-import { type Cell, type Results, table, write } from "./report.ts";
+import { type Cell, FLOOR, type Results, table, write } from "./report.ts";
 import { install, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
@@ -15,7 +15,7 @@ npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES
 /** The system that all are compared with. */
 const OURS = "ours";
 /** The parts of a job that are measured alone. */
-const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], bare: ["edge", "poll", "write", "receipt"] };
+const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [FLOOR]: ["edge", "poll", "write", "receipt"] };
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
@@ -57,7 +57,7 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
       say(`${what}: ${cell.cpuPerJob.toFixed(0)} µs of CPU each`);
       if (most !== undefined) most.probes[probe] = cell.cpuPerJob;
     }
-    if (system.name.startsWith(OURS) && number === 1) {
+    if ((system.name.startsWith(OURS) || system.name.startsWith(FLOOR)) && number === 1) {
       const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
       if (most !== undefined) most.perJob.fsyncs = perJob.fsyncs;
     }

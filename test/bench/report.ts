@@ -57,7 +57,7 @@ export type Results = {
 
 const BASE = "ours";
 /** What the platform needs for the same events. */
-const FLOOR = "bare";
+export const FLOOR = "bare";
 const FOLDER = join(ROOT, "docs", "benchmarks");
 const README = join(ROOT, "README.md");
 
@@ -122,7 +122,7 @@ export function table(results: Results): string {
     systemsTable(results),
     ...ratioTable(results),
     ...dispatchTable(results),
-    ...ourWork(results, mostOf(results)),
+    ...workTable(results, mostOf(results)),
     ...floorTable(results),
     ...remarks(results),
   ].join("\n\n");
@@ -191,18 +191,18 @@ function dispatchTable(results: Results): string[] {
   return [markdown(head, rows)];
 }
 
-/** What one job of ours costs in countable things. */
-function ourWork(results: Results, workers: number): string[] {
+/** What one job costs in countable things: of ours, and of bare workerd. */
+function workTable(results: Results, workers: number): string[] {
   const rows = Object.entries(results.labels).flatMap(([system, label]) => {
-    if (system !== BASE && system !== `${BASE}-wait`) return [];
-    const rpcs = WORK_PER_JOB.rpcs[system === BASE ? "polled" : "waited"];
+    if (![BASE, FLOOR].some((name) => system === name || system === `${name}-wait`)) return [];
+    const rpcs = WORK_PER_JOB.rpcs[system.endsWith("-wait") ? "waited" : "polled"];
     const own = results.cells.filter((one) => one.system === system && one.workers === workers && one.rate === null);
     const [cell] = own;
     const perJob = cell?.perJob;
     return [
       [
         label,
-        ...[WORK_PER_JOB.statements.length, rpcs.length].map(String),
+        ...(system.startsWith(BASE) ? [WORK_PER_JOB.statements.length, rpcs.length].map(String) : ["–", "–"]),
         ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
         perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
