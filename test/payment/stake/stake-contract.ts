@@ -38,6 +38,8 @@ export async function deployStake(chain: EvmChain, options: { token?: Hex; coold
   const [deployer] = payers;
   if (deployer === undefined) throw new Error("nobody can pay for the deployment");
   const token = options.token ?? usdc;
+  // The stakers send their own transactions, which payers of jobs do not.
+  await Promise.all(payers.map(({ address }) => clients.test.setBalance({ address, value: 1_000n * 10n ** 18n })));
   const bytecode = ARTIFACTS.Stake.bytecode as Hex;
   const hash = await clients.wallet.deployContract({ abi: STAKE_ABI, bytecode, args: [token, BigInt(options.cooldownSeconds)], account: deployer });
   const { contractAddress: address } = await clients.public.waitForTransactionReceipt({ hash });
