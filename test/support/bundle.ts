@@ -4,20 +4,30 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Coordinator, type CoordinatorOptions, startCoordinator, startWrangler } from "../../scripts/coordinator-process.ts";
 
 /** The environment variable with the path of the bundle of this run. */
 const BUNDLE = "COORDINATOR_BUNDLE";
+/** The one with a folder that is removed when this run ends. */
+const FOLDER = "COMPUTE_ROUTER_TEST_FOLDER";
+const SETUP_MISSING = "this test needs test/support/bundle.ts as a globalSetup";
 
-/** For `globalSetup`: makes the bundle of this run, which all its projects and test processes share. An edit of the sources changes nothing in a test that runs. */
+/**
+ * For `globalSetup`: makes the folder and, unless the environment names one, the bundle of this run, which all its projects and test processes share. An edit of
+ * the sources changes nothing in a test that runs.
+ */
 export async function setup(): Promise<(() => void) | undefined> {
-  if (process.env[BUNDLE] !== undefined) return undefined;
-  const folder = mkdtempSync(join(tmpdir(), "coordinator-bundle-"));
+  if (process.env[FOLDER] !== undefined) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "compute-router-run-"));
+  process.env[FOLDER] = folder;
+  const bundlesItself = process.env[BUNDLE] === undefined;
   const remove = (): void => {
-    delete process.env[BUNDLE];
+    delete process.env[FOLDER];
+    if (bundlesItself) delete process.env[BUNDLE];
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
+  if (!bundlesItself) return remove;
   const bundling = startWrangler(["deploy", "--dry-run", "-c", "wrangler.evm.toml", "--outdir", folder], folder);
   if ((await bundling.exited) !== 0) {
     remove();
@@ -30,12 +40,14 @@ export async function setup(): Promise<(() => void) | undefined> {
 
 /** A folder that is removed when this run ends: a test process may be ended before it can remove anything. */
 export function folderOfRun(name: string): string {
-  return mkdtempSync(join(dirname(process.env[BUNDLE] ?? join(tmpdir(), "none")), `${name}-`));
+  const folder = process.env[FOLDER];
+  if (folder === undefined) throw new Error(SETUP_MISSING);
+  return mkdtempSync(join(folder, `${name}-`));
 }
 
 /** Like `startCoordinator`, with the bundle of this run. */
 export function startBundled(options: CoordinatorOptions): Promise<Coordinator> {
   const bundle = process.env[BUNDLE];
-  if (bundle === undefined) throw new Error("this test needs test/support/bundle.ts as a globalSetup");
+  if (bundle === undefined) throw new Error(SETUP_MISSING);
   return startCoordinator({ ...options, bundle });
 }
