@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
 import { memoryOf } from "../bench/processes.ts";
-import { descendants } from "../support/process-tree.ts";
+import { runtimesOf } from "../support/process-tree.ts";
 import { Attack } from "./attack.ts";
 import { disksOf, faults, HEAD, lineOf, type Result, type Sample } from "./flood-report.ts";
 import { type Flood, FLOODS } from "./flood-shapes.ts";
@@ -97,6 +97,5 @@ async function run(flood: Flood): Promise<Result> {
 
 /** The memory of the process that runs our code, and the size of its databases. */
 function sample({ pid, stateDir }: Coordinator, second: number): Sample {
-  const runtimes = descendants(pid).filter(({ command }) => command.includes("workerd serve"));
-  return { second, memory: memoryOf(runtimes.map((runtime) => runtime.pid)), ...disksOf(stateDir) };
+  return { second, memory: memoryOf(runtimesOf(pid).map((runtime) => runtime.pid)), ...disksOf(stateDir) };
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import type { Coordinator, CoordinatorOptions } from "../../scripts/coordinator-process.ts";
-import { descendants } from "../support/process-tree.ts";
+import { runtimesOf } from "../support/process-tree.ts";
 
 const INSTANCE = "evm";
 const HEALTH_MS = 1_000;
@@ -43,9 +43,7 @@ export class Subject {
 
   /** The runtime that runs our code. */
   runtimes(): number[] {
-    return descendants(this.#coordinator.pid)
-      .filter(({ command }) => command.includes("workerd serve"))
-      .map(({ pid }) => pid);
+    return runtimesOf(this.#coordinator.pid).map(({ pid }) => pid);
   }
 
   /** SIGKILL for the runtime alone; its parent starts another one. */

@@ -6,7 +6,7 @@ import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { freePort } from "../../scripts/coordinator-process.ts";
 import { LIMITS, MiB } from "../../src/protocol/limits.ts";
 import { memoryOf } from "../bench/processes.ts";
-import { descendants } from "../support/process-tree.ts";
+import { runtimesOf } from "../support/process-tree.ts";
 import { FloodSocket } from "./flood-socket.ts";
 
 const FRAMES = 200_000;
@@ -60,7 +60,7 @@ async function measure(size: number): Promise<number> {
     }),
   );
   await miniflare.ready;
-  const runtimes = descendants(process.pid).filter(({ command }) => command.includes("workerd serve"));
+  const runtimes = runtimesOf(process.pid);
   const memory = (): number => memoryOf(runtimes.map(({ pid }) => pid));
   const socket = new FloodSocket(port, "192.0.2.1");
   await socket.opened;

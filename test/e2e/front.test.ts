@@ -1,14 +1,13 @@
 // What `npm run serve` starts, under frames that workerd alone would read without limits: honest jobs go on, and the sockets that send them are closed.
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
 import { startBundled } from "../support/bundle.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
-import { descendants } from "../support/process-tree.ts";
+import { runtimeMemory } from "../support/process-tree.ts";
 import { get } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 
@@ -44,10 +43,7 @@ describe("the front of npm run serve", () => {
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));
     return { bytes: () => Buffer.concat(chunks), ended: new Promise((resolve) => socket.once("close", resolve)) };
   };
-  const memory = (): number => {
-    const runtime = descendants(coordinator.pid).find(({ command }) => command.includes("workerd serve"));
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${runtime?.pid}/status`, "utf8"))?.[1]) / 1024;
-  };
+  const memory = (): number => runtimeMemory(coordinator.pid);
 
   it.each([
     ["pings", PING, 1008],

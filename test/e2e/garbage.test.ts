@@ -1,32 +1,25 @@
 // The memory of a coordinator: what belonged to a request that has ended goes soon. workerd keeps it outside of V8's heap, so V8 counts none of it.
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { launchCoordinator } from "../support/coordinator.ts";
-import { descendants } from "../support/process-tree.ts";
+import { runtimeMemory } from "../support/process-tree.ts";
 
 const REQUESTS = 1_500;
 const LANES = 8;
 const MIB = 2 ** 20;
-
-/** The memory of workerd that no other process shares, in MiB. */
-function memoryOf(launcher: number): number {
-  const runtime = descendants(launcher).find(({ command }) => command.includes("workerd serve"));
-  return (1_024 * Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${runtime?.pid}/status`, "utf8"))?.[1])) / MIB;
-}
 
 describe("the memory of a coordinator", () => {
   it("[LM1] 1,500 answers of 100 kB leave less than 100 MiB", async () => {
     const coordinator = await launchCoordinator("evm");
     const ask = async () => (await fetch(`${coordinator.url}/openapi.json`)).text();
     const { length } = await ask();
-    const before = memoryOf(coordinator.pid);
+    const before = runtimeMemory(coordinator.pid);
     let most = before;
     let left = REQUESTS;
     await Promise.all(
       Array.from({ length: LANES }, async () => {
         while (left-- > 0) {
           await ask();
-          if (left % 100 === 0) most = Math.max(most, memoryOf(coordinator.pid));
+          if (left % 100 === 0) most = Math.max(most, runtimeMemory(coordinator.pid));
         }
       }),
     );

@@ -9,7 +9,7 @@ import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
-import { descendants, stillRunning } from "../support/process-tree.ts";
+import { descendants, runtimesOf, stillRunning } from "../support/process-tree.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 
@@ -31,10 +31,7 @@ function ready(child: Child): Promise<string> {
   );
 }
 
-const runtimes = (child: Child): number[] =>
-  descendants(child.pid)
-    .filter(({ command }) => command.includes("workerd serve"))
-    .map(({ pid }) => pid);
+const runtimes = (child: Child): number[] => runtimesOf(child.pid).map(({ pid }) => pid);
 
 describe("npm run serve", () => {
   const stateDir = temporaryFolder("serve");

@@ -17,6 +17,18 @@ export function descendants(pid: number): Process[] {
   return found;
 }
 
+/** The processes of workerd below a process: those that run our code. */
+export function runtimesOf(pid: number): Process[] {
+  return descendants(pid).filter(({ command }) => command.includes("workerd serve"));
+}
+
+/** The memory in use of the workerd below a process, in MiB. @throws if there is none */
+export function runtimeMemory(pid: number): number {
+  const [runtime] = runtimesOf(pid);
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${runtime?.pid}/status`, "utf8")) ?? [];
+  return Number(kib) / 1_024;
+}
+
 /** Those of `pids` that still run. A dead one that nobody waited for does not count. */
 export function stillRunning(pids: readonly number[]): Process[] {
   const wanted = new Set(pids);
