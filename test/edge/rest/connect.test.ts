@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS, RETRY_AFTER } from "../../../src/protocol/limits.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { failingHub, read, refusal, rest } from "./rest.ts";
@@ -69,8 +69,10 @@ describe("WebSocket upgrade", () => {
   });
 
   test("[LM1, API7] a refusal of the hub has the common headers", async () => {
-    // All at once: a socket that has been unregistered for 2 s could be replaced.
-    const responses = await Promise.all(Array.from({ length: LIMITS.unregisteredSockets + 20 }, () => rest("/", upgrade)));
+    // The clock stands still: a socket that has been unregistered for 2 s could be replaced.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    onTestFinished(() => void vi.useRealTimers());
+    const responses = await Promise.all(Array.from({ length: LIMITS.unregisteredSockets + 1 }, () => rest("/", upgrade)));
     const sockets = responses.flatMap(({ webSocket }) => webSocket ?? []);
     for (const socket of sockets) socket.accept();
     const response = responses.find(({ status }) => status !== 101) ?? expect.unreachable();
