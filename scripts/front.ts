@@ -15,6 +15,11 @@ const MOST = 20_000;
 
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
+/**
+ * So many clients may read nothing at the same time; for one more, the one that has done so for longest is dropped. workerd keeps about half a MiB for each. Who
+ * reads slowly is hardly ever among them: first the buffers of the system must be full, which hold a few MB.
+ */
+export const MOST_STALLED = 128;
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */
 export const SILENT_MS = 90_000;
 /** How often these times are looked at. */
@@ -42,8 +47,9 @@ export type FrontOptions = ClientOptions & {
   most: number;
 };
 
-/** The clock of a front, in ms, and how often it looks at its connections. Tests have their own. */
-type FrontTime = { now: () => number; sweepMs: number };
+/** The clock of a front, in ms, how often it looks at its connections, and how many of them may stall. Tests have their own. */
+type FrontTuning = { now: () => number; sweepMs: number; mostStalled: number };
+const TUNING: FrontTuning = { now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED };
 
 /** How many connections workerd can hold if it may open so many files. */
 export function connectionsFor(files: number): number {
@@ -51,26 +57,28 @@ export function connectionsFor(files: number): number {
 }
 
 /** Passes connections on to a port of this machine. Resolves when it listens. */
-export async function listenInFront(options: FrontOptions, time: FrontTime = { now: () => performance.now(), sweepMs: SWEEP_MS }): Promise<Server> {
+export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Server> {
+  const { now: clock, sweepMs, mostStalled } = tuning;
   const clients = new Clients(options);
   const passages = new Set<Passage>();
+  const stalled = new Set<Passage>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    const now = time.now();
+    const now = clock();
     const peer = clients.ofPeer(socket.remoteAddress ?? "", now);
     if (peer !== null && !clients.open(peer, now)) {
       socket.destroy();
       return;
     }
     const workerd = connect({ host: "127.0.0.1", port: options.to, allowHalfOpen: true, noDelay: true });
-    const passage = new Passage({ client: socket, workerd, peer }, { clients, messages: options.messages, now: time.now });
+    const passage = new Passage({ client: socket, workerd, peer }, { clients, stalled, mostStalled, messages: options.messages, now: clock });
     passages.add(passage);
     socket.once("close", () => passages.delete(passage));
   });
   const sweep = setInterval(() => {
-    const now = time.now();
+    const now = clock();
     for (const passage of passages) passage.sweep(now);
     clients.forget(now);
-  }, time.sweepMs);
+  }, sweepMs);
   sweep.unref();
   server.once("close", () => clearInterval(sweep));
   server.maxConnections = options.most;
@@ -79,8 +87,8 @@ export async function listenInFront(options: FrontOptions, time: FrontTime = { n
   return server;
 }
 
-/** What all connections of a front share. */
-type Parts = { clients: Clients; messages: FrontOptions["messages"]; now: () => number };
+/** What all connections of a front share. `stalled` are those whose client reads nothing, the one that began first comes first. */
+type Parts = { clients: Clients; stalled: Set<Passage>; mostStalled: number; messages: FrontOptions["messages"]; now: () => number };
 
 /** One connection of a client, and the one to workerd that belongs to it. */
 class Passage {
@@ -115,6 +123,7 @@ class Passage {
     workerd.on("data", (chunk: Buffer) => this.#fromWorkerd(chunk));
     client.on("drain", () => {
       this.#stalledSince = null;
+      parts.stalled.delete(this);
       workerd.resume();
     });
     workerd.on("drain", () => this.#readOn());
@@ -196,8 +205,17 @@ class Passage {
     if (this.#guard === null) this.#answer(chunk);
     else this.#answers.read(chunk, () => null);
     if (this.#isRefused || this.#client.destroyed || this.#client.write(chunk)) return;
-    this.#stalledSince ??= this.#parts.now();
     this.#workerd.pause();
+    this.#stall();
+  }
+
+  #stall(): void {
+    if (this.#stalledSince !== null) return;
+    const { stalled, mostStalled, now } = this.#parts;
+    this.#stalledSince = now();
+    stalled.add(this);
+    const [first] = stalled;
+    if (first !== undefined && stalled.size > mostStalled) first.#end();
   }
 
   /** Looks for a switch to WebSocket. Without one, what was held was no frame, and is passed on. */
@@ -265,11 +283,13 @@ class Passage {
 
   #end(): void {
     this.#isRefused = true;
+    this.#parts.stalled.delete(this);
     this.#client.destroy();
     this.#workerd.destroy();
   }
 
   #forget(): void {
+    this.#parts.stalled.delete(this);
     this.#guard?.release();
     if (this.#owner !== null) this.#parts.clients.close(this.#owner, this.#parts.now());
   }

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { type FrontOptions, listenInFront, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
 import { finallyDo } from "../../support/finally.ts";
 import { until } from "../../support/until.ts";
 
@@ -22,7 +22,7 @@ const portOf = (server: { address(): AddressInfo | string | null }): number => {
 };
 
 /** A front before a server that answers pings, answers `/page` with 24 MiB, and counts its connections. */
-async function start(options: Partial<FrontOptions> = {}) {
+async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STALLED) {
   const behind = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     if (request.url === "/page") response.end(PAGE);
     else request.resume().once("end", () => response.end("ok"));
@@ -50,7 +50,7 @@ async function start(options: Partial<FrontOptions> = {}) {
       ...{ host: "127.0.0.1", port: 0, to: portOf(behind), most: 5_000, limitsClients: true, trustedIpHeader: null, messages: { perSecond: 50, burst: 200 } },
       ...options,
     },
-    { now, sweepMs: 5 },
+    { now, sweepMs: 5, mostStalled },
   );
   finallyDo(() => {
     front.close();
@@ -118,6 +118,35 @@ describe("who is dropped", () => {
     reads.write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     const before = got.length;
     await until("an answer", () => got.length > before || undefined);
+  });
+
+  test("[LM1] the client that has read nothing for longest, if one more reads nothing; one that reads again is not among them", async () => {
+    const front = await start({}, 2);
+    const stall = async (): Promise<Socket> => {
+      const socket = await front.dial();
+      socket.pause();
+      socket.write("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+      // The pipe is full to its end, so the front counts this client now, if nothing more has left the server for a while.
+      const looks: number[] = [];
+      await until("a full pipe", () => {
+        looks.unshift([...front.reached].at(-1)?.bytesWritten ?? 0);
+        return (looks.length > 10 && looks[0] !== 0 && looks[0] === looks[10]) || undefined;
+      });
+      return socket;
+    };
+    const resumed = await stall();
+    const got = received(resumed);
+    resumed.resume();
+    await until("the page", () => got().length > PAGE.length || undefined);
+    const first = await stall();
+    const others = [await stall()];
+    await front.set(1);
+    expect(front.reached.size).toBe(3);
+    others.push(await stall());
+    await until("three connections", () => front.reached.size === 3 || undefined);
+    first.resume();
+    await closed(first);
+    for (const socket of [resumed, ...others]) expect(socket.closed).toBe(false);
   });
 
   test(`a WebSocket on which its client sends nothing for ${SILENT_MS / 1_000} s; one that pings stays, and so does a connection without a WebSocket`, async () => {
