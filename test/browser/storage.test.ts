@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium } from "playwright-core";
+import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-import { BARE, CHROMIUM, CHROMIUM_OPTIONS, launchChromium, newProfile, PHONE, PROFILE, WITHOUT } from "./chromium.ts";
+import { BARE, CHROMIUM, launchChromium, launchWholeChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
 import { findings } from "./findings.ts";
 import { launchNetwork, type Network } from "./network.ts";
 import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
@@ -236,25 +236,21 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, i
     const profile = temporaryFolder("profile");
     mkdirSync(join(profile, "Default"), { recursive: true });
     writeFileSync(join(profile, "Default", "Preferences"), JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }));
-    const blocked = await chromium.launchPersistentContext(profile, { ...CHROMIUM_OPTIONS, ...PROFILE });
-    try {
-      const tab = await started(blocked);
-      const stores = await tab.page.evaluate(async () => {
-        try {
-          return (await indexedDB.databases()).length;
-        } catch (error) {
-          return error instanceof Error ? error.name : "error";
-        }
-      });
-      expect(stores).not.toBe(1);
-      await tab.says("#storage", "Nothing is kept here");
-      const key = await tab.key();
-      await doesThree(key);
-      await tab.says("#fact-accepted", "3");
-      expect(await findings(tab.page)).toEqual([]);
-    } finally {
-      await blocked.close();
-    }
+    const tab = await started(await launchWholeChromium(profile));
+    const stores = await tab.page.evaluate(async () => {
+      try {
+        return (await indexedDB.databases()).length;
+      } catch (error) {
+        return error instanceof Error ? error.name : "error";
+      }
+    });
+    expect(stores).not.toBe(1);
+    await tab.says("#storage", "Nothing is kept here");
+    const key = await tab.key();
+    await doesThree(key);
+    await tab.says("#fact-accepted", "3");
+    expect(await findings(tab.page)).toEqual([]);
+    await tab.page.context().close();
   });
 
   it("[JB9] a tab whose files the coordinator has replaced stops taking jobs at once, and asks to be reloaded", async () => {

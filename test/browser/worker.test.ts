@@ -4,10 +4,10 @@ import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { fingerprintWords } from "../../src/receipt/ed25519.ts";
 import { verifyReceipt } from "../../src/receipt/receipt.ts";
 import type { Job } from "../../src/protocol/job.ts";
-import { shareCoordinator } from "../support/coordinator.ts";
+import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
+import { CHROMIUM, launchChromium, launchWholeChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { launchNetwork, type Network } from "./network.ts";
 import { askedOrigins, tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
@@ -262,7 +262,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await first.says("#fact-accepted", "1");
     });
 
-    it("works offline after the first visit, and can be installed", async () => {
+    it("works offline after the first visit", async () => {
       const tab = await open();
       await tab.key();
       await tab.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
@@ -274,11 +274,17 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       network.mend();
       await tab.shows("Ready");
       expect(await tab.key()).toBe(key);
-      const session = await context.newCDPSession(tab.page);
-      // Profiles of tests are private windows, which never install; that is the only thing in the way.
-      expect((await session.send("Page.getInstallabilityErrors")).installabilityErrors.map(({ errorId }) => errorId)).toEqual(["in-incognito"]);
-      expect((await session.send("Page.getAppManifest")).errors).toEqual([]);
     });
+  });
+
+  it("can be installed", async () => {
+    const whole = await launchWholeChromium(temporaryFolder("profile"));
+    const tab = await WorkerTab.open(whole, `${network.url}/worker`);
+    await tab.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    const session = await whole.newCDPSession(tab.page);
+    expect((await session.send("Page.getInstallabilityErrors")).installabilityErrors).toEqual([]);
+    expect((await session.send("Page.getAppManifest")).errors).toEqual([]);
+    await whole.close();
   });
 });
 
