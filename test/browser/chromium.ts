@@ -46,7 +46,7 @@ export async function launchChromium(): Promise<Browser> {
 }
 
 /** How a profile differs from a person's, unless a test says otherwise: no animation, which would be drawn without a GPU for as long as the page is open. */
-export const PROFILE: BrowserContextOptions = { reducedMotion: "reduce" };
+const PROFILE: BrowserContextOptions = { reducedMotion: "reduce" };
 /** For tests of pages that have no service worker, or whose service worker is no part of them: to install one costs half a second of CPU. */
 export const BARE: BrowserContextOptions = { serviceWorkers: "block" };
 /** The narrowest phone that is promised. */
