@@ -16,8 +16,8 @@ const MOST = 20_000;
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
 /**
- * So many clients may read nothing at the same time; for one more, the one that has done so for longest is dropped. workerd keeps about half a MiB for each. Who
- * reads slowly is hardly ever among them: first the buffers of the system must be full, which hold a few MB.
+ * So many clients may read nothing at the same time; for one more, the one that has done so for longest is dropped. workerd keeps up to about 1 MiB for each. Who
+ * reads slowly is hardly ever among them: first the buffers of the system must be full.
  */
 export const MOST_STALLED = 128;
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */
