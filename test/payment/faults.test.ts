@@ -90,6 +90,18 @@ describe("hang", () => {
   });
 });
 
+it("a settlement goes on without its caller, and the facilitator is at rest only after it", async () => {
+  const { faults, log } = lab.facilitator;
+  faults.add({ operation: "settle", fault: { kind: "slow", ms: 60_000 } });
+  const { before, ...paid } = await order("svm");
+  await expect(post("settle", paid, AbortSignal.timeout(SILENCE_MS))).rejects.toThrow("timeout");
+  await expect.poll(() => log.calls[0]?.ended).toBe("left");
+  expect(await payee("svm")).toBe(before);
+  faults.clear();
+  await lab.facilitator.atRest();
+  expect(await payee("svm")).toBe(before + BigInt(paid.challenge.requirement.amount));
+});
+
 it("slow answers truly, late", async () => {
   lab.facilitator.faults.add({ operation: "verify", fault: { kind: "slow", ms: SILENCE_MS } });
   const { payment, challenge } = await order("svm");

@@ -36,6 +36,8 @@ export type Facilitator = {
   up(): Promise<void>;
   /** Loses what it keeps in memory (duplicates, pending settlements), as a restart does. It comes back on the given version of x402's schemes, if there is one. */
   forget(version?: FacilitatorVersion): void;
+  /** Resolves once no call is under way, those included whose callers have left: a settlement goes on without its caller. */
+  atRest(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -48,7 +50,12 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
   let real = make();
   const faults = new Faults();
   const log = new CallLog();
-  const serve = (request: IncomingMessage, response: ServerResponse): Promise<void> => handle(real, faults, log, request, response);
+  const underWay = new Set<Promise<void>>();
+  const serve = (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const work = handle(real, faults, log, request, response).finally(() => underWay.delete(work));
+    underWay.add(work);
+    return work;
+  };
   let listener: Listener | null = await listen(options.port ?? 0, serve);
   const { port, url } = listener;
   const down = async (): Promise<void> => {
@@ -69,6 +76,9 @@ export async function startFacilitator(chains: Chains, options: FacilitatorOptio
     forget(next = version) {
       version = next;
       real = make();
+    },
+    async atRest() {
+      while (underWay.size > 0) await Promise.allSettled(underWay);
     },
     stop() {
       faults.clear();

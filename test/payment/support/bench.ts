@@ -31,6 +31,8 @@ export class Bench {
   coordinator!: Coordinator;
   readonly workers: PlainWorker[] = [];
   #next = 0;
+  /** The transactions from before its first start: of other coordinators over the same lab, with ledgers of their own. */
+  #earlier: ReadonlySet<string> | null = null;
 
   /** `settings` are those beside the lab's. */
   constructor(lab: FullLab, side: Side, settings: Record<string, string> = {}) {
@@ -46,6 +48,7 @@ export class Bench {
 
   /** `cronMs` is how often its cron runs, which reads the operator's orders. */
   async start({ cronMs }: { cronMs?: number } = {}): Promise<this> {
+    this.#earlier ??= new Set((await this.lab[this.side].received()).map(({ transaction }) => transaction));
     // An empty PUBLIC_HOST: as at a deployed coordinator, pages of every origin may pay.
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side], ...this.#settings };
     const when = cronMs === undefined ? {} : { cronMs };
@@ -140,9 +143,9 @@ export class Bench {
     }
   }
 
-  /** What the payee has got by payments. */
-  received(): Promise<Received[]> {
-    return this.lab[this.side].received();
+  /** What the payee has got by payments since the first start. */
+  async received(): Promise<Received[]> {
+    return (await this.lab[this.side].received()).filter(({ transaction }) => this.#earlier?.has(transaction) !== true);
   }
 
   settles(): number {

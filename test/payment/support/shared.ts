@@ -43,6 +43,8 @@ export async function giveBack(bench: Bench): Promise<void> {
   if (bench.payersLeft >= PAYERS && (await isAtRest(bench))) return;
   benches.delete(bench.side);
   await bench.stop();
+  // What it has asked for still moves money, and the next coordinator has no row of it.
+  await bench.lab.facilitator.atRest();
 }
 
 function endAtOnce({ coordinator, state }: Bench): void {
