@@ -1,5 +1,5 @@
 // npm run bench: this coordinator and other ways to build it, on the same work, on this machine. Prints a table and writes docs/benchmarks/.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -16,6 +16,9 @@ npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES
 const OURS = "ours";
 /** The parts of a job that are measured alone. */
 const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [FLOOR]: ["edge", "poll", "write", "receipt"] };
+
+/** As much as a small commit of SQLite writes. */
+const PAGES = Buffer.alloc(8_192);
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
@@ -66,6 +69,21 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
     rmSync(folder, { recursive: true, force: true });
   }
   return cells;
+}
+
+/** The median time of one sync of the disk after a small write, ms. */
+function syncMs(): number {
+  const folder = mkdtempSync(join(tmpdir(), "bench-sync-"));
+  const file = openSync(join(folder, "file"), "w");
+  const times = Array.from({ length: 401 }, () => {
+    writeSync(file, PAGES);
+    const began = performance.now();
+    fdatasyncSync(file);
+    return performance.now() - began;
+  });
+  closeSync(file);
+  rmSync(folder, { recursive: true });
+  return times.toSorted((a, b) => a - b)[200] ?? Number.NaN;
 }
 
 /** The sizes of the curves that were asked for; null if one cannot be read. */
@@ -122,7 +140,8 @@ async function main(): Promise<number> {
   const systems = wanted.filter(({ missing }) => missing() === null);
   // Interleaved: what slows the machine for a while slows all of them.
   for (let number = 1; number <= plan.rounds; number++) for (const system of systems) cells.push(...(await round(system, number, plan)));
-  const results: Results = { plan, pinned, skipped, noise: NOISE, labels: Object.fromEntries(systems.map(({ name, label }) => [name, label])), cells };
+  const common = { plan, pinned, skipped, noise: NOISE, syncMs: syncMs() };
+  const results: Results = { ...common, labels: Object.fromEntries(systems.map(({ name, label }) => [name, label])), cells };
   console.log(table(results));
   // What was cut short is no figure to publish.
   if (!values.quick && chosen === undefined) say(`written to ${write(results)}`);

@@ -1,7 +1,9 @@
 // The floor of the platform, for npm run bench: the same work in the same workerd and with as many requests, RPCs, frames and statements, and nothing else. It
-// has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks.
+// has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks. Its writes keep
+// the coordinator's pace: one that syncs the disk for fewer rows is slower.
 import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
+import { Pace } from "../../../src/coordinator/hub/batch.ts";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub> };
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };
@@ -21,6 +23,7 @@ export class WorkerHub extends DurableObject<Env> {
   readonly #idle: WebSocket[] = [];
   readonly #nonces = new Map<WebSocket, string>();
   readonly #workers = new Map<WebSocket, Worker>();
+  readonly #pace = new Pace();
   readonly #waits = new Map<string, () => void>();
   #writes: (() => void)[] = [];
   #after: (() => void)[] = [];
@@ -125,7 +128,7 @@ export class WorkerHub extends DurableObject<Env> {
     );
   }
 
-  /** Writes with everything else of this turn; `after` runs when all of it is in the journal. The platform holds what is sent until that is durable. */
+  /** Writes with everything else of this turn, at the coordinator's pace; `after` runs when all of it is in the journal. The platform holds what is sent until that is durable. */
   #commit(write: () => void, after: () => void): Promise<void> {
     this.#after.push(after);
     if (this.#writes.push(write) === 1) {
@@ -135,9 +138,10 @@ export class WorkerHub extends DurableObject<Env> {
         this.ctx.storage.transactionSync(() => {
           for (const one of writes) one();
         });
+        this.#pace.written(writes.length);
         for (const one of afters) one();
         resolve();
-      }, 0);
+      }, this.#pace.left());
     }
     return this.#written.promise;
   }

@@ -27,7 +27,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
 
 function results(cells: readonly Cell[]): Results {
   const labels = { ours: "this coordinator", peer: "a peer & its store" };
-  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, labels, cells };
+  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, syncMs: 0.5, labels, cells };
 }
 
 /** In the second round the machine is half as fast for both. */
