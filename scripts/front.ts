@@ -16,8 +16,8 @@ const MOST = 20_000;
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
 /**
- * So many clients may read nothing at the same time; for one more, the one that has done so for longest is dropped. workerd keeps up to about 1 MiB for each. Who
- * reads slowly is hardly ever among them: first the buffers of the system must be full.
+ * So many connections may have a client that reads nothing. For one more, whoever has most of them loses the one that has waited for longest. workerd keeps up to
+ * about 1 MiB for each. Who reads slowly is hardly ever among them: first the buffers of the system must be full.
  */
 export const MOST_STALLED = 128;
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */
@@ -87,7 +87,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   return server;
 }
 
-/** What all connections of a front share. `stalled` are those whose client reads nothing, the one that began first comes first. */
+/** What all connections of a front share. `stalled` are those whose client reads nothing, in the order in which they began to wait. */
 type Parts = { clients: Clients; stalled: Set<Passage>; mostStalled: number; messages: FrontOptions["messages"]; now: () => number };
 
 /** One connection of a client, and the one to workerd that belongs to it. */
@@ -214,8 +214,11 @@ class Passage {
     const { stalled, mostStalled, now } = this.#parts;
     this.#stalledSince = now();
     stalled.add(this);
-    const [first] = stalled;
-    if (first !== undefined && stalled.size > mostStalled) first.#end();
+    if (stalled.size <= mostStalled) return;
+    // So a client with many connections cannot have those of another one dropped.
+    const shares = [...Map.groupBy(stalled, (passage) => passage.#owner).values()];
+    const [first] = shares.reduce((one, other) => (other.length > one.length ? other : one));
+    if (first !== undefined) first.#end();
   }
 
   /** Looks for a switch to WebSocket. Without one, what was held was no frame, and is passed on. */

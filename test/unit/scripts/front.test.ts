@@ -21,15 +21,16 @@ const portOf = (server: { address(): AddressInfo | string | null }): number => {
   return address.port;
 };
 
-/** A front before a server that answers pings, answers `/page` with 24 MiB, and counts its connections. */
+/** A front before a server that answers pings, answers `/page` with 24 MiB, sends as much to a WebSocket that wants it, and counts its connections. */
 async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STALLED) {
   const behind = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     if (request.url === "/page") response.end(PAGE);
     else request.resume().once("end", () => response.end("ok"));
   });
   const sockets = new WebSocketServer({ server: behind, autoPong: false });
-  sockets.on("connection", (socket) => {
+  sockets.on("connection", (socket, request) => {
     socket.on("error", () => {});
+    if (request.headers["x-wants"] === "page") socket.send(PAGE);
     // Its own pongs end a socket that sends many pings at once; workerd does not.
     socket.on("ping", () => socket.pong());
   });
@@ -87,6 +88,20 @@ function received(socket: Socket): () => string {
   return () => Buffer.concat(chunks).toString("latin1");
 }
 
+/** A connection whose client sends this and reads nothing of the answer. The front knows that it does, because the pipe is full to its end. */
+async function stalled(front: Awaited<ReturnType<typeof start>>, request: string): Promise<Socket> {
+  const socket = await front.dial();
+  socket.pause();
+  socket.write(request);
+  // Nothing more has left the server for a while.
+  const looks: number[] = [];
+  await until("a full pipe", () => {
+    looks.unshift([...front.reached].at(-1)?.bytesWritten ?? 0);
+    return (looks.length > 10 && looks[0] !== 0 && looks[0] === looks[10]) || undefined;
+  });
+  return socket;
+}
+
 async function open(front: Awaited<ReturnType<typeof start>>, headers = ""): Promise<{ socket: Socket; got: () => string }> {
   const socket = await front.dial();
   const got = received(socket);
@@ -122,18 +137,7 @@ describe("who is dropped", () => {
 
   test("[LM1] the client that has read nothing for longest, if one more reads nothing; one that reads again is not among them", async () => {
     const front = await start({}, 2);
-    const stall = async (): Promise<Socket> => {
-      const socket = await front.dial();
-      socket.pause();
-      socket.write("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-      // The pipe is full to its end, so the front counts this client now, if nothing more has left the server for a while.
-      const looks: number[] = [];
-      await until("a full pipe", () => {
-        looks.unshift([...front.reached].at(-1)?.bytesWritten ?? 0);
-        return (looks.length > 10 && looks[0] !== 0 && looks[0] === looks[10]) || undefined;
-      });
-      return socket;
-    };
+    const stall = (): Promise<Socket> => stalled(front, "GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     const resumed = await stall();
     const got = received(resumed);
     resumed.resume();
@@ -147,6 +151,17 @@ describe("who is dropped", () => {
     first.resume();
     await closed(first);
     for (const socket of [resumed, ...others]) expect(socket.closed).toBe(false);
+  });
+
+  test("[LM1] of the clients that read nothing, the one with the most connections loses one first: another's is older, and stays", async () => {
+    const front = await start({ trustedIpHeader: "x-real-ip" }, 3);
+    const stall = (address: string): Promise<Socket> => stalled(front, upgrade(`X-Wants: page\r\nX-Real-IP: ${address}\r\n`));
+    const other = await stall("192.0.2.1");
+    const [first, ...more] = [await stall("192.0.2.2"), await stall("192.0.2.2"), await stall("192.0.2.2")];
+    await until("three connections", () => front.reached.size === 3 || undefined);
+    first.resume();
+    await closed(first);
+    for (const socket of [other, ...more]) expect(socket.closed).toBe(false);
   });
 
   test(`a WebSocket on which its client sends nothing for ${SILENT_MS / 1_000} s; one that pings stays, and so does a connection without a WebSocket`, async () => {
