@@ -247,6 +247,8 @@ function floorTable(results: Results): string[] {
     median(cells.map(({ probes: { edge = 0, poll = 0, write = 0, receipt = 0 } }) => cost({ edge, poll, write, receipt })));
   const share = (value: number): string => `${((100 * value) / job).toFixed(0)} %`;
   const sum = PARTS.reduce((total, { times, cost }) => total + times * of(cost), 0);
+  if (PARTS.some(({ cost }) => of(cost) <= 0))
+    return ["The parts of a job of bare workerd were measured too, but in this run their rounds differ by more than a part costs. results.json has them."];
   const rows = PARTS.map(({ label, times, cost }) => [label, whole(of(cost)), String(times), share(times * of(cost))]);
   return [
     markdown(

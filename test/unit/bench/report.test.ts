@@ -70,6 +70,10 @@ it("the floor is the sum of its parts, each as often as it is in a job", () => {
   // 200 + 160 + 120 + 80 of 1,000.
   expect(row(text, "all of them").slice(2, 5)).toEqual(["560", "", "56 %"]);
   expect(table(results(CELLS))).not.toContain("all of them");
+  // A row that costs less than the request it came with: the rounds of this run say nothing about parts.
+  const noise = table({ ...results([...CELLS, cell("bare", 1, 900, { probes: { ...probes, write: 170 } })]), labels: { bare: "bare workerd" } });
+  expect(noise).toContain("their rounds differ by more than a part costs");
+  expect(noise).not.toContain("all of them");
 });
 
 it("the dispatch is shown for each system whose workers have a WebSocket", () => {
