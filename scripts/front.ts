@@ -16,8 +16,8 @@ const MOST = 20_000;
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
 /**
- * So many connections may have a client that reads nothing. For one more, whoever has most of them loses the one that has waited for longest. workerd keeps up to
- * about 1 MiB for each. Who reads slowly is hardly ever among them: first the buffers of the system must be full.
+ * So many connections may have a client that reads nothing. For one more, the client with the most of them loses its oldest one. workerd keeps up to about
+ * 1 MiB for each. Who reads slowly is hardly ever among them: first the buffers of the system must be full.
  */
 export const MOST_STALLED = 128;
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */

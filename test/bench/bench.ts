@@ -7,7 +7,7 @@ import { CURVES, curves, type Sizes } from "./curves.ts";
 import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
-import { type Cell, FLOOR, type Results, table, write } from "./report.ts";
+import { type Cell, FLOOR, median, type Results, table, write } from "./report.ts";
 import { install, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
@@ -19,6 +19,7 @@ const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [
 
 /** As much as a small commit of SQLite writes. */
 const PAGES = Buffer.alloc(8_192);
+const SYNCS = 400;
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
@@ -75,7 +76,7 @@ async function round(system: System, number: number, plan: Plan): Promise<Cell[]
 function syncMs(): number {
   const folder = mkdtempSync(join(tmpdir(), "bench-sync-"));
   const file = openSync(join(folder, "file"), "w");
-  const times = Array.from({ length: 401 }, () => {
+  const times = Array.from({ length: SYNCS }, () => {
     writeSync(file, PAGES);
     const began = performance.now();
     fdatasyncSync(file);
@@ -83,7 +84,7 @@ function syncMs(): number {
   });
   closeSync(file);
   rmSync(folder, { recursive: true });
-  return times.toSorted((a, b) => a - b)[200] ?? Number.NaN;
+  return median(times);
 }
 
 /** The sizes of the curves that were asked for; null if one cannot be read. */

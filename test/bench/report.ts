@@ -63,7 +63,7 @@ export const FLOOR = "bare";
 const FOLDER = join(ROOT, "docs", "benchmarks");
 const README = join(ROOT, "README.md");
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? (sorted[middle] ?? Number.NaN) : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
@@ -255,6 +255,7 @@ function floorTable(results: Results): string[] {
       ["Parts of a job of bare workerd, commit + GET", "CPU µs", "in a job", "of its CPU"],
       [...rows, ["all of them", whole(sum), "", share(sum)], ["the job, as measured", whole(job), "", "100 %"]],
     ),
+    "The parts were measured one by one with the same driver, 16 at a time. The rest of the job is its three frames, the body of its commit, and the garbage of all that.",
   ];
 }
 
@@ -351,7 +352,7 @@ workers that are trusted may do. The plain Node program is the limit of what Jav
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1. A poll is one request with one RPC to the hub.
-The parts of its job were measured one by one with the same driver, 16 at a time; what is missing to the whole are its three frames, the body of its commit, and the garbage of all that.
+Its writes keep the coordinator's pace (docs/decisions/0014).
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

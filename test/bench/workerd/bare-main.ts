@@ -128,7 +128,10 @@ export class WorkerHub extends DurableObject<Env> {
     );
   }
 
-  /** Writes with everything else of this turn, at the coordinator's pace; `after` runs when all of it is in the journal. The platform holds what is sent until that is durable. */
+  /**
+   * Writes with everything else of this turn, at the coordinator's pace; `after` runs when all of it is in the journal. The platform holds what is sent until that
+   * is durable.
+   */
   #commit(write: () => void, after: () => void): Promise<void> {
     this.#after.push(after);
     if (this.#writes.push(write) === 1) {

@@ -145,7 +145,7 @@ export class Bench {
 
   /** What the payee has got by payments since the first start. */
   async received(): Promise<Received[]> {
-    return (await this.lab[this.side].received()).filter(({ transaction }) => this.#earlier?.has(transaction) !== true);
+    return (await this.lab[this.side].received()).filter(({ transaction }) => !this.#earlier?.has(transaction));
   }
 
   settles(): number {
