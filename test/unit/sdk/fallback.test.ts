@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ClientOptions, type FallbackProvider, FallbackError, type JobInput, openaiCompatible } from "../../../src/sdk/index.ts";
 import { closedUrl, endless, garbage, hang, held, loseAnswer, rejection, reply, reset } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
@@ -30,6 +30,8 @@ async function outcome(
 
 const unreachable = reply(502, "Bad Gateway");
 const queueFull = reply(503, { error: "queue_full" }, { "retry-after": "0" });
+
+afterEach(() => void vi.useRealTimers());
 
 describe("fallback", () => {
   it("[SPEC] answers if no router is there: without price and receipt, and marked as a fallback", async () => {
@@ -145,8 +147,17 @@ describe("fallback", () => {
   it("never answers while the payment hook runs", async () => {
     const router = await RouterServer.start({ gated: true });
     const spare = provider();
-    const client = router.client({ fallback: [spare], payment: () => new Promise(() => {}) });
-    expect(await rejection(client.run(CLASSIFY, { timeout: 100 }))).toMatchObject({ code: "connection_failed" });
+    // The time stands still until the hook runs: on a slow machine it could be over before.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const hook = Promise.withResolvers<void>();
+    const payment = (): Promise<never> => {
+      hook.resolve();
+      return new Promise(() => {});
+    };
+    const failed = rejection(router.client({ fallback: [spare], payment }).run(CLASSIFY, { timeout: 100 }));
+    await hook.promise;
+    vi.advanceTimersByTime(100);
+    expect(await failed).toMatchObject({ code: "connection_failed" });
     expect(spare.ran).toEqual([]);
   });
 
