@@ -153,7 +153,7 @@ type DemoWorker = { publicKey: string; model: string };
 
 /** How to start it. */
 type DemoOptions = {
-  coordinator: Coordinator;
+  coordinator: Pick<Coordinator, "instance" | "socketUrl">;
   /** Folder of its key. */
   folder: string;
   llm: LocalLlm;

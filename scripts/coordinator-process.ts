@@ -20,7 +20,7 @@ const UNWELL_MS = 3_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 const LAST_WORDS = 40;
 /** How often the cron runs: the wrangler files say every 5 minutes, which is long for a person who looks. */
-const CRON_MS = 60_000;
+export const CRON_MS = 60_000;
 
 /** Options of one coordinator. */
 export type CoordinatorOptions = {

@@ -69,10 +69,10 @@ export function parseJson(text: string): unknown {
 type ByteStream = { getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<unknown> } };
 
 /**
- * Reads a body to its end; null if it is longer than `limit` bytes, of which then no more is read. The bytes are counted as they arrive, because a
- * Content-Length may be missing or wrong. @throws what the stream throws
+ * Reads a body to its end; null if it is longer than `limit` bytes. Of a longer one it reads and drops up to `dropped` bytes more. The bytes are counted as they
+ * arrive, because a Content-Length may be missing or wrong. @throws what the stream throws
  */
-export async function readBytes(body: ByteStream | null, limit: number): Promise<Uint8Array<ArrayBuffer> | null> {
+export async function readBytes(body: ByteStream | null, limit: number, dropped: number = 0): Promise<Uint8Array<ArrayBuffer> | null> {
   const reader = body?.getReader();
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -80,13 +80,15 @@ export async function readBytes(body: ByteStream | null, limit: number): Promise
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
       if (part.value === undefined) continue;
       length += part.value.length;
-      if (length > limit) return null;
-      chunks.push(part.value);
+      if (length > limit + dropped) return null;
+      if (length <= limit) chunks.push(part.value);
+      else chunks.length = 0;
     }
   } finally {
     // Not awaited: a peer that never stops sending would block this call.
     reader?.cancel().catch(() => {});
   }
+  if (length > limit) return null;
   const whole = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { commit, post, task } from "../support/rest.ts";
 import { BARE, CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
@@ -11,7 +11,7 @@ import { WorkerTab } from "./worker-tab.ts";
 const WIDTHS = [360, 320];
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHOUT}`, () => {

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
 import { findings } from "./findings.ts";
@@ -10,7 +10,7 @@ import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
 const WIDTHS = [360, 320];
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHOUT}`, () => {

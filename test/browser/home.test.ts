@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
 import { findingsInBoth, tabOrder } from "./findings.ts";
@@ -15,8 +15,8 @@ const WIDTHS = [360, 320];
 const run = promisify(execFile);
 
 let browser: Browser;
-let free: Coordinator;
-let paid: Coordinator;
+let free: CoordinatorHere;
+let paid: CoordinatorHere;
 let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, () => {
@@ -33,7 +33,7 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
     expect(askedOrigins().toSorted()).toEqual([free.url, paid.url].toSorted());
   });
 
-  async function open(where: Coordinator, options: Parameters<Browser["newContext"]>[0] = {}): Promise<Tab> {
+  async function open(where: CoordinatorHere, options: Parameters<Browser["newContext"]>[0] = {}): Promise<Tab> {
     const opened = await newProfile(browser, PHONE, options);
     onTestFinished(() => opened.close());
     context = opened;

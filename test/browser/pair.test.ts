@@ -1,8 +1,8 @@
 import jsQR from "jsqr";
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { fingerprintOf } from "../../src/receipt/ed25519.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
 import { BARE, CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
@@ -13,7 +13,7 @@ import { WorkerTab } from "./worker-tab.ts";
 const KEY = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let context: BrowserContext;
 
 describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {

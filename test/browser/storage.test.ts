@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
@@ -16,7 +16,7 @@ import { WorkerTab } from "./worker-tab.ts";
 const DATABASE = "compute-router-worker";
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let network: Network;
 let context: BrowserContext;
 

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
@@ -10,7 +10,7 @@ import { tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let releases: Releases;
 let context: BrowserContext;
 

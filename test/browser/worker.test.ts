@@ -1,9 +1,9 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { fingerprintWords } from "../../src/receipt/ed25519.ts";
 import { verifyReceipt } from "../../src/receipt/receipt.ts";
 import type { Job } from "../../src/protocol/job.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { commit, ended, get, post, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
@@ -13,7 +13,7 @@ import { askedOrigins, tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
 let browser: Browser;
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let network: Network;
 let context: BrowserContext;
 

@@ -7,9 +7,10 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { CHROMIUM, launchChromium, WITHOUT } from "../browser/chromium.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { bundleExample } from "../support/example.ts";
 import { finallyDo } from "../support/finally.ts";
@@ -20,7 +21,7 @@ const RUNTIMES = join(ROOT, "test", "runtimes", "node_modules", ".bin");
 const PYTHON = process.env["PYTHON"] ?? "/usr/bin/python3";
 const HAS_CRYPTOGRAPHY = spawnSync(PYTHON, ["-c", "import cryptography"]).status === 0;
 
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let worker: PlainWorker;
 
 beforeAll(async () => {

@@ -1,6 +1,9 @@
 // The memory of a coordinator: what belonged to a request that has ended goes soon. workerd keeps it outside of V8's heap, so V8 counts none of it.
 import { describe, expect, it } from "vitest";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { freePort } from "../../scripts/coordinator-process.ts";
+import { startBundled } from "../support/bundle.ts";
+import { temporaryFolder } from "../support/coordinator.ts";
+import { finallyDo } from "../support/finally.ts";
 import { runtimeMemory } from "../support/process-tree.ts";
 
 const REQUESTS = 1_500;
@@ -9,7 +12,13 @@ const MIB = 2 ** 20;
 
 describe("the memory of a coordinator", () => {
   it("[LM1] 1,500 answers of 100 kB leave less than 100 MiB", async () => {
-    const coordinator = await launchCoordinator("evm");
+    const coordinator = await startBundled({
+      instance: "evm",
+      port: await freePort(),
+      stateDir: temporaryFolder("garbage"),
+      settings: { TESTNET_MODE: "true" },
+    });
+    finallyDo(() => coordinator.stop());
     const ask = async () => (await fetch(`${coordinator.url}/openapi.json`)).text();
     const { length } = await ask();
     const before = runtimeMemory(coordinator.pid);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter, NoTrustedWorkerError } from "../../src/sdk/index.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { type DesktopWorkerProcess, launchDesktopWorker } from "../support/desktop-worker.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
@@ -12,7 +12,7 @@ const PROSE =
   "The bridge was closed for two years while the arches were rebuilt. Traders on both banks lost most of their customers. " +
   "It reopened on Sunday, and the first market in two years was wonderful: thousands came, and every stall was happy.";
 
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let worker: DesktopWorkerProcess;
 let key = "";
 

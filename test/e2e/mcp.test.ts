@@ -6,7 +6,8 @@ import { createInterface } from "node:readline";
 import { Client, type CallToolResult, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
@@ -15,7 +16,7 @@ import { until } from "../support/until.ts";
 
 const MAIN = join(ROOT, "src", "cli", "main.ts");
 
-let coordinator: Coordinator;
+let coordinator: CoordinatorHere;
 let worker: PlainWorker;
 let folder: string;
 

@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
+import { ROOT } from "../../scripts/coordinator-process.ts";
 
 import { verifyReceipt } from "../../src/receipt/index.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { commit, ended, get, task } from "../support/rest.ts";
@@ -52,7 +53,7 @@ async function launchServer(host?: string): Promise<{ port: number; sockets: Web
 }
 
 describe.skipIf(!HAS_LIBRARIES)(`examples/worker.py, as docs/protocol.md describes a worker${WITHOUT}`, () => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
   beforeAll(async () => {
     coordinator = await launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });
   });

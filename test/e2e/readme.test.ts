@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 
@@ -38,7 +38,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
 ];
 
 describe("the README's curl commands", () => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
   const environment: Record<string, string> = { USER_TOKEN: "a-secret" };
   const folder = mkdtempSync(join(tmpdir(), "readme-"));
   const headers = join(folder, "headers");

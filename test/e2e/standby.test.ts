@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../scripts/coordinator-process.ts";
 
 import type { Job } from "../../src/protocol/job.ts";
 import { ModelList } from "../../src/protocol/models.ts";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
 import { commit, ended, get } from "../support/rest.ts";
@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 const TOY = "tiny-chat-q8_0";
 
 describe("the toy beside a real LLM", () => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
 
   beforeAll(async () => {
     coordinator = await shareCoordinator("evm");

@@ -2,11 +2,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, ROOT } from "../../scripts/coordinator-process.ts";
-
+import { type Coordinator, freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { ComputeRouter, type JobEvent } from "../../src/sdk/index.ts";
-import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { startBundled } from "../support/bundle.ts";
+import { temporaryFolder } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
+import { finallyDo } from "../support/finally.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
 import { until } from "../support/until.ts";
@@ -18,7 +19,8 @@ describe("the text of a real worker's LLM", () => {
   let llm: TalkingLlm;
   beforeAll(async () => {
     llm = await TalkingLlm.start();
-    coordinator = await shareCoordinator("evm");
+    coordinator = await startBundled({ instance: "evm", port: await freePort(), stateDir: temporaryFolder("stream"), settings: { TESTNET_MODE: "true" } });
+    finallyDo(() => coordinator.stop());
     const worker = launchDesktopWorker(coordinator.socketUrl, { llm: llm.url });
     await worker.note("online");
   });

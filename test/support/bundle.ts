@@ -47,7 +47,12 @@ export function folderOfRun(name: string): string {
 
 /** Like `startCoordinator`, with the bundle of this run. */
 export function startBundled(options: CoordinatorOptions): Promise<Coordinator> {
+  return startCoordinator({ ...options, bundle: bundleOfRun() });
+}
+
+/** The path of the bundle of this run. */
+export function bundleOfRun(): string {
   const bundle = process.env[BUNDLE];
   if (bundle === undefined) throw new Error(SETUP_MISSING);
-  return startCoordinator({ ...options, bundle });
+  return bundle;
 }

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Coordinator, freePort, type Instance } from "../../scripts/coordinator-process.ts";
-import { folderOfRun, startBundled } from "./bundle.ts";
+import { freePort, type Instance } from "../../scripts/coordinator-process.ts";
+import { folderOfRun } from "./bundle.ts";
+import { type CoordinatorHere, startHere } from "./coordinator-here.ts";
 import { finallyDo } from "./finally.ts";
 import { get } from "./rest.ts";
 import { until } from "./until.ts";
@@ -15,21 +16,21 @@ export function temporaryFolder(name: string): string {
 }
 
 /** A real coordinator on a free port with an empty state, ended after the tests of this file; in testnet mode unless `settings` say otherwise. */
-export async function launchCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<Coordinator> {
+export async function launchCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<CoordinatorHere> {
   const stateDir = temporaryFolder(instance);
-  const coordinator = await startBundled({ instance, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true", ...settings } });
+  const coordinator = await startHere({ instance, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true", ...settings } });
   finallyDo(() => coordinator.stop());
   return coordinator;
 }
 
 /** Those of this process, by what they were asked for. */
-const shared = new Map<string, Promise<Coordinator>>();
+const shared = new Map<string, Promise<CoordinatorHere>>();
 
 /**
- * Like {@link launchCoordinator}, but one for all files of this process that want the same one; it ends with the process. A start costs 3 to 5 s of CPU. Each
+ * Like {@link launchCoordinator}, but one for all files of this process that want the same one; it ends with the process. A start costs more than a second of CPU. Each
  * file has its own workers and users, and leaves no worker and no waiting job behind.
  */
-export async function shareCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<Coordinator> {
+export async function shareCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<CoordinatorHere> {
   const name = JSON.stringify([instance, settings]);
   const launching = shared.get(name) ?? launchForProcess(instance, settings);
   shared.set(name, launching);
@@ -39,7 +40,6 @@ export async function shareCoordinator(instance: Instance, settings: Record<stri
   return coordinator;
 }
 
-async function launchForProcess(instance: Instance, settings: Record<string, string>): Promise<Coordinator> {
-  // Its leash ends it with this process.
-  return await startBundled({ instance, port: await freePort(), stateDir: folderOfRun("shared"), settings: { TESTNET_MODE: "true", ...settings } });
+async function launchForProcess(instance: Instance, settings: Record<string, string>): Promise<CoordinatorHere> {
+  return await startHere({ instance, port: await freePort(), stateDir: folderOfRun("shared"), settings: { TESTNET_MODE: "true", ...settings } });
 }

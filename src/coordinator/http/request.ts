@@ -39,18 +39,27 @@ type JsonBody = { json: unknown; text: string };
 type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
+ * How much of a body that is too long is read and dropped: the transport breaks the connection of a request that is answered earlier, and a client that
+ * sends all before it reads would see a broken connection instead of the answer.
+ */
+const DROPPED_BYTES = 3 * LIMITS.bodyBytes;
+
+/**
  * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says, and gives up on one that does not end: its connection would be kept [LM1].
  * Content-Type is not checked, because many clients forget it [API2]. A byte order mark is skipped; bytes that are not UTF-8 are refused.
  */
 export async function readJsonBody(request: Request, limit: number = LIMITS.bodyBytes): Promise<Result<JsonBody, BodyFault>> {
   const encoding = request.headers.get("Content-Encoding")?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") return failed(415, "Content-Encoding is not supported");
-  if (Number(request.headers.get("Content-Length") ?? 0) > limit) return failed(413, "payload_too_large");
+  const announced = announcedBytes(request);
+  if (announced !== null && announced > limit + DROPPED_BYTES) return failed(413, "payload_too_large");
   let text: string;
   try {
-    const bytes = await within(TIMING.body, isAnnounced(request) ? request.bytes() : readBytes(request.body, limit));
+    // A transport delivers no more than was announced, so such a body can be read in one call, which costs a third of reading it in parts.
+    const reading = announced !== null && announced <= limit ? request.bytes() : readBytes(request.body, limit, DROPPED_BYTES);
+    const bytes = await within(TIMING.body, reading);
     if (bytes === LATE) return failed(400, `Body must be complete within ${TIMING.body / SECOND} s`);
-    if (bytes === null || bytes.length > limit) return failed(413, "payload_too_large");
+    if (bytes === null) return failed(413, "payload_too_large");
     text = UTF8.decode(bytes);
   } catch {
     return failed(400, "Body must be complete and UTF-8");
@@ -62,12 +71,10 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-/**
- * True if the body has a Content-Length: no transport delivers more bytes than that, so the body can be read in one call, which costs a third of reading it
- * in parts.
- */
-function isAnnounced({ headers }: Request): boolean {
-  return /^\d+$/.test(headers.get("Content-Length") ?? "");
+/** The Content-Length; null if there is none, or no number. */
+function announcedBytes({ headers }: Request): number | null {
+  const length = headers.get("Content-Length") ?? "";
+  return /^\d+$/.test(length) ? Number(length) : null;
 }
 
 function failed(status: BodyFault["status"], error: string): { ok: false; reason: BodyFault } {

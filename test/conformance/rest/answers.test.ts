@@ -241,6 +241,37 @@ describe("unusual requests", () => {
     socket.destroy();
   });
 
+  test.each([
+    ["with its length", (size: number) => `Content-Length: ${size}`, (part: string) => part, ""],
+    ["in chunks", () => "Transfer-Encoding: chunked", (part: string) => `${part.length.toString(16)}\r\n${part}\r\n`, "0\r\n\r\n"],
+  ])(
+    "[LM1, API1] a client that sends a body of 2 MiB %s, and only then reads, gets the 413 and can use its connection again",
+    async (_, length, framed, end) => {
+      const [part, parts] = ["x".repeat(65_536), 32];
+      const socket = connect(evm.port, "127.0.0.1").pause();
+      const broken = new Promise<never>((_resolve, reject) => socket.once("error", reject));
+      const write = (text: string) => new Promise<void>((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
+      await Promise.race([
+        broken,
+        (async () => {
+          await write(`POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: ${evm.host}\r\n${length(part.length * parts)}\r\n\r\n`);
+          for (let sent = 0; sent < parts; sent += 1) await write(framed(part));
+          await write(`${end}GET /v1/health HTTP/1.1\r\nHost: ${evm.host}\r\n\r\n`);
+          let answers = "";
+          socket.on("data", (data) => (answers += String(data))).resume();
+          await within(
+            10_000,
+            () => (answers.includes('"status":"ok"') ? true : undefined),
+            () => `two answers; got ${answers}`,
+          );
+          expect(answers).toMatch(/^HTTP\/1\.1 413 /);
+          expect(answers).toContain("payload_too_large");
+        })(),
+      ]);
+      socket.destroy();
+    },
+  );
+
   test("[API1] a client's own x-request-id, forwarded addresses and odd headers change nothing", async () => {
     const answer = await evm.api.get("/v1/health", {
       "x-request-id": "mine\u00e9",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isPortFree, ROOT } from "../../../scripts/coordinator-process.ts";
 import { lockHolder, takeFileLock } from "../../../src/worker/node/worker-lock.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { startHere } from "../../support/coordinator-here.ts";
 import { Api } from "./api.ts";
 
 const FIRST_PORT = 4600;
@@ -24,7 +24,7 @@ export type Subject = {
   host: string;
   port: number;
   stateDir: string;
-  /** The output of its process. */
+  /** The warnings and errors that it printed. */
   log: string[];
   stop: () => Promise<void>;
   kill: () => Promise<void>;
@@ -46,7 +46,7 @@ export async function start(instance: "evm" | "svm", settings: Record<string, st
   folders.add(stateDir);
   const port = reuse?.port ?? (await pickPort());
   const log: string[] = [];
-  const coordinator = await startBundled({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
+  const coordinator = await startHere({ instance, port, stateDir, settings, onLine: (line) => log.push(line) });
   running.push(async () => {
     await coordinator.stop();
     if (process.env.CONFORMANCE_LOG) console.log(log.join("\n"));

@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { freePort } from "../../../scripts/coordinator-process.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, PRICE } from "../support/bench.ts";
@@ -62,13 +62,13 @@ beforeAll(async () => {
 
 describe.each(["evm", "svm"] as const)("on %s", (side) => {
   let bench: Bench;
-  let free: Coordinator;
+  let free: CoordinatorHere;
   let worker: PlainWorker;
 
   beforeAll(async () => {
     bench = await sharedBench(side);
     const stateDir = mkdtempSync(join(tmpdir(), `compute-router-free-${side}-`));
-    free = await startBundled({ instance: side, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true" } });
+    free = await startHere({ instance: side, port: await freePort(), stateDir, settings: { TESTNET_MODE: "true" } });
     worker = new PlainWorker(free.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();

@@ -4,24 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { freePort } from "../../../scripts/coordinator-process.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { newIdentity } from "../../conformance/support/identity.ts";
 import { type Frame, fullWorker, specWorker, type WorkerSocket } from "../../conformance/support/worker.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { until } from "../../support/until.ts";
 
 const MESSAGES = [{ role: "user" as const, content: "Say hello." }];
 /** What a receipt rides along in. */
 type Signed = { compute_router: { job_id: string; receipt: Parameters<typeof verifyReceipt>[0]; attempt: number } };
 
-let free: Coordinator;
+let free: CoordinatorHere;
 let folder: string;
 let client: OpenAI;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "compute-router-openai-"));
-  free = await startBundled({ instance: "evm", port: await freePort(), stateDir: folder, settings: { TESTNET_MODE: "true" } });
+  free = await startHere({ instance: "evm", port: await freePort(), stateDir: folder, settings: { TESTNET_MODE: "true" } });
   client = new OpenAI({ baseURL: `${free.url}/v1`, apiKey: "none" });
 });
 afterAll(async () => {

@@ -9,8 +9,8 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, ROOT } from "../../../scripts/coordinator-process.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { freePort, ROOT } from "../../../scripts/coordinator-process.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, PRICE } from "../support/bench.ts";
@@ -99,11 +99,11 @@ describe("docs/quickstart.md", () => {
 });
 
 describe.each(["evm", "svm"] as const)("the quick starts where jobs are free, on %s", (instance) => {
-  let free: Coordinator;
+  let free: CoordinatorHere;
   let worker: PlainWorker;
 
   beforeAll(async () => {
-    free = await startBundled({ instance, port: await freePort(), stateDir: join(folder, `state-${instance}`), settings: { TESTNET_MODE: "true" } });
+    free = await startHere({ instance, port: await freePort(), stateDir: join(folder, `state-${instance}`), settings: { TESTNET_MODE: "true" } });
     worker = new PlainWorker(free.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
-import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
+import { freePort } from "../../../scripts/coordinator-process.ts";
 import { extensionsOf } from "../../../src/coordinator/payment/discovery.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 
@@ -22,14 +22,14 @@ afterAll(() => lab.stop());
 type Terms = { accepts: { payTo: string; asset: string; extra: Record<string, unknown> }[]; resource: { url: string } };
 
 describe.each(["evm", "svm"] as const)("beside x402's own middleware on %s", (instance) => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
   let state: string;
   let stock: Hono;
   let runs = 0;
 
   beforeAll(async () => {
     state = mkdtempSync(join(tmpdir(), `compute-router-stock-${instance}-`));
-    coordinator = await startBundled({ instance, port: await freePort(), stateDir: state, settings: { ...lab.description.settings[instance] } });
+    coordinator = await startHere({ instance, port: await freePort(), stateDir: state, settings: { ...lab.description.settings[instance] } });
     const { network, payTo } = lab[instance];
     const server = new x402ResourceServer(new HTTPFacilitatorClient({ url: lab.description.facilitator }));
     server.register(network, instance === "evm" ? new ExactEvmScheme() : new ExactSvmScheme());

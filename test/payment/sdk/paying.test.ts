@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Coordinator } from "../../../scripts/coordinator-process.ts";
 import { type ClientOptions, ComputeRouter, PaymentLimitError, type PaymentHook, PaymentRequiredError } from "../../../src/sdk/index.ts";
 import { evmSigner, payWithEvm } from "../../../src/sdk/pay/evm.ts";
 import { payWithSvm, svmSigner } from "../../../src/sdk/pay/svm.ts";
@@ -11,6 +10,7 @@ import { runCli } from "../../unit/worker/support/cli-process.ts";
 import { settlementOf } from "../pay/envelope.ts";
 import { balanceOf } from "../pay/pay.ts";
 import type { FullLab } from "../start-lab.ts";
+import type { CoordinatorHere } from "../../support/coordinator-here.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
   /** The payers of this file. */
   let payers: number[];
 

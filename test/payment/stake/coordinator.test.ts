@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Coordinator, freePort, type Instance } from "../../../scripts/coordinator-process.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { freePort, type Instance } from "../../../scripts/coordinator-process.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { type EvmChain, startEvmChain } from "../evm/chain.ts";
@@ -40,12 +40,12 @@ function addressOf(key: string) {
 }
 
 describe.each(["evm", "svm"] as const satisfies Instance[])("STAKE_SOURCE=%s in a running coordinator", (name) => {
-  let coordinator: Coordinator;
+  let coordinator: CoordinatorHere;
   const workers: PlainWorker[] = [];
 
   beforeAll(async () => {
     const state = mkdtempSync(join(tmpdir(), `compute-router-stake-${name}-`));
-    coordinator = await startBundled({
+    coordinator = await startHere({
       instance: name,
       port: await freePort(),
       stateDir: state,

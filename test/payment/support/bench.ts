@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { type Coordinator, freePort } from "../../../scripts/coordinator-process.ts";
-import { startBundled } from "../../support/bundle.ts";
+import { freePort } from "../../../scripts/coordinator-process.ts";
+import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
 import { challengeOf } from "../pay/challenge.ts";
@@ -28,7 +28,7 @@ export class Bench {
   readonly side: Side;
   readonly state: string;
   readonly #settings: Record<string, string>;
-  coordinator!: Coordinator;
+  coordinator!: CoordinatorHere;
   readonly workers: PlainWorker[] = [];
   #next = 0;
   /** The transactions from before its first start: of other coordinators over the same lab, with ledgers of their own. */
@@ -52,7 +52,7 @@ export class Bench {
     // An empty PUBLIC_HOST: as at a deployed coordinator, pages of every origin may pay.
     const settings = { WORKER_AUTH: "optional", RATE_LIMITS: "off", PUBLIC_HOST: "", ...this.lab.description.settings[this.side], ...this.#settings };
     const when = cronMs === undefined ? {} : { cronMs };
-    this.coordinator = await startBundled({ instance: this.side, port: await freePort(), stateDir: this.state, settings, ...when });
+    this.coordinator = await startHere({ instance: this.side, port: await freePort(), stateDir: this.state, settings, ...when });
     return this;
   }
 
@@ -62,7 +62,7 @@ export class Bench {
     rmSync(this.state, { recursive: true, force: true });
   }
 
-  /** SIGKILL for the whole tree; `start` begins a new one on the same state. */
+  /** SIGKILL; `start` begins a new one on the same state. */
   async kill(): Promise<void> {
     await this.coordinator.kill();
     this.workers.splice(0).forEach((worker) => worker.close());

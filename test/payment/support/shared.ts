@@ -16,7 +16,7 @@ export function sharedLab(): Promise<FullLab> {
     lab = startLab({ evm: { payers: 3 * PAYERS }, svm: { payers: 3 * PAYERS } });
     // vitest ends its processes with SIGTERM, which by itself would run nothing at the exit: anvil would stay.
     process.once("SIGTERM", () => process.exit());
-    process.once("exit", () => benches.forEach((bench) => endAtOnce(bench)));
+    process.once("exit", () => benches.forEach(({ state }) => rmSync(state, { recursive: true, force: true, maxRetries: 3 })));
   }
   return lab;
 }
@@ -45,13 +45,4 @@ export async function giveBack(bench: Bench): Promise<void> {
   await bench.stop();
   // What it has asked for still moves money, and the next coordinator has no row of it.
   await bench.lab.facilitator.atRest();
-}
-
-function endAtOnce({ coordinator, state }: Bench): void {
-  try {
-    process.kill(-coordinator.pid, "SIGKILL");
-  } catch {
-    // It has ended, or has no group of processes; then it ends with this process, and its folder stays.
-  }
-  rmSync(state, { recursive: true, force: true, maxRetries: 3 });
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { readJsonBody } from "../../../src/coordinator/http/request.ts";
+import { KiB, MiB } from "../../../src/protocol/limits.ts";
 
 /** A request whose body arrives in these pieces; says how far it was read. */
 function pieces(chunks: (Uint8Array | Error)[], headers: Record<string, string> = {}): { request: Request; taken: () => number; cancelled: () => boolean } {
@@ -31,10 +32,10 @@ describe("readJsonBody", () => {
     expect(await readJsonBody(request)).toEqual({ ok: true, value: { json: { a: "é😀" }, text: '{"a":"é😀"}' } });
   });
 
-  test("[LM1] reading stops at the limit, and the sender is told to stop", async () => {
-    const endless = pieces(Array.from({ length: 1_000 }, () => utf8(" ".repeat(10))));
-    expect(await readJsonBody(endless.request, 35)).toMatchObject({ ok: false, reason: { status: 413 } });
-    expect(endless.taken()).toBeLessThanOrEqual(5);
+  test("[LM1] of a body that is too long 1.5 MiB more are read, then reading stops, and the sender is told to stop", async () => {
+    const endless = pieces(Array.from({ length: 1_000 }, () => new Uint8Array(64 * KiB)));
+    expect(await readJsonBody(endless.request)).toMatchObject({ ok: false, reason: { status: 413 } });
+    expect(endless.taken()).toBe((2 * MiB) / (64 * KiB) + 1);
     expect(endless.cancelled()).toBe(true);
   });
 
@@ -43,10 +44,16 @@ describe("readJsonBody", () => {
     expect(await readJsonBody(pieces([utf8('"éé"')]).request, 5)).toMatchObject({ ok: false, reason: { status: 413 } });
   });
 
-  test("[LM1] an announced length over the limit is refused unread", async () => {
-    const large = pieces([utf8("{}")], { "content-length": "36" });
-    expect(await readJsonBody(large.request, 35)).toMatchObject({ ok: false, reason: { status: 413 } });
+  test("[LM1] an announced length of more than 2 MiB is refused unread, a shorter one after its end", async () => {
+    const large = pieces([utf8("{}")], { "content-length": String(2 * MiB + 1) });
+    expect(await readJsonBody(large.request)).toMatchObject({ ok: false, reason: { status: 413 } });
     expect(large.taken()).toBe(0);
+    const smaller = pieces(
+      Array.from({ length: 32 }, () => new Uint8Array(64 * KiB)),
+      { "content-length": String(2 * MiB) },
+    );
+    expect(await readJsonBody(smaller.request)).toMatchObject({ ok: false, reason: { status: 413 } });
+    expect(smaller.taken()).toBe(33);
   });
 
   test.each([

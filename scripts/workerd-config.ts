@@ -1,0 +1,133 @@
+// What Miniflare needs to know to run one coordinator: its wrangler file, the bundle of its sources, its settings, and the port on the Worker itself.
+import { existsSync, readFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
+import { parse } from "smol-toml";
+import * as z from "zod";
+import { isLoopback } from "../src/protocol/text.ts";
+import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
+
+/** What this command uses of a wrangler file. */
+const WranglerFile = z.object({
+  name: z.string(),
+  main: z.string(),
+  compatibility_date: z.string(),
+  compatibility_flags: z.array(z.string()),
+  vars: z.record(z.string(), z.string()),
+  durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
+  d1_databases: z.array(z.object({ binding: z.string() })),
+  assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
+});
+
+/** Where a workerd listens. */
+export type Listen = { host: string; port: number };
+
+/**
+ * The sizes of V8's heap, in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object that holds
+ * it. So young garbage is collected often, and old garbage from 16 MiB on (docs/decisions/0013).
+ */
+export const V8_HEAP = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
+const LOGGED = new Set(["warn", "error"]);
+
+/** Returns the coordinator as one module. @throws when the sources do not bundle */
+async function bundled(main: string, { serves, watches }: WorkerdOptions): Promise<string> {
+  // Loaded here: a start that is given a bundle does without it, and saves its 0.3 s of CPU.
+  const { build, stop } = await import("esbuild");
+  const { outputFiles } = await build({
+    entryPoints: [join(ROOT, main)],
+    absWorkingDir: ROOT,
+    bundle: true,
+    minify: serves,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["node:*", "cloudflare:*"],
+    // workerd has the modules of Node under their full names only.
+    alias: Object.fromEntries(builtinModules.filter((name) => !name.startsWith("_") && !name.includes(":")).map((name) => [name, `node:${name}`])),
+    // The value of an emulation: what is trusted at Cloudflare only is not trusted here.
+    define: { "process.env.NODE_ENV": '"development"' },
+    logLevel: "silent",
+  });
+  if (!watches) await stop();
+  const [output] = outputFiles;
+  if (output === undefined) throw new Error(`esbuild built nothing from ${main}`);
+  return output.text;
+}
+
+/** What `main` is and what it is bound to, as its wrangler file says. */
+export function wranglerFile(instance: string): z.infer<typeof WranglerFile> {
+  return WranglerFile.parse(parse(readFileSync(join(ROOT, `wrangler.${instance}.toml`), "utf8")));
+}
+
+/** The settings that `wrangler dev` would read too: secrets that are in no file of the repository. */
+export function devVars(): Record<string, string> {
+  const path = join(ROOT, ".dev.vars");
+  return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
+}
+
+/** What makes a coordinator that only this machine can reach a local one; an empty `PUBLIC_HOST` undoes it. */
+function localHost(host: string, port: number): Record<string, string> {
+  const url = new URL(urlOf(host, port));
+  return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
+}
+
+/** The lines of Miniflare itself. */
+class Lines extends Log {
+  readonly #say: Say;
+
+  constructor(say: Say) {
+    super(LogLevel.WARN);
+    this.#say = say;
+  }
+
+  protected override log(message: string): void {
+    this.#say(message);
+  }
+}
+
+/** Takes a warning or an error of the coordinator or of its runtime; it can have several lines. */
+type Say = (text: string) => void;
+
+/** The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. @throws when the sources do not bundle */
+export async function configuration(options: WorkerdOptions, listen: Listen, say: Say): Promise<MiniflareOptions> {
+  const { instance, host, port, stateDir, settings, bundle } = options;
+  const file = wranglerFile(instance);
+  const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
+  const pages = `${file.name}-pages`;
+  return convertV4MiniflareOptions({
+    // Miniflare's own entrance has doors for tests. It gets a random port of the loopback interface, and nothing uses it.
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    logRequests: false,
+    telemetry: { enabled: false },
+    resourcePersistencePath: join(stateDir, "v3"),
+    resourceTmpPath: join(stateDir, "tmp"),
+    log: new Lines(say),
+    handleStructuredLogs: ({ level, message }) => {
+      if (LOGGED.has(level)) say(message);
+    },
+    workers: [
+      {
+        ...platform,
+        name: file.name,
+        modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main, options) : readFileSync(bundle, "utf8") }],
+        bindings: { ...localHost(host, port), ...file.vars, ...devVars(), ...settings },
+        durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),
+        d1Databases: file.d1_databases.map(({ binding }) => binding),
+        serviceBindings: { [file.assets.binding]: pages },
+        unsafeDirectSockets: [listen],
+      },
+      // The pages are a Worker of their own: in front of a Worker with assets Miniflare puts two more, and each request would pass through them.
+      {
+        ...platform,
+        name: pages,
+        modules: [{ type: "ESModule", path: "pages.js", contents: "export default { fetch: () => new Response(null, { status: 404 }) };" }],
+        assets: { directory: join(ROOT, file.assets.directory), assetConfig: { html_handling: file.assets.html_handling } },
+      },
+    ],
+  });
+}
