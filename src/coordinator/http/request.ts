@@ -55,11 +55,11 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   if (announced !== null && announced > limit + DROPPED_BYTES) return failed(413, "payload_too_large");
   let text: string;
   try {
-    // A transport delivers no more than was announced, so such a body can be read in one call, which costs a third of reading it in parts.
+    // A transport delivers no more bytes than were announced, so such a body can be read in one call, which costs a third of reading it in parts.
     const reading = announced !== null && announced <= limit ? request.bytes() : readBytes(request.body, limit, DROPPED_BYTES);
     const bytes = await within(TIMING.body, reading);
     if (bytes === LATE) return failed(400, `Body must be complete within ${TIMING.body / SECOND} s`);
-    if (bytes === null) return failed(413, "payload_too_large");
+    if (bytes === null || bytes.length > limit) return failed(413, "payload_too_large");
     text = UTF8.decode(bytes);
   } catch {
     return failed(400, "Body must be complete and UTF-8");
