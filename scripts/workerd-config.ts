@@ -1,7 +1,7 @@
 // What Miniflare needs to know to run one coordinator: its wrangler file, the bundle of its sources, its settings, and the port on the Worker itself.
 import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
@@ -9,7 +9,7 @@ import * as z from "zod";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
 
-/** What this command uses of a wrangler file. */
+/** What is used of a wrangler file. */
 const WranglerFile = z.object({
   name: z.string(),
   main: z.string(),
@@ -31,12 +31,12 @@ export type Listen = { host: string; port: number };
 export const V8_HEAP = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
 const LOGGED = new Set(["warn", "error"]);
 
-/** Returns the coordinator as one module. @throws when the sources do not bundle */
-async function bundled(main: string, { serves, watches }: WorkerdOptions): Promise<string> {
+/** Returns the program at `main` as one module for workerd. @throws when the sources do not bundle */
+export async function bundled(main: string, { serves, watches }: Pick<WorkerdOptions, "serves" | "watches">): Promise<string> {
   // Loaded here: a start that is given a bundle does without it, and saves its 0.3 s of CPU.
   const { build, stop } = await import("esbuild");
   const { outputFiles } = await build({
-    entryPoints: [join(ROOT, main)],
+    entryPoints: [resolve(ROOT, main)],
     absWorkingDir: ROOT,
     bundle: true,
     minify: serves,

@@ -15,8 +15,8 @@ export type CoordinatorHere = Omit<Coordinator, "pid" | "failed">;
 type Options = Required<Pick<CoordinatorOptions, "instance" | "port" | "stateDir" | "settings">> & Pick<CoordinatorOptions, "onLine" | "cronMs">;
 
 /**
- * Starts a coordinator with the bundle and the pages of this run and resolves when it answers. `startBundled` starts the same one in a child process, as `npm run dev` does;
- * that costs twice as much CPU, most of it for loading Miniflare once more. A test that looks at the process needs it.
+ * Starts a coordinator with the bundle and the pages of this run and resolves when it answers. `startBundled` starts the same one in a child process, as
+ * `npm run dev` does. A test that looks at the process needs that. It costs twice as much CPU, because the child loads Miniflare once more.
  */
 export async function startHere({ instance, port, stateDir, settings, onLine, cronMs = CRON_MS }: Options): Promise<CoordinatorHere> {
   process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= V8_HEAP;
@@ -40,6 +40,11 @@ export async function startHere({ instance, port, stateDir, settings, onLine, cr
     await miniflare.dispose();
   };
   const isWell = async (): Promise<true | undefined> => ((await get(`${url}/v1/health`)).status === 200 ? true : undefined);
-  await until("healthy coordinator", isWell, () => said.join("\n"));
+  try {
+    await until("healthy coordinator", isWell, () => said.join("\n"));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return { instance, url, socketUrl: `${url.replace("http", "ws")}/`, stateDir, stop, kill: stop };
 }

@@ -27,8 +27,8 @@ export async function launchCoordinator(instance: Instance, settings: Record<str
 const shared = new Map<string, Promise<CoordinatorHere>>();
 
 /**
- * Like {@link launchCoordinator}, but one for all files of this process that want the same one; it ends with the process. A start costs more than a second of CPU. Each
- * file has its own workers and users, and leaves no worker and no waiting job behind.
+ * Like {@link launchCoordinator}, but one for all files of this process that want the same one; it ends with the process. A start costs more than a second of
+ * CPU. Each file has its own workers and users, and leaves no worker and no waiting job behind.
  */
 export async function shareCoordinator(instance: Instance, settings: Record<string, string> = {}): Promise<CoordinatorHere> {
   const name = JSON.stringify([instance, settings]);
