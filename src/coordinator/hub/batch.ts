@@ -108,7 +108,7 @@ export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
 }
 
-/** How long the next batch collects changes: the more rows the last write had, the longer. */
+/** When the next batch is written: at rest at once, and under load later, the more rows the last write had. */
 export class Pace {
   #writtenAt = 0;
   #spacing: number = TUNING.journalSpacing;
@@ -125,7 +125,15 @@ export class Pace {
     this.#hasFailed = true;
   }
 
-  /** In ms; 0 at rest. A clock that was set back does not make it longer. */
+  /** Calls `write` when the batch that begins now is to be written. It must not be done in this call: its event may have more changes. */
+  next(write: () => void): void {
+    const left = this.left();
+    // No timer at rest: even one of 0 ms is a millisecond late, twice in each job.
+    if (left === 0) queueMicrotask(write);
+    else setTimeout(write, left);
+  }
+
+  /** How long a batch that begins now collects changes, ms; 0 at rest. A clock that was set back does not make it longer. */
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
     return Math.max(0, Math.min(this.#spacing, this.#writtenAt + this.#spacing - Date.now()));

@@ -311,7 +311,7 @@ export class Dispatcher {
   #openBatch(): Batch {
     if (this.#batch === null) {
       this.#batch = new Batch();
-      setTimeout(() => this.flush(), this.#pace.left());
+      this.#pace.next(() => this.flush());
     }
     return this.#batch;
   }

@@ -135,7 +135,7 @@ export class WorkerHub extends DurableObject<Env> {
   #commit(write: () => void, after: () => void): Promise<void> {
     this.#after.push(after);
     if (this.#writes.push(write) === 1) {
-      setTimeout(() => {
+      this.#pace.next(() => {
         const [writes, afters, { resolve }] = [this.#writes, this.#after, this.#written];
         [this.#writes, this.#after, this.#written] = [[], [], Promise.withResolvers<void>()];
         this.ctx.storage.transactionSync(() => {
@@ -144,7 +144,7 @@ export class WorkerHub extends DurableObject<Env> {
         this.#pace.written(writes.length);
         for (const one of afters) one();
         resolve();
-      }, this.#pace.left());
+      });
     }
     return this.#written.promise;
   }

@@ -16,6 +16,23 @@ test("at rest a batch is written at once", () => {
   expect(pace.left()).toBe(0);
 });
 
+test("at rest a batch is written at the end of the turn that began it, without a timer, and otherwise when its time is over", async () => {
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout"], now: NOW });
+  const pace = new Pace();
+  const write = vi.fn<() => void>();
+  pace.next(write);
+  expect(write).not.toHaveBeenCalled();
+  await Promise.resolve();
+  expect(write).toHaveBeenCalledOnce();
+  pace.written(1);
+  pace.next(write);
+  vi.advanceTimersByTime(journalSpacing - 1);
+  await Promise.resolve();
+  expect(write).toHaveBeenCalledOnce();
+  vi.advanceTimersByTime(1);
+  expect(write).toHaveBeenCalledTimes(2);
+});
+
 test("after a write the next batch collects changes for as many ms as that one had rows, from the least to the most", () => {
   const pace = new Pace();
   const left = [0, 1, journalSpacing + 1, journalSpacingMax - 1, journalSpacingMax + 1, 1_000, 1].map((rows) => {
