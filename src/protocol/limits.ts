@@ -176,7 +176,7 @@ export const LIMITS = {
   jobRowBytes: 1 * KiB,
   /** Clients whose requests one isolate counts at the same time, per rate. It forgets first the client that was silent for longest [LM2]. */
   countedClients: 10_000,
-  /** Keys of workers that have never completed a job and that one hub remembers [LM3]. */
+  /** Keys of workers that have never completed a job and that one hub remembers; where keys need not sign, as many again that have signed [LM3, WS5]. */
   newKeys: 10_000,
   /** Keys of which nothing is stored and whose last job one hub remembers. */
   unprovenKeys: 5_000,

@@ -47,6 +47,8 @@ export type DispatchEvent =
       network: string;
       /** True if the registration is signed [WS5]. */
       authenticated: boolean;
+      /** True if this worker gets no PRIVATE jobs: another one may have signed with its key [WS5]. Left out for false. */
+      publicOnly?: boolean;
       record: KeyRecord;
       /** When this key last got a job, ms since the epoch; 0 for never, or if it is not known. */
       lastUsedAt: number;
@@ -109,7 +111,7 @@ export type RowChange =
   | { type: "save"; jobId: string }
   | ({ type: "ended" } & JobEnd)
   /** Write what is remembered of a key. */
-  | { type: "record"; key: string; record: KeyRecord }
+  | { type: "record"; key: string; authenticated: boolean; record: KeyRecord }
   /** Write what is remembered of a model [JB10]. */
   | ({ type: "model" } & StoredModel)
   /** `opensCredit`: true if its money has just come into its payer's balance. */

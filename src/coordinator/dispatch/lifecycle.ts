@@ -302,7 +302,7 @@ function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx
   if (record === before) return;
   worker.record = record;
   if (worker.authenticated || record.strikes !== before.strikes || record.parks !== before.parks)
-    ctx.rows.push({ type: "record", key: worker.key, record: { ...record } });
+    ctx.rows.push({ type: "record", key: worker.key, authenticated: worker.authenticated, record: { ...record } });
   const proven = standingOf(record, worker.authenticated) === "proven";
   if (proven === worker.proven) return;
   worker.proven = proven;

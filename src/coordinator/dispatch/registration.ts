@@ -30,6 +30,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     context: event.context ?? 0,
     network,
     authenticated: event.authenticated,
+    publicOnly: event.publicOnly ?? false,
     record: { ...event.record },
     proven: standingOf(event.record, event.authenticated) === "proven",
     // A key that never had a job counts as used now. Otherwise fresh keys would always come first [JB3].
@@ -62,12 +63,18 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
     const job = state.jobs.get(entry.jobId);
     // The list may name a job twice; the attempt that has just moved must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
-    if (job !== undefined && worker.jobId === null && canRebind(job, worker, entry.attempt, leased)) rebind(state, job, worker, true, ctx);
+    if (job !== undefined && worker.jobId === null && mayHold(job, worker) && canRebind(job, worker, entry.attempt, leased))
+      rebind(state, job, worker, true, ctx);
     else ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }
   if (leased === undefined || leased.phase.kind !== "orphaned") return;
-  if (listed === undefined) rebind(state, leased, worker, false, ctx);
+  if (listed === undefined && mayHold(leased, worker)) rebind(state, leased, worker, false, ctx);
   else requeue(state, leased, "worker_lost", null, ctx);
+}
+
+/** True unless the job is PRIVATE and the worker may be a stranger with the holder's key [WS5]. */
+function mayHold(job: LiveJob, worker: Worker): boolean {
+  return job.privacyClass === "PUBLIC" || !worker.publicOnly;
 }
 
 /** True if this worker may have the job back: its lease of this attempt is orphaned, or the job waits again and this worker was its last holder. */

@@ -120,6 +120,8 @@ export type Worker = {
   network: string;
   /** True if it signed its registration [WS5]. */
   authenticated: boolean;
+  /** True if it gets no PRIVATE jobs: it did not sign, and its key may be one that has [WS5]. */
+  publicOnly: boolean;
   record: KeyRecord;
   /** True if its record says so, otherwise it is on probation [JB11]. */
   proven: boolean;

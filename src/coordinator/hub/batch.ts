@@ -23,7 +23,8 @@ export class Batch {
   readonly saves = new Set<string>();
   /** Ends of jobs, for a completed one with its worker's result and receipt. */
   readonly ends = new Map<string, { end: JobEnd; completion: CheckedCompletion | undefined }>();
-  readonly records = new Map<string, KeyRecord>();
+  /** What is remembered of keys, and whether the worker of the key signed its registration. */
+  readonly records = new Map<string, { record: KeyRecord; authenticated: boolean }>();
   /** What is remembered of models: when each was last offered, null for now. */
   readonly models = new Map<string, number | null>();
   readonly idempotent = new Map<string, Idempotent>();
@@ -73,7 +74,7 @@ export class Batch {
         this.ends.set(row.jobId, { end: row, completion });
         return;
       case "record":
-        this.records.set(row.key, row.record);
+        this.records.set(row.key, row);
         return;
       case "model":
         this.models.set(row.name, row.leftAt);

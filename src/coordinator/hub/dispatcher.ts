@@ -139,6 +139,7 @@ export class Dispatcher {
         ...{ key, capabilities, tier, models: foldedModels(worker.models), chats, acks, context },
         network: wideNetworkOf(conn.attachment.client),
         authenticated,
+        publicOnly: this.#keys.isPublicOnly(authenticated),
         record: this.recordOf(key),
         lastUsedAt,
         resume: undefined,
@@ -239,7 +240,7 @@ export class Dispatcher {
 
   /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
-    const record = this.#batch?.records.get(key) ?? this.#keys.find(key)?.record ?? NEW_KEY;
+    const record = this.#batch?.records.get(key)?.record ?? this.#keys.find(key)?.record ?? NEW_KEY;
     // If the clock was set back since, the park must not last longer than the longest one, and no failure lies in the future.
     const now = this.#clock();
     return { ...record, parkedUntil: Math.min(record.parkedUntil, now + TIMING.parkMax), failedAt: Math.min(record.failedAt, now) };
@@ -335,7 +336,7 @@ export class Dispatcher {
       [...stored.values()].flatMap((row) => (row === null ? [] : [{ client: row.client, payer: row.payer, bytes: bytesOf(row) }])),
       now,
     );
-    for (const [key, record] of batch.records) this.#keys.keep(key, record, now);
+    for (const [key, { record, authenticated }] of batch.records) this.#keys.keep(key, record, authenticated, now);
     this.#journal.keepModels(batch.models);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);

@@ -88,6 +88,7 @@ CREATE INDEX IF NOT EXISTS payment_orders_done ON payment_orders (done_at);
 CREATE INDEX IF NOT EXISTS payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
 `,
   "ALTER TABLE payments ADD COLUMN block INTEGER",
+  "CREATE INDEX IF NOT EXISTS keys_signed ON keys (last_seen) WHERE has_completed = 0 AND authenticated_at IS NOT NULL",
 ];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */

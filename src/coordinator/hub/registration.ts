@@ -86,6 +86,7 @@ export class Registration {
       context: registered.context,
       network: wideNetworkOf(conn.attachment.client),
       authenticated,
+      publicOnly: this.#keys.isPublicOnly(authenticated),
       record: this.#dispatcher.recordOf(key),
       lastUsedAt: registered.lastUsedAt,
       resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),

@@ -20,20 +20,30 @@ const KeyRow = z.object({
   authenticated_at: z.number().nullable().catch(0),
 });
 
+/** The key of the row that says when a key signed for which there was no place. No worker has this key. */
+const UNPLACED = "";
+
 /**
  * The keys of workers. Anyone can make any number of keys, so a key gets a row only when a job says something about it: it completed one, failed one, or got a
  * strike. Keys that have never completed a job are few, and forgotten a day after they were last seen [LM3].
+ *
+ * Where keys need not sign, one that has signed gets a row too, for 30 days, because it must go on signing [WS5]. Such a row is never deleted to make room:
+ * otherwise a stranger with many fresh keys could have a known worker's key forgotten, and register in its name. So the keys that come when all places are taken are
+ * not noted. While there may be such a key, a worker that does not sign may be a stranger with it, and gets no PRIVATE jobs.
  */
 export class WorkerKeys {
   readonly #sql: SqlStorage;
-  /** True if a key that has signed once must go on signing: then it gets a row when it signs, for 30 days [WS5]. */
+  /** True if a key that has signed once must go on signing [WS5]. */
   readonly #keepsSigned: boolean;
+  /** The keys that can be forgotten to make room, in SQL. */
+  readonly #new: string;
   /** When the keys without a row last got a job. */
   readonly #lastUsed = new Map<string, number>();
 
   constructor(sql: SqlStorage, { workerAuth }: Pick<Settings, "workerAuth">) {
     this.#sql = sql;
     this.#keepsSigned = workerAuth === "optional";
+    this.#new = `has_completed = 0${this.#keepsSigned ? " AND authenticated_at IS NULL" : ""}`;
   }
 
   find(key: string): KnownKey | null {
@@ -56,33 +66,42 @@ export class WorkerKeys {
     return { record, authenticatedAt: rest.authenticated_at, lastUsedAt: rest.last_used };
   }
 
+  /** True if this worker gets no PRIVATE jobs: it did not sign, and its key may be one that has [WS5]. */
+  isPublicOnly(authenticated: boolean): boolean {
+    return !authenticated && this.#sql.exec("SELECT 1 FROM keys WHERE key = ?", UNPLACED).toArray().length > 0;
+  }
+
   /** Notes that a worker with this key connected or left. */
   seen(key: string, authenticated: boolean, lastUsedAt: number, now: number): void {
-    const authenticatedAt = authenticated ? now : null;
+    const signedAt = authenticated && this.#hasPlace(key, now) ? now : null;
     const update = "UPDATE keys SET authenticated_at = coalesce(?2, authenticated_at), last_seen = ?3, last_used = ?4 WHERE key = ?1";
-    if (this.#sql.exec(update, key, authenticatedAt, now, lastUsedAt).rowsWritten > 0) return;
-    if (authenticated && this.#keepsSigned) {
-      this.#sql.exec("INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?, ?, ?, ?)", key, authenticatedAt, now, lastUsedAt);
-      return this.#added(key);
-    }
+    if (this.#sql.exec(update, key, signedAt, now, lastUsedAt).rowsWritten > 0) return;
     this.#lastUsed.delete(key);
+    if (signedAt !== null && this.#keepsSigned) {
+      this.#sql.exec("INSERT INTO keys (key, authenticated_at, last_seen, last_used) VALUES (?, ?, ?, ?)", key, signedAt, now, lastUsedAt);
+      return;
+    }
     if (lastUsedAt > 0) this.#lastUsed.set(key, lastUsedAt);
     const [oldest] = this.#lastUsed.keys();
     if (this.#lastUsed.size > LIMITS.unprovenKeys && oldest !== undefined) this.#lastUsed.delete(oldest);
   }
 
-  keep(key: string, record: KeyRecord, now: number): void {
+  /** Stores the record of a key. `authenticated`: its worker has signed, which is noted with it, because the hub may die before the worker leaves. */
+  keep(key: string, record: KeyRecord, authenticated: boolean, now: number): void {
     const { strikes, parks, parkedUntil, completed, users, hasCompleted, failed, failedAt } = record;
-    const values = [key, now, strikes, parks, parkedUntil, completed, users.join(), hasCompleted ? 1 : 0, failed, failedAt];
+    const signedAt = authenticated && (hasCompleted || this.#hasPlace(key, now)) ? now : null;
+    const values = [key, now, strikes, parks, parkedUntil, completed, users.join(), hasCompleted ? 1 : 0, failed, failedAt, signedAt];
     const update = `UPDATE keys SET last_seen = ?2, strikes = ?3, parks = ?4, parked_until = ?5, completed = ?6, users = ?7, has_completed = ?8, failed = ?9,
-      failed_at = ?10 WHERE key = ?1`;
+      failed_at = ?10, authenticated_at = coalesce(?11, authenticated_at) WHERE key = ?1`;
     if (this.#sql.exec(update, ...values).rowsWritten > 0) return;
     this.#sql.exec(
-      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, has_completed, failed, failed_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, has_completed, failed, failed_at, authenticated_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ...values,
     );
-    this.#added(key);
+    this.#lastUsed.delete(key);
+    const oldest = `SELECT key FROM keys WHERE ${this.#new} ORDER BY last_seen DESC LIMIT -1 OFFSET ?`;
+    this.#sql.exec(`DELETE FROM keys WHERE key IN (${oldest})`, LIMITS.newKeys);
   }
 
   /** Deletes the keys that were last seen too long ago, except those that are connected; a bounded number at a time [WS5, LM3]. */
@@ -90,15 +109,22 @@ export class WorkerKeys {
     const old = this.#sql
       .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", now - TIMING.authenticatedKey, TUNING.purgedRows)
       .toArray();
-    const isNew = `has_completed = 0${this.#keepsSigned ? " AND authenticated_at IS NULL" : ""}`;
-    const fresh = this.#sql.exec<{ key: string }>(`SELECT key FROM keys WHERE ${isNew} AND last_seen <= ?`, now - TIMING.newKey).toArray();
+    const fresh = this.#sql.exec<{ key: string }>(`SELECT key FROM keys WHERE ${this.#new} AND last_seen <= ?`, now - TIMING.newKey).toArray();
     for (const { key } of [...old, ...fresh]) if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
   }
 
-  /** A key has a row now. Of the keys that have never completed a job, the oldest go. */
-  #added(key: string): void {
-    this.#lastUsed.delete(key);
-    const oldest = "SELECT key FROM keys WHERE has_completed = 0 ORDER BY last_seen DESC LIMIT -1 OFFSET ?";
-    this.#sql.exec(`DELETE FROM keys WHERE key IN (${oldest})`, LIMITS.newKeys);
+  /** True if there is a place to note that this key has signed. If there is none, that is noted, for as long as the key would have been remembered. */
+  #hasPlace(key: string, now: number): boolean {
+    if (!this.#keepsSigned) return true;
+    const has = "SELECT 1 FROM keys WHERE key = ? AND (has_completed = 1 OR authenticated_at IS NOT NULL)";
+    if (this.#sql.exec(has, key).toArray().length > 0) return true;
+    const taken = "SELECT count(*) AS keys FROM keys WHERE has_completed = 0 AND authenticated_at IS NOT NULL";
+    if (this.#sql.exec<{ keys: number }>(taken).one().keys < LIMITS.newKeys) return true;
+    this.#sql.exec(
+      "INSERT INTO keys (key, last_seen, has_completed) VALUES (?, ?, 1) ON CONFLICT (key) DO UPDATE SET last_seen = excluded.last_seen",
+      UNPLACED,
+      now,
+    );
+    return false;
   }
 }

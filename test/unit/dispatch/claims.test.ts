@@ -221,6 +221,23 @@ describe("privacy and stake", () => {
     expect(["llm", "fast", "cheap"].map((id) => desk.where(id))).toEqual(["failed no_trusted_worker", "failed no_trusted_worker", "assigned own 1"]);
   });
 
+  test("[WS5, JB8] a worker that may be a stranger with a paired key gets no PRIVATE job of it, neither a new one nor one that the key holds", () => {
+    for (const listed of [{}, { resume: [{ jobId: "j", attempt: 1 }] }]) {
+      const desk = new Desk();
+      desk.register("own");
+      desk.submit("j", secret);
+      desk.tell({ type: "disconnect", conn: "own#1" });
+      desk.register("own", { authenticated: false, publicOnly: true, ...listed });
+      expect(desk.where("j")).toBe("pending");
+      desk.submit("secret", secret);
+      desk.submit("open");
+      expect([desk.where("secret"), desk.where("open")]).toEqual(["failed no_trusted_worker", "assigned own 1"]);
+      desk.register("own");
+      desk.submit("next", secret);
+      expect(desk.where("next")).toBe("pending");
+    }
+  });
+
   test("[JB8] after a late pairing the worker gets the waiting jobs in their order [JB3]", () => {
     const desk = new Desk();
     desk.register("own");

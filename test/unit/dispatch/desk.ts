@@ -44,6 +44,7 @@ type WorkerOptions = {
   network?: string;
   /** Left out, it signed its registration. */
   authenticated?: boolean;
+  publicOnly?: boolean;
   /** What is stored of its key; left out, the key is proven. */
   record?: Partial<KeyRecord>;
   draining?: boolean;
@@ -93,6 +94,7 @@ export class Desk {
       strikes = 0,
       network = `net ${key}`,
       authenticated = true,
+      publicOnly = false,
       record: stored = { completed: 3 },
       draining,
       registeredAt,
@@ -101,7 +103,7 @@ export class Desk {
     const number = (this.#sockets.get(key) ?? 0) + 1;
     this.#sockets.set(key, number);
     const record = { ...NEW_KEY, strikes, ...stored };
-    const who = { key, network, authenticated, record };
+    const who = { key, network, authenticated, publicOnly, record };
     const more = {
       ...(draining !== undefined && { draining }),
       ...(registeredAt !== undefined && { registeredAt }),
