@@ -150,6 +150,10 @@ export const LIMITS = {
   lookupsWaiting: 1_000,
   /** Late results of one socket that are looked up or wait for it [WS10]. */
   lookupsPerSocket: 32,
+  /** Bytes of the texts of late results that are looked up or wait for it, two for each character: so many a character may take in memory [LM1]. */
+  lookupBytes: 16 * MiB,
+  /** Such bytes of one client, or of one socket where the client is not known: enough for the largest frame [LM1]. */
+  lookupBytesPerClient: 2.5 * MiB,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
   /** Failed claims of pairing codes that a key signed in an hour, above which its signature opens nothing [TR3]. */

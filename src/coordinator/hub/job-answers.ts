@@ -110,20 +110,26 @@ export class RecentJobs {
   }
 }
 
+/** A result of a job that is not live: the socket that sent it, whose share of the memory it uses [LM1], and its frame. */
+export type LateResult = { conn: string; owner: string; text: string };
+
 /**
- * The lookups in D1 for results of jobs that are not live. Only a few run at once, and the number that wait is limited, in all and per socket: a worker
- * that sends results of invented jobs must not use up D1. A result above the limit gets no answer; an honest worker sends it again.
+ * The lookups in D1 for results of jobs that are not live. Only a few run at once. Those that wait are limited, in number per socket and in bytes per client, and
+ * both in all: a worker that sends results of invented jobs must not use up D1, nor the memory while D1 does not answer. A result above the limit gets no
+ * answer; an honest worker sends it again.
  */
 export class LateResults {
-  readonly #waiting: { conn: string; run: () => Promise<void> }[] = [];
-  /** The lookups that wait or run, by socket. */
-  readonly #share = new FairShare({ most: LIMITS.lookupsWaiting + LIMITS.lookups, each: LIMITS.lookupsPerSocket });
+  readonly #waiting: { result: LateResult; run: () => Promise<void> }[] = [];
+  /** The lookups that wait or run, by socket, and the bytes of their frames, by owner. */
+  readonly #lookups = new FairShare({ most: LIMITS.lookupsWaiting + LIMITS.lookups, each: LIMITS.lookupsPerSocket });
+  readonly #bytes = new FairShare({ most: LIMITS.lookupBytes, each: LIMITS.lookupBytesPerClient });
   #running = 0;
 
-  /** Adds a lookup, which runs when it is its turn; `run` must not reject. False if there are too many already. */
-  add(conn: string, run: () => Promise<void>): boolean {
-    if (!this.#share.take(conn)) return false;
-    this.#waiting.push({ conn, run });
+  /** Adds a lookup, which runs when it is its turn; `run` must not reject, and may keep no more than the frame. False if there are too many already. */
+  add(result: LateResult, run: () => Promise<void>): boolean {
+    if (!this.#lookups.hasRoom(result.conn) || !this.#bytes.take(result.owner, bytesOfText(result))) return false;
+    this.#lookups.add(result.conn);
+    this.#waiting.push({ result, run });
     this.#next();
     return true;
   }
@@ -135,8 +141,14 @@ export class LateResults {
     this.#running++;
     void first.run().finally(() => {
       this.#running--;
-      this.#share.give(first.conn);
+      this.#lookups.give(first.result.conn);
+      this.#bytes.give(first.result.owner, bytesOfText(first.result));
       this.#next();
     });
   }
+}
+
+/** The most bytes that a text may take in memory: JavaScript keeps two for each character if one of them is not in Latin-1. */
+function bytesOfText({ text }: LateResult): number {
+  return 2 * text.length;
 }

@@ -11,6 +11,7 @@ import {
   type WorkerFrame,
 } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
+import { shareOwner } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -64,7 +65,7 @@ export class WorkerFrames {
     }
     conn.badFrames = 0;
     if (parsed.frame.type === "register") return registration.register(conn, parsed.frame);
-    this.#take(conn, parsed.frame);
+    this.#take(conn, parsed.frame, data);
   }
 
   /** Closes a socket because of what it sent; its worker, if it has one, is disconnected. */
@@ -74,7 +75,8 @@ export class WorkerFrames {
     dispatcher.close(conn.attachment.conn, code, reason);
   }
 
-  #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>): void {
+  /** Handles a frame of a registered worker; `text` is what it was parsed from. */
+  #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>, text: string): void {
     const { dispatcher, sockets, streams } = this.#parts;
     const id = conn.attachment.conn;
     switch (frame.type) {
@@ -99,19 +101,19 @@ export class WorkerFrames {
         sockets.drain(conn);
         return void dispatcher.apply({ type: "drain", conn: id });
       case "job_complete":
-        return this.#complete(conn, frame);
+        return this.#complete(conn, frame, text);
       default:
         return frame satisfies never;
     }
   }
 
-  #complete(conn: Conn, frame: JobComplete): void {
+  #complete(conn: Conn, frame: JobComplete, text: string): void {
     const { dispatcher, settings, clock } = this.#parts;
     const { job_id: jobId, attempt } = frame;
     const key = conn.attachment.worker?.key ?? "";
     const relation = this.#relationTo(key, jobId);
     if (relation === "foreign") return this.#refuseForeign(conn, jobId);
-    if (relation === "not_live") return this.#late(conn, jobId, () => frame);
+    if (relation === "not_live") return this.#late(conn, jobId, text);
     conn.foreignResults = 0;
     this.#noteReading(conn, jobId);
     // Under `record` every shape of output is accepted [RC6].
@@ -140,11 +142,7 @@ export class WorkerFrames {
     const relation = this.#relationTo(worker.key, jobId);
     if (relation === "holder") return false;
     if (relation === "foreign") this.#refuseForeign(conn, jobId);
-    else
-      this.#late(conn, jobId, () => {
-        const parsed = parseWorkerFrame(data);
-        return parsed.ok && parsed.frame.type === "job_complete" && parsed.frame.job_id === jobId ? parsed.frame : null;
-      });
+    else this.#late(conn, jobId, data);
     return true;
   }
 
@@ -161,19 +159,25 @@ export class WorkerFrames {
     this.drop(conn, CLOSE.silent, "results of jobs that it never held");
   }
 
-  /** Answers a result of a job that is not live, after a lookup. `frame` gives the parsed result; null if it is none. */
-  #late(conn: Conn, jobId: string, frame: () => JobComplete | null): void {
-    this.#lateResults.add(conn.attachment.conn, () => this.#answerLate(conn, jobId, frame));
+  /**
+   * Answers a result of a job that is not live, after a lookup. Only its text is kept until then: parsed, 16 KiB of empty objects would take twenty times as
+   * much memory [LM1].
+   */
+  #late(conn: Conn, jobId: string, text: string): void {
+    const { client, conn: id } = conn.attachment;
+    const owner = shareOwner(client, this.#parts.settings.rateLimits) ?? id;
+    this.#lateResults.add({ conn: id, owner, text }, () => this.#answerLate(conn, jobId, text));
   }
 
-  async #answerLate(conn: Conn, jobId: string, frame: () => JobComplete | null): Promise<void> {
+  async #answerLate(conn: Conn, jobId: string, text: string): Promise<void> {
     const { dispatcher, journal, db, clock } = this.#parts;
     const key = conn.attachment.worker?.key ?? "";
     try {
       await dispatcher.committed();
       const answer = await answerEndedCompletion(journal, db(), jobId, key, () => {
-        const read = frame();
-        return read && checkCompletion(read, key, clock(), null);
+        const parsed = parseWorkerFrame(text);
+        if (!parsed.ok || parsed.frame.type !== "job_complete" || parsed.frame.job_id !== jobId) return null;
+        return checkCompletion(parsed.frame, key, clock(), null);
       });
       if (answer === null) return this.#bad(conn, "bad_message", "not a job_complete");
       dispatcher.send(conn.attachment.conn, { type: "job_complete_ack", job_id: jobId, ...answer });

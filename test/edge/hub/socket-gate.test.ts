@@ -554,3 +554,28 @@ describe("messages of one socket", () => {
     expect(await worker.ended()).toBe(4008);
   });
 });
+
+describe("results that come too late, while D1 does not answer", () => {
+  test("[LM1] [WS10] all sockets of one client have so many bytes of them in memory; the rest gets no answer, until it is sent again; another client has its own", async () => {
+    const hub = new TestHub();
+    const worker = async (address: string) => {
+      const socket = await hub.connect(undefined, undefined, { "x-test-ip": address });
+      await socket.register();
+      return socket;
+    };
+    const [one, two, other] = [await worker("203.0.113.7"), await worker("203.0.113.7"), await worker("203.0.113.8")];
+    const answer = Promise.withResolvers<void>();
+    await hub.breakD1({ read: () => answer.promise });
+    // A character may take two bytes in memory.
+    const late = { type: "job_complete", job_id: crypto.randomUUID(), output: "x".repeat(LIMITS.lookupBytesPerClient / 4), receipt: null };
+    for (const from of [one, two, other]) {
+      from.send(late);
+      await from.quiet();
+    }
+    answer.resolve();
+    for (const from of [one, other]) expect(await from.next("job_complete_ack")).toMatchObject({ error: "unknown_job" });
+    await two.quiet();
+    two.send(late);
+    expect(await two.next("job_complete_ack")).toMatchObject({ error: "unknown_job" });
+  });
+});

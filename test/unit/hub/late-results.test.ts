@@ -3,12 +3,12 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 import { LateResults } from "../../../src/coordinator/hub/job-answers.ts";
 
 /** Questions that are answered when the test says so. */
-function desk(): { lookups: LateResults; asked: string[]; ask: (conn: string) => boolean; answer: () => Promise<void> } {
+function desk(): { asked: string[]; ask: (conn: string, more?: { owner?: string; chars?: number }) => boolean; answer: () => Promise<void> } {
   const lookups = new LateResults();
   const asked: string[] = [];
   const open: PromiseWithResolvers<void>[] = [];
-  const ask = (conn: string): boolean =>
-    lookups.add(conn, () => {
+  const ask = (conn: string, { owner = conn, chars = 100 } = {}): boolean =>
+    lookups.add({ conn, owner, text: "x".repeat(chars) }, () => {
       asked.push(conn);
       const one = Promise.withResolvers<void>();
       open.push(one);
@@ -18,7 +18,7 @@ function desk(): { lookups: LateResults; asked: string[]; ask: (conn: string) =>
     open.shift()?.resolve();
     for (let turn = 0; turn < 5; turn++) await Promise.resolve();
   };
-  return { lookups, asked, ask, answer };
+  return { asked, ask, answer };
 }
 
 test("[WS10] a limited number of lookups run at once, the others wait for their turn", async () => {
@@ -44,4 +44,33 @@ test("[LM1] a limited number of lookups may wait", () => {
   const { ask } = desk();
   for (let n = 0; n < LIMITS.lookups + LIMITS.lookupsWaiting; n++) expect(ask(`w${n}`)).toBe(true);
   expect(ask("late")).toBe(false);
+});
+
+/** The characters of a frame that fills the share of a client. */
+const LARGEST = LIMITS.lookupBytesPerClient / 2;
+
+test("[LM1] the largest frame fits, and then nothing more of the same client, from whatever socket; after it is answered its bytes are free", async () => {
+  const { ask, answer } = desk();
+  expect(LARGEST).toBeGreaterThanOrEqual(LIMITS.frameBytes);
+  expect(ask("w1", { owner: "client", chars: LARGEST })).toBe(true);
+  for (const conn of ["w1", "w2"]) expect(ask(conn, { owner: "client", chars: 1 })).toBe(false);
+  expect(ask("other", { chars: LARGEST })).toBe(true);
+  await answer();
+  expect(ask("w2", { owner: "client", chars: LARGEST })).toBe(true);
+});
+
+test("[LM1] a result that is refused for its bytes uses no lookup of its socket", async () => {
+  const { ask, answer } = desk();
+  ask("w", { chars: LARGEST });
+  for (let n = 0; n < LIMITS.lookupsPerSocket; n++) expect(ask("w", { chars: 1 })).toBe(false);
+  await answer();
+  for (let n = 0; n < LIMITS.lookupsPerSocket; n++) expect(ask("w", { chars: 1 })).toBe(true);
+});
+
+test("[LM1] all clients together have so many bytes", () => {
+  const { ask } = desk();
+  const clients = Math.floor(LIMITS.lookupBytes / LIMITS.lookupBytesPerClient);
+  for (let n = 0; n < clients; n++) expect(ask(`w${n}`, { chars: LARGEST })).toBe(true);
+  expect(ask("late", { chars: LARGEST })).toBe(false);
+  expect(ask("late", { chars: 1 })).toBe(true);
 });
