@@ -187,9 +187,13 @@ export class EventStreams {
   }
 }
 
-/** What a stream tells about a live job. Each lease has its own number, because after a rejection the number of an attempt is used again. */
+/**
+ * What a stream tells about a live job. Each lease has its own number, because after a rejection the number of an attempt is used again. A lease counts only
+ * from its acknowledgement on: before, it has no text, and if its worker rejects the job, the next lease gets its number [WS9].
+ */
 function viewOf(job: LiveJob): JobView {
-  const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? { number: job.holders.length, key: job.phase.lease.key } : null;
+  const { phase } = job;
+  const lease = (phase.kind === "leased" || phase.kind === "orphaned") && phase.lease.acked ? { number: job.holders.length, key: phase.lease.key } : null;
   return { status: statusOf(job), attempt: job.attempts, lease };
 }
 

@@ -6,7 +6,7 @@ import { utf8Length } from "../../protocol/text.ts";
 /** One event of a job's stream [API6]; `data` is JSON text. */
 export type StreamEvent = { id: number; name: "status" | "delta" | "reset" | "done"; data: string };
 
-/** The facts of a live job that its stream shows. `lease.number` counts the leases of the job from 1; `lease` is null while no worker has one. */
+/** The facts of a live job that its stream shows. `lease.number` counts the leases of the job from 1; `lease` is null while no worker has acknowledged one. */
 export type JobView = { status: JobStatus; attempt: number; lease: { number: number; key: string } | null };
 
 /** How a job ended. `json` is the Job as REST shows it; `key` is the worker that sent the result. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { EventLog } from "../../../src/coordinator/stream/event-log.ts";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
 import type { JobAssign } from "../../../src/protocol/worker-messages.ts";
 import { muteErrors } from "../support/errors.ts";
 import { EventReader, inShort } from "../support/event-reader.ts";
@@ -72,6 +72,33 @@ describe("GET /v1/jobs/{id}/events", () => {
     say(worker, job, 0, "mine");
     await worker.quiet();
     expect((await (await follow(hub, id)).take(2)).map(inShort)).toEqual(["status running 1", "delta 1.0 mine"]);
+  });
+
+  test("[API6, WS9] a worker that rejects the job unstarted leaves no reset: another one gets it in the same turn, and its text is kept", async () => {
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const other = await hub.worker();
+    const reader = await follow(hub, id);
+    expect((await reader.take(1)).map(inShort)).toEqual(["status assigned 1"]);
+    worker.send({ type: "job_reject", job_id: id, reason: "busy" });
+    const next = await other.assigned();
+    for (const [seq, text] of ["Hel", "lo"].entries()) say(other, next, seq, text);
+    await other.complete(job, "Hello");
+    expect((await reader.rest()).map(inShort)).toEqual(["status running 1", "delta 1.0 Hel", "delta 1.1 lo", "status completed 1", "done completed"]);
+  });
+
+  test("[API6, WS9] a worker that rejects the job unstarted and gets it again at the tick leaves no reset either", async () => {
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const reader = await follow(hub, id);
+    await reader.take(1);
+    worker.send({ type: "job_reject", job_id: id, reason: "busy" });
+    expect((await reader.take(1)).map(inShort)).toEqual(["status pending 0"]);
+    await hub.pass(TIMING.retryTick);
+    expect((await reader.take(1)).map(inShort)).toEqual(["status assigned 1"]);
+    say(worker, await worker.assigned(), 0, "Hello");
+    await worker.complete(job, "Hello");
+    expect((await reader.rest()).map(inShort)).toEqual(["status running 1", "delta 1.0 Hello", "status completed 1", "done completed"]);
   });
 
   test("[API6, JB8] a refused job has its end in the stream", async () => {
