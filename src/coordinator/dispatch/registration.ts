@@ -77,14 +77,18 @@ function mayHold(job: LiveJob, worker: Worker): boolean {
   return job.privacyClass === "PUBLIC" || !worker.publicOnly;
 }
 
-/** True if this worker may have the job back: its lease of this attempt is orphaned, or the job waits again and this worker was its last holder. */
+/**
+ * True if this worker may have the job back: its lease of this attempt is orphaned, or the job waits again because this worker, its last holder, was lost. An
+ * attempt that failed or timed out is over: given back, it would fail again at once and use no further attempt, without end [JB4].
+ */
 function canRebind(job: LiveJob, worker: Worker, attempt: number, leased: LiveJob | undefined): boolean {
   switch (job.phase.kind) {
     case "orphaned":
       return job.phase.lease.key === worker.key && job.phase.lease.attempt === attempt;
     case "waiting": {
       const last = job.holders.at(-1);
-      return leased === undefined && last?.key === worker.key && last.attempt === attempt && job.attempts === attempt;
+      const isLast = last?.key === worker.key && last.attempt === attempt && job.attempts === attempt;
+      return leased === undefined && isLast && job.cause === "worker_lost";
     }
     case "settling":
     case "leased":

@@ -36,6 +36,30 @@ describe("one socket per key [WS7]", () => {
     expect(words(desk.register("w", { resume: [J1] }))).toBe("cancel j 1 on w#2: not_assigned, assign next 1 to w#2");
   });
 
+  test.each([
+    ["failed it", (desk: Desk): void => void desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true })],
+    ["sent an invalid receipt", (desk: Desk): void => void desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "invalid_receipt" })],
+    ["sent too much", (desk: Desk): void => void desk.tell({ type: "oversized", conn: "w#1", jobId: "j" })],
+    ["ran out of time", (desk: Desk): void => void desk.pass(20_000)],
+  ] as const)("[WS10] [JB4] a worker that %s does not get the job back by listing it, but at a tick, if no other is there", (_, lose) => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.pass(10_000);
+    desk.register("v");
+    desk.submit("other");
+    desk.tell({ type: "ack", conn: "v#1", jobId: "other", attempt: 1 });
+    lose(desk);
+    for (let socket = 2; socket <= 4; socket++) {
+      expect(words(desk.register("w", { resume: [J1] }))).toContain(`cancel j 1 on w#${socket}: not_assigned`);
+      expect(desk.where("j")).toBe("pending");
+    }
+    desk.tell({ type: "disconnect", conn: "v#1" });
+    desk.pass(2_000);
+    expect(desk.where("j")).toBe("assigned w 2");
+  });
+
   test("[JB6] a late result of an earlier holder counts, and the present holder is cancelled, even if it is the same worker", () => {
     const desk = new Desk();
     desk.register("w");
