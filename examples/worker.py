@@ -36,7 +36,7 @@ async def serve(ws, url, key, kept):  # Until the connection ends. `kept` has th
         if kind == "job_assign":
             await ws.send(stringify({"type": "job_ack", "job_id": frame["job_id"], "attempt": frame["attempt"]}))
             kept[frame["job_id"]] = complete(key, frame)
-        elif kind in ("job_complete_ack", "job_cancel"):
+        elif kind == "job_complete_ack" or (kind == "job_cancel" and frame["reason"] != "not_assigned"):  # A result counts without a lease too.
             kept.pop(frame["job_id"], None)
         if kind in ("register_ack", "job_assign", "job_complete_ack") and kept:  # Also what a connection before this one did not get through.
             await ws.send(stringify(next(iter(kept.values()))))

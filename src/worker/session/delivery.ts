@@ -49,19 +49,33 @@ function withoutPlaces(message: string): string {
 /** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */
 export function resendAll(state: SessionState, ctx: ReduceContext): void {
   for (const failure of state.failures.splice(0)) sendFailure(state, failure, ctx);
-  for (const held of state.held) send(state, held, ctx);
+  for (const held of state.held) held.resendDue = ctx.now;
+  resendNext(state, ctx);
   const { job } = state;
   for (const { seq, delta } of job?.progress.tail ?? []) {
     sendFrame(state, { type: "job_progress", job_id: job?.jobId, attempt: job?.attempt, seq, delta }, ctx);
   }
 }
 
-/** Handles `job_complete_ack`. Every acknowledgement ends the resending [WS10]. */
+/**
+ * Sends the next kept result again, unless one is on its way: together they would be more than a socket may send at once [LM2]. The one that was sent the
+ * longest ago comes first, and after a reconnect the newest, because the lease that this worker got back may have only a moment left.
+ */
+function resendNext(state: SessionState, ctx: ReduceContext): void {
+  if (state.link.kind !== "online" || state.held.some(({ resendDue }) => resendDue > ctx.now)) return;
+  const [next] = state.held.toReversed().toSorted((a, b) => a.resendDue - b.resendDue);
+  if (next === undefined) return;
+  next.resendDue = ctx.now + state.timing.resend;
+  sendFrame(state, next.frame, ctx);
+}
+
+/** Handles `job_complete_ack`. Every acknowledgement ends the resending of its result [WS10], and the next one follows. */
 export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, ctx: ReduceContext): void {
   if (!state.held.some((held) => held.jobId === jobId)) return;
   state.held = state.held.filter((held) => held.jobId !== jobId);
   keep(state, ctx);
   tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, ctx);
+  resendNext(state, ctx);
 }
 
 /** Forgets the results of a job up to an attempt. True if there was one. */
@@ -74,7 +88,7 @@ export function forget(state: SessionState, jobId: string, attempt: number, ctx:
   return found;
 }
 
-/** Sends unacknowledged results again, and drops results that are too old to be accepted. */
+/** Sends an unacknowledged result again, and drops results that are too old to be accepted. */
 export function passDeliveryTime(state: SessionState, ctx: ReduceContext): void {
   const expired = state.held.filter((held) => held.expiresDue <= ctx.now);
   if (expired.length > 0) {
@@ -82,19 +96,13 @@ export function passDeliveryTime(state: SessionState, ctx: ReduceContext): void 
     for (const gone of expired) drop(gone, "expired", ctx);
     keep(state, ctx);
   }
-  if (state.link.kind !== "online") return;
-  for (const held of state.held) if (held.resendDue <= ctx.now) send(state, held, ctx);
+  resendNext(state, ctx);
 }
 
-/** When a kept result is due next: to be sent again, or to be dropped. */
-export function deliveryDue(state: SessionState): number {
-  const online = state.link.kind === "online";
-  return Math.min(...state.held.map((held) => Math.min(held.expiresDue, online ? held.resendDue : Number.POSITIVE_INFINITY)));
-}
-
-function send(state: SessionState, held: HeldResult, ctx: ReduceContext): void {
-  held.resendDue = ctx.now + state.timing.resend;
-  sendFrame(state, held.frame, ctx);
+/** When a kept result is due next: to be sent again, once none is on its way, or to be dropped. */
+export function deliveryDue({ held, link }: SessionState): number {
+  const resendDue = link.kind === "online" && held.length > 0 ? Math.max(...held.map((result) => result.resendDue)) : Number.POSITIVE_INFINITY;
+  return Math.min(resendDue, ...held.map((result) => result.expiresDue));
 }
 
 function keep(state: SessionState, ctx: ReduceContext): void {

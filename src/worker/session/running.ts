@@ -97,7 +97,10 @@ function executionTime(state: SessionState, jobType: RunningJob["jobType"]): num
   return jobType === "TASK" ? state.timing.executeTask : state.timing.executeLlm;
 }
 
-/** Handles a cancelled job: stops and forgets it [WS11]. A cancel of an older attempt does not affect a newer one. */
+/**
+ * Handles a cancelled job: stops and forgets it [WS11]. A cancel of an older attempt does not affect a newer one. `not_assigned` only says that this worker has
+ * no lease of the job: a result that is finished may still count, and its acknowledgement will end it [WS12].
+ */
 export function cancelled(state: SessionState, jobId: string, attempt: number | null, reason: string, ctx: ReduceContext): void {
   const upTo = attempt ?? Number.POSITIVE_INFINITY;
   const { job } = state;
@@ -105,7 +108,7 @@ export function cancelled(state: SessionState, jobId: string, attempt: number | 
   if (stops) abandonRun(state, job, ctx);
   const waits = state.waiting?.assign.job_id === jobId && state.waiting.assign.attempt <= upTo;
   if (waits) state.waiting = null;
-  const forgets = forget(state, jobId, upTo, ctx);
+  const forgets = reason !== "not_assigned" && forget(state, jobId, upTo, ctx);
   if (stops || waits || forgets) tell({ type: "job_cancelled", job_id: jobId, attempt: stops ? job.attempt : (attempt ?? 0), reason }, ctx);
   leaveIfDone(state, ctx);
 }

@@ -60,7 +60,7 @@ export type KeptResult = {
   completedAt: number;
 };
 
-/** A kept result with its deadlines on the session's clock. */
+/** A kept result with its deadlines on the session's clock. Until `resendDue` it is on its way: it was sent, and its acknowledgement may still come. */
 export type HeldResult = KeptResult & { resendDue: number; expiresDue: number };
 
 /** A `job_failed` that could not be sent yet. It gets no acknowledgement, so it is forgotten once it is sent. */

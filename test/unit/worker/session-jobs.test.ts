@@ -11,6 +11,23 @@ function progress(bench: SessionBench, delta: string, attempt = 1) {
   return bench.apply({ type: "progress", jobId: "job-1", attempt, delta });
 }
 
+/** Runs as many jobs to their end; nothing is acknowledged. */
+function finish(bench: SessionBench, jobs: number): void {
+  for (let n = 1; n <= jobs; n++) {
+    bench.assign(`job-${n}`);
+    bench.complete(`job-${n}`);
+  }
+}
+
+function acknowledge(bench: SessionBench, jobId: string) {
+  return bench.receive({ type: "job_complete_ack", job_id: jobId, status: "accepted" });
+}
+
+/** The jobs whose results were sent. */
+function results(effects: Parameters<typeof sent>[0]): unknown[] {
+  return sent(effects).flatMap((frame) => (frame["type"] === "job_complete" ? [frame["job_id"]] : []));
+}
+
 describe("taking jobs", () => {
   it("[WS9] acknowledges at once, then runs", () => {
     const effects = online().assign();
@@ -93,8 +110,22 @@ describe("cancelling", () => {
     const bench = online();
     bench.assign();
     bench.complete();
-    expect(bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "not_assigned" })).toContainEqual({ type: "keep", results: [] });
+    expect(bench.receive({ type: "job_cancel", job_id: "job-1", attempt: 1, reason: "completed" })).toContainEqual({ type: "keep", results: [] });
     expect(sent(bench.pass(20_000))).not.toContainEqual(expect.objectContaining({ type: "job_complete" }));
+  });
+
+  it("[WS11] [WS12] not_assigned stops the run, but a result that is finished counts without a lease: it is sent until it is acknowledged", () => {
+    const bench = online();
+    finish(bench, 2);
+    bench.assign("job-3");
+    bench.close(1006);
+    bench.pass(2_500);
+    const resent = results(bench.goOnline());
+    for (const job of ["job-3", "job-2", "job-1"]) bench.receive({ type: "job_cancel", job_id: job, attempt: 1, reason: "not_assigned" });
+    expect(bench.state.job).toBeNull();
+    expect([...resent, ...results(acknowledge(bench, "job-2"))]).toEqual(["job-2", "job-1"]);
+    acknowledge(bench, "job-1");
+    expect(bench.state.held).toEqual([]);
   });
 });
 
@@ -250,6 +281,49 @@ describe("delivering", () => {
       ],
     });
     expect(sent(effects)).toContainEqual({ type: "job_complete", job_id: "job-1", attempt: 1 });
+  });
+
+  it("[LM2] after a reconnect one result is sent at a time, the newest first: the next one follows the acknowledgement", () => {
+    const bench = online();
+    finish(bench, 3);
+    bench.close(1006);
+    bench.pass(2_500);
+    expect(results(bench.goOnline())).toEqual(["job-3"]);
+    expect(results(acknowledge(bench, "job-3"))).toEqual(["job-2"]);
+    expect(results(acknowledge(bench, "job-2"))).toEqual(["job-1"]);
+    expect(results(acknowledge(bench, "job-1"))).toEqual([]);
+  });
+
+  it("[LM2] results without an acknowledgement are sent again in turn, one every 10 s", () => {
+    const bench = online();
+    finish(bench, 3);
+    bench.close(1006);
+    bench.pass(2_500);
+    const first = results(bench.goOnline());
+    expect([...first, ...results(bench.pass(40_000))]).toEqual(["job-3", "job-2", "job-1", "job-3", "job-2"]);
+    expect(results(bench.pass(9_999))).toEqual([]);
+  });
+
+  it("[LM2] [WS11] a result that is cancelled while it waits for its acknowledgement makes way for the next one", () => {
+    const bench = online();
+    finish(bench, 2);
+    bench.close(1006);
+    bench.pass(2_500);
+    bench.goOnline();
+    bench.receive({ type: "job_cancel", job_id: "job-2", attempt: 1, reason: "cancelled" });
+    expect(results(bench.pass(0))).toEqual(["job-1"]);
+  });
+
+  it("[LM2] [WS10] a new result does not wait for the older ones, and the next of them waits for its acknowledgement", () => {
+    const bench = online();
+    finish(bench, 2);
+    bench.close(1006);
+    bench.pass(2_500);
+    bench.goOnline();
+    bench.assign("job-3");
+    expect(results(bench.complete("job-3"))).toEqual(["job-3"]);
+    expect(results(acknowledge(bench, "job-2"))).toEqual([]);
+    expect(results(acknowledge(bench, "job-3"))).toEqual(["job-1"]);
   });
 
   it("[WS10] a result that was finished without a socket is delivered after the reconnect", () => {
