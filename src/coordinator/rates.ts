@@ -158,26 +158,36 @@ export class TokenBucket {
   }
 }
 
+/** What a {@link FrameBudget} counts: frames, their bytes, and updates, the `register` frames of a socket that is registered. */
+export type Counted = "messages" | "bytes" | "updates";
+
 /**
- * What one sender may send, in frames and in bytes [LM2]. A sender is one socket, or all sockets of one client together: a frame is read if its socket and its
- * client may send it.
+ * What one sender may send, in frames, in bytes and in updates [LM2]. A sender is one socket, or all sockets of one client together: a frame is read if its
+ * socket and its client may send it.
  */
 export class FrameBudget {
-  readonly flows: { messages: Flow; bytes: Flow };
+  readonly flows: Readonly<Record<Counted, Flow>>;
   readonly #messages: TokenBucket;
   readonly #bytes: TokenBucket;
+  readonly #updates: TokenBucket;
 
   /** Makes a full budget. */
-  constructor(flows: { messages: Flow; bytes: Flow }, now: number) {
+  constructor(flows: Readonly<Record<Counted, Flow>>, now: number) {
     this.flows = flows;
     this.#messages = new TokenBucket(flows.messages, now);
     this.#bytes = new TokenBucket(flows.bytes, now);
+    this.#updates = new TokenBucket(flows.updates, now);
   }
 
   /** Takes a frame as {@link TokenBucket.take} does, and says of what there are too many. */
-  take(now: number, bytes: number, isSpared: () => boolean): TakeResult & { of: "messages" | "bytes" } {
+  take(now: number, bytes: number, isSpared: () => boolean): TakeResult & { of: Counted } {
     const counted = this.#messages.take(now, 1, isSpared);
     return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isSpared), of: "bytes" } : { ...counted, of: "messages" };
+  }
+
+  /** Takes a frame that {@link take} let pass and that is an update. */
+  takeUpdate(now: number): TakeResult & { of: Counted } {
+    return { ...this.#updates.take(now), of: "updates" };
   }
 }
 

@@ -1,5 +1,4 @@
-// Every limit and every time of the service, in one place. The coordinator enforces them at each step of a job's way, the docs print them and the tests read
-// them. Source: rules LM1–LM3, JB4, WS and TR3 (docs/rules.md).
+// Every limit and time of the service. Each step of a job's way keeps them, the docs print them, tests read them. Source: LM1–LM3, JB4, WS, TR3 (docs/rules.md).
 
 export const KiB = 1024;
 export const MiB = 1024 * KiB;
@@ -7,6 +6,8 @@ export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
+/** The longest `wait` in seconds. A larger value counts as this one [API6]. */
+export const MAX_WAIT_SECONDS = 25;
 
 /** Sizes and counts. They are always enforced [LM1]. Bytes are UTF-8 bytes. */
 export const LIMITS = {
@@ -310,9 +311,6 @@ export const TIMING = {
   tenSeconds: 10 * SECOND,
 } as const;
 
-/** The longest `wait` in seconds. A larger value counts as this one [API6]. */
-export const MAX_WAIT_SECONDS = 25;
-
 /** How long records are kept, in milliseconds. Each is a setting [LM3]. */
 export const RETENTION = {
   /** Payload and result, after the job's end. */
@@ -337,10 +335,7 @@ export const RETRY_AFTER = {
   rate_limited: 60,
 } as const;
 
-/**
- * Rates. They apply while `RATE_LIMITS` is on, and each is a setting [LM2, TR3]. An IPv6 client is counted by its /64, and its /48 has eight times the rate.
- * What a client holds, for example its sockets, counts for its /48.
- */
+/** Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client holds counts for it. */
 export const RATES = {
   /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
   commitsPerMinute: 60,
@@ -370,6 +365,14 @@ export const RATES = {
   clientBytesPerSecond: 8 * MiB,
   /** Bytes of frames that all sockets of one IP may send in one burst. */
   clientByteBurst: 32 * MiB,
+  /** Updates per second and socket: a `register` on a socket that is registered. Each may name new models, which costs far more than another frame [WS3]. */
+  updatesPerSecond: 1,
+  /** Updates that one socket may send in one burst. */
+  updateBurst: 5,
+  /** Updates per second of all sockets of one IP together. Only where addresses are known. */
+  clientUpdatesPerSecond: 20,
+  /** Updates that all sockets of one IP may send in one burst. */
+  clientUpdateBurst: 60,
   /** Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows. Its jobs under way still end. Only where addresses are known. */
   clientStoredBytes: 256 * MiB,
   /** Bytes that the ended jobs of one payer store in 24 hours, from any number of addresses. */

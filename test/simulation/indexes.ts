@@ -3,6 +3,7 @@ import { broken } from "./violation.ts";
 
 type Pool = DispatchState["timers"];
 type PoolName = Parameters<DispatchState["idle"]["get"]>[0];
+type Network = Parameters<DispatchState["networks"]["set"]>[1];
 
 const MODELS = ["ant", "bee", "cat"] as const;
 /** Every pool that a history can have, and with each the pool of its idle workers that chat. */
@@ -97,11 +98,7 @@ function checkWorkers(state: DispatchState): void {
       const isNewcomer = suited && free && !worker.proven;
       if ((network?.idle.get(name)?.has(key) ?? false) !== isNewcomer) broken("index", `probation ${name} is wrong about ${key}`);
       newcomers.add(name, isNewcomer);
-      if (!isNewcomer) continue;
-      const isWorking = (network?.atWork.size ?? 0) > 0;
-      const { free: waiting, working } = state.probation;
-      if (waiting.get(name)?.has(worker.network) === isWorking || (working.get(name)?.has(worker.network) ?? false) !== isWorking)
-        broken("index", `probation ${name} has ${worker.network} in a wrong place`);
+      if (isNewcomer && network !== undefined) checkTurn(state, name, network);
     }
     for (const name of pools) {
       const counts = serves(worker, name) && !worker.draining && !worker.silent;
@@ -124,6 +121,16 @@ function checkWorkers(state: DispatchState): void {
   if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
   if (state.arriving.size !== arriving) broken("index", "arriving has strangers");
   if (state.resting.size !== resting || state.silent.size !== silent) broken("index", "resting or silent has strangers");
+}
+
+/** A network with an idle newcomer is in one place of a pool: that of its present turn, or among those that a claim still has to place. */
+function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, atWork, lastUsedAt, backUntil }: Network): void {
+  const turns = probation.get(pool);
+  if (turns?.moved.has(name) === placed.has(pool)) broken("index", `probation ${pool} does not know that ${name} has moved`);
+  const [right, wrong] = atWork.size > 0 ? [turns?.working, turns?.free] : [turns?.free, turns?.working];
+  const place = right?.firstWhere((id) => id === name);
+  if (wrong?.has(name) !== false || (place !== undefined) !== placed.has(pool)) broken("index", `probation ${pool} has ${name} in a wrong place`);
+  if (place !== undefined && place.order !== Math.max(lastUsedAt, backUntil)) broken("index", `probation ${pool} has an old turn of ${name}`);
 }
 
 /** How many belong into each pool. */

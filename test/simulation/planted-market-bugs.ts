@@ -32,7 +32,14 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
     "  return Math.max(lastUsedAt, backUntil);",
     "  return Math.min(lastUsedAt, backUntil + lastUsedAt);",
   ),
-  one("JB11", "a network has several at work beside an idle proven worker", "standing.ts", "pool, name, size > 0 && !works ?", "pool, name, size > 0 ?"),
+  one(
+    "JB11",
+    "a network has several at work beside an idle proven worker",
+    "standing.ts",
+    "network.atWork.size > 0 ? turns.working :",
+    "false ? turns.working :",
+  ),
+  one("JB11", "a network keeps the turn that a claim has seen", "standing.ts", "state.probation.get(pool)?.move(network.name)", "void pool"),
   one("JB11", "a failure is not blamed on the network", "lifecycle.ts", "  if (network !== undefined) standBack(state, network, ctx.now);\n", ""),
   one(
     "JB11",

@@ -14,13 +14,7 @@ export const PLANTED_MODEL_BUGS: readonly PlantedBug[] = [
   one("JB10", "when a model was last there is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: ctx.now })', "void name"),
   one("JB10", "after a restart models are unknown before their workers are back", "known-models.ts", "    this.#lostAt = now;\n", ""),
   one("JB10", "that a model is offered is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: null })', "void name"),
-  one(
-    "JB10",
-    "a worker that changes its models stays in its old pools",
-    "workers.ts",
-    "  leavePools(state, worker);\n  if (offer.models",
-    "  if (offer.models",
-  ),
+  one("JB10", "a worker that changes its models stays in its old pools", "workers.ts", "  if (isMoved) leavePools(state, worker);\n", ""),
   one(
     "JB10",
     "the model of a job is not saved",

@@ -18,19 +18,24 @@ export class KnownModels {
   /** When workers were last lost with the hub, or when it first started; null before anything is known of it. */
   #lostAt: number | null = null;
 
-  /** Notes the models of a worker that connects. `kept` are those that it has a place for; `fresh` are those of them that nobody else offers. */
-  enter(network: string | null, models: readonly string[]): { kept: string[]; fresh: string[] } {
-    const kept = models.filter(() => this.#places.take(network));
-    const fresh = kept.filter((name) => !this.#offers.has(name));
-    for (const name of kept) this.#offers.set(name, (this.#offers.get(name) ?? 0) + 1);
-    return { kept, fresh };
-  }
-
-  /** Notes that a worker offers these models no more. Returns those that nobody offers now. */
-  leave(network: string | null, models: readonly string[], now: number): string[] {
+  /**
+   * Notes that a worker offers other models than before: none before it connects, and none when it is gone. `kept` are those that it has a place for, `fresh`
+   * those that nobody offered before, `gone` those that nobody offers now.
+   */
+  change(network: string | null, before: readonly string[], after: readonly string[], now: number): { kept: string[]; fresh: string[]; gone: string[] } {
+    this.#places.give(network, before.length);
+    const kept = after.filter(() => this.#places.take(network));
+    const [had, has] = [new Set(before), new Set(kept)];
+    const fresh: string[] = [];
+    for (const name of has) {
+      if (had.has(name)) continue;
+      const offers = this.#offers.get(name) ?? 0;
+      if (offers === 0) fresh.push(name);
+      this.#offers.set(name, offers + 1);
+    }
     const gone: string[] = [];
-    for (const name of models) {
-      this.#places.give(network);
+    for (const name of had) {
+      if (has.has(name)) continue;
       const offers = (this.#offers.get(name) ?? 0) - 1;
       if (offers > 0) this.#offers.set(name, offers);
       else {
@@ -39,7 +44,7 @@ export class KnownModels {
         gone.push(name);
       }
     }
-    return gone;
+    return { kept, fresh, gone };
   }
 
   /** Takes what is stored, the model that left the longest ago first. The open sockets come next. */

@@ -128,8 +128,11 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       return heard(state, worker, ctx);
     case "update":
       worker.acks = event.acks;
-      if (event.acks) worker.arrivesAt = null;
       worker.context = event.context ?? 0;
+      if (event.acks && worker.arrivesAt !== null) {
+        worker.arrivesAt = null;
+        indexWorker(state, worker);
+      }
       changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
       return offerWorker(state, worker, ctx);
     case "ack":

@@ -6,7 +6,7 @@ import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation, standingOf } from "./standing.ts";
 import { type DispatchState, executionTime, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { dequeue, enterModels, indexWorker, poolsOf } from "./workers.ts";
+import { changeModels, dequeue, indexWorker, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 
@@ -20,7 +20,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   // If the clock was set back since, the worker must not wait longer.
   const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
   const { capabilities, tier, network, chats = false } = event;
-  const offer = { capabilities, tier, models: enterModels(state, network, event.models ?? [], ctx), chats };
+  const offer = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
   const worker: Worker = {
     key: event.key,
     conn: event.conn,

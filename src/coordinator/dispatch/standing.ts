@@ -1,8 +1,9 @@
 // The standing of worker keys, proven or on probation, and the turns of the networks on probation [JB11]. On a job's way: claim, and the end of an attempt.
 import type { PrivacyClass } from "../../protocol/job.ts";
 import { LIMITS, TIMING } from "../../protocol/limits.ts";
-import { OrderedPool, placeIn, type PoolName } from "./pools.ts";
+import { OrderedPool, type PoolName } from "./pools.ts";
 import type { DispatchState, KeyRecord, Network, Worker } from "./state.ts";
+import type { Turns } from "./turns.ts";
 
 /** The facts of a job that decide whether its completion counts. */
 type CountedJob = {
@@ -96,7 +97,7 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
   }
   const network: Network = {
     ...{ name, lastUsedAt: now, failures: 0, backUntil: 0, seq: state.nextSeq++ },
-    ...{ keys: new Set(), atWork: new Set(), idle: new Map() },
+    ...{ keys: new Set(), atWork: new Set(), idle: new Map(), placed: new Set() },
   };
   state.networks.set(name, network);
   return network;
@@ -113,6 +114,7 @@ export function enterProbation(state: DispatchState, worker: Worker, usedAt: num
   network.failures = Math.max(network.failures, failed);
   if (failed > 0) network.backUntil = Math.max(network.backUntil, Math.min(failedAt, now) + backOff(failed));
   network.keys.add(worker.key);
+  move(state, network);
 }
 
 /** Updates the pools of a worker's network. `isThere`: it is on probation; `isIdle`: a job may be given to it as such. */
@@ -122,25 +124,54 @@ export function indexProbation(state: DispatchState, worker: Worker, isThere: bo
   if (network === undefined || (!isThere && !network.keys.has(worker.key))) return;
   if (isThere) network.keys.add(worker.key);
   else network.keys.delete(worker.key);
-  for (const name of worker.idlePools) {
-    const pool = network.idle.get(name) ?? new OrderedPool();
-    if (isIdle) pool.add(worker.key, worker.lastUsedAt, worker.seq);
-    else pool.remove(worker.key);
-    network.idle.set(name, pool);
-  }
-  rank(state, network);
+  for (const name of worker.idlePools) indexIn(state, network, name, worker, isIdle);
+  forgetIfGone(state, network);
 }
 
-/** Puts a network in its place among those that wait for their turn; forgets it if nobody is there and it has nothing to answer for. */
-function rank(state: DispatchState, network: Network): void {
-  const { name, seq } = network;
-  const turn = turnOf(network);
-  const works = network.atWork.size > 0;
-  for (const [pool, { size }] of network.idle) {
-    placeIn(state.probation.free, pool, name, size > 0 && !works ? { order: turn, seq } : null);
-    placeIn(state.probation.working, pool, name, size > 0 && works ? { order: turn, seq } : null);
-    if (size === 0) network.idle.delete(pool);
+/** Adds a worker to the idle ones of its network in a pool, or removes it. A network comes to a pool with its first one and goes with its last one. */
+function indexIn(state: DispatchState, network: Network, name: PoolName, worker: Worker, isIdle: boolean): void {
+  const known = network.idle.get(name);
+  if (!isIdle && known === undefined) return;
+  const pool = known ?? new OrderedPool();
+  if (isIdle) pool.add(worker.key, worker.lastUsedAt, worker.seq);
+  else pool.remove(worker.key);
+  if (known === undefined) {
+    network.idle.set(name, pool);
+    state.probation.change(name, true, (turns) => turns.move(network.name));
+  } else if (pool.size === 0) {
+    network.idle.delete(name);
+    network.placed.delete(name);
+    state.probation.change(name, false, (turns) => turns.remove(network.name));
   }
+}
+
+/**
+ * Notes that the turn of a network has changed. Only the pools that a claim has looked at since the last change hear of it, so this costs no more than those
+ * claims did, however many models the network names.
+ */
+function move(state: DispatchState, network: Network): void {
+  for (const pool of network.placed) state.probation.get(pool)?.move(network.name);
+  network.placed.clear();
+}
+
+/** The networks of a pool, each in its place. */
+function turnsIn(state: DispatchState, pool: PoolName): Turns | undefined {
+  const turns = state.probation.get(pool);
+  if (turns === undefined) return undefined;
+  for (const name of turns.moved) {
+    const network = state.networks.get(name);
+    if (network === undefined) continue;
+    const order = network.atWork.size > 0 ? turns.working : turns.free;
+    order.add(name, turnOf(network), network.seq);
+    network.placed.add(pool);
+  }
+  turns.moved.clear();
+  return turns;
+}
+
+/** Forgets a network if nobody is there and it has nothing to answer for. */
+function forgetIfGone(state: DispatchState, network: Network): void {
+  const { name } = network;
   if (network.keys.size + network.atWork.size > 0) return;
   if (network.failures === 0) {
     state.networks.delete(name);
@@ -165,13 +196,15 @@ export function beginWork(state: DispatchState, name: string, key: string, now: 
   const network = networkNamed(state, name, now);
   network.atWork.add(key);
   network.lastUsedAt = now;
-  rank(state, network);
+  move(state, network);
 }
 
 /** Notes that a key of this network has its job no more. */
 export function endWork(state: DispatchState, name: string | undefined, key: string): void {
   const network = name === undefined ? undefined : state.networks.get(name);
-  if (network?.atWork.delete(key)) rank(state, network);
+  if (network?.atWork.delete(key) !== true) return;
+  move(state, network);
+  forgetIfGone(state, network);
 }
 
 /** Moves a network back after a failure, a time-out or a reject of one of its keys: each time for twice as long [JB11]. */
@@ -179,7 +212,8 @@ export function standBack(state: DispatchState, name: string, now: number): void
   const network = networkNamed(state, name, now);
   network.failures++;
   network.backUntil = now + backOff(network.failures);
-  rank(state, network);
+  move(state, network);
+  forgetIfGone(state, network);
 }
 
 /** Ends the time for which a network stands back, after a verified completion of one of its keys. */
@@ -188,7 +222,8 @@ export function heal(state: DispatchState, name: string): void {
   if (network === undefined || network.failures === 0) return;
   network.failures = 0;
   network.backUntil = 0;
-  rank(state, network);
+  move(state, network);
+  forgetIfGone(state, network);
 }
 
 /**
@@ -201,8 +236,7 @@ export function firstOnProbation(
   accept: (key: string) => boolean,
   besideProven: { now: number } | null,
 ): string | undefined {
-  const free = state.probation.free.get(pool);
-  const working = state.probation.working.get(pool);
+  const { free, working } = turnsIn(state, pool) ?? {};
   const firstOf = (name: string) => state.networks.get(name)?.idle.get(pool)?.firstWhere(accept);
   if (besideProven !== null) {
     const first = free?.firstWhere((name, turn) => turn > besideProven.now || firstOf(name) !== undefined);

@@ -6,6 +6,7 @@ import { KnownModels } from "./known-models.ts";
 import type { Ledger } from "./ledger.ts";
 import { BASE_POOLS, OrderedPool, type PoolName, Pools } from "./pools.ts";
 import { Queue, type QueueSize } from "./queue.ts";
+import { Turns } from "./turns.ts";
 
 /** The settings of the operator that change dispatch. */
 export type DispatchSettings = {
@@ -172,6 +173,8 @@ export type Network = {
   readonly atWork: Set<string>;
   /** The idle ones, least recently used first. */
   readonly idle: Map<PoolName, OrderedPool>;
+  /** The pools in which it has the place of its present turn. */
+  readonly placed: Set<PoolName>;
 };
 
 /**
@@ -191,8 +194,8 @@ export type DispatchState = {
   readonly models: KnownModels;
   /** Idle proven workers. */
   readonly idle: Pools<OrderedPool>;
-  /** The networks with an idle worker on probation, by their turn: those with none at work, and the others [JB11]. */
-  readonly probation: { readonly free: Pools<OrderedPool>; readonly working: Pools<OrderedPool> };
+  /** The networks with an idle worker on probation, by their turn [JB11]. */
+  readonly probation: Pools<Turns>;
   readonly networks: Map<string, Network>;
   /** Networks that have failed and have nobody connected, the longest away first. */
   readonly awayNetworks: Set<string>;
@@ -240,7 +243,7 @@ export function createState(settings: DispatchSettings): DispatchState {
     departed: new Map(),
     models: new KnownModels(),
     idle: ordered(),
-    probation: { free: ordered(), working: ordered() },
+    probation: new Pools(() => new Turns()),
     networks: new Map(),
     awayNetworks: new Set(),
     connected: keys(),

@@ -45,10 +45,16 @@ export function poolsOf({ capabilities, tier, models, chats }: Offer): Pick<Work
   return { pools: new Set(pools), idlePools: [...pools, ...chat] };
 }
 
-/** Notes the models of a worker that connects. Returns those that it has a place for. */
-export function enterModels({ models, settings }: DispatchState, network: string, names: readonly string[], ctx: ReduceContext): string[] {
-  const { kept, fresh } = models.enter(shareOf(settings, network), names);
+/** Changes the models of a worker: none before it connects, and none when it is gone. Returns those that it has a place for. */
+export function changeModels(
+  { models, settings }: DispatchState,
+  worker: Pick<Worker, "network" | "models">,
+  names: readonly string[],
+  ctx: ReduceContext,
+): string[] {
+  const { kept, fresh, gone } = models.change(shareOf(settings, worker.network), worker.models, names, ctx.now);
   for (const name of fresh) ctx.rows.push({ type: "model", name, leftAt: null });
+  for (const name of gone) ctx.rows.push({ type: "model", name, leftAt: ctx.now });
   return kept;
 }
 
@@ -57,20 +63,20 @@ function shareOf({ clientShares }: DispatchSettings, network: string): string | 
   return clientShares && isKnownNetwork(network) ? network : null;
 }
 
-function leaveModels({ models, settings }: DispatchState, worker: Worker, ctx: ReduceContext): void {
-  for (const name of models.leave(shareOf(settings, worker.network), worker.models, ctx.now)) ctx.rows.push({ type: "model", name, leftAt: ctx.now });
-}
-
-/** Changes what a worker offers, and moves it to the pools that follow from it. */
-export function changeOffer(state: DispatchState, worker: Worker, offer: Partial<Offer>, ctx: ReduceContext): void {
-  leavePools(state, worker);
-  if (offer.models !== undefined && String(offer.models) !== String(worker.models)) {
-    leaveModels(state, worker, ctx);
-    worker.models = enterModels(state, worker.network, offer.models, ctx);
-  }
-  Object.assign(worker, { ...offer, models: worker.models });
-  Object.assign(worker, poolsOf(worker));
-  indexWorker(state, worker);
+/** Changes what a worker offers, and moves it to the pools that follow from it. An update that changes nothing moves nothing, because it may come often. */
+export function changeOffer(state: DispatchState, worker: Worker, change: Partial<Offer>, ctx: ReduceContext): void {
+  const { capabilities, tier, chats, models } = { ...worker, ...change };
+  const offer: Offer = {
+    capabilities,
+    tier,
+    chats,
+    models: String(models) === String(worker.models) ? worker.models : changeModels(state, worker, models, ctx),
+  };
+  const served = poolsOf(offer);
+  const isMoved = String(served.idlePools) !== String(worker.idlePools);
+  if (isMoved) leavePools(state, worker);
+  Object.assign(worker, offer, served);
+  if (isMoved) indexWorker(state, worker);
 }
 
 /** What decides who may take a job: its facts, and the context that it did not fit, if a worker has said so. */
@@ -203,7 +209,7 @@ function put(keys: Set<string>, key: string, belongs: boolean): void {
 /** Removes a worker from the state and its indexes. If it has a lease, it is kept aside until the lease ends. */
 export function removeWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   leavePools(state, worker);
-  leaveModels(state, worker, ctx);
+  changeModels(state, worker, [], ctx);
   if (state.leases.has(worker.key)) state.departed.set(worker.key, worker);
   state.arriving.remove(worker.key);
   state.resting.delete(worker.key);

@@ -55,20 +55,40 @@ export class SocketGate {
    * socket that floods, or that adds to the flood of its client, is closed [LM2]. The result that `isAwaited` names is always read.
    */
   mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
-    if (!this.#settings.rateLimits) return true;
-    const now = this.#clock();
     let awaited: boolean | null = null;
     const isSpared = () => (awaited ??= isAwaited());
+    return this.#keepsRate(
+      conn,
+      (budget, now) => budget.take(now, bytes, isSpared),
+      () => !isProgress(data),
+    );
+  }
+
+  /**
+   * True if a socket that is registered may register again. It may name a hundred new models each time, and is in a pool for each of them, so such frames have
+   * a rate of their own, for the socket and for all sockets of its client together. One over it is treated like another frame over its rate [LM2].
+   */
+  mayUpdate(conn: Conn): boolean {
+    return this.#keepsRate(
+      conn,
+      (budget, now) => budget.takeUpdate(now),
+      () => true,
+    );
+  }
+
+  #keepsRate(conn: Conn, take: (budget: FrameBudget, now: number) => ReturnType<FrameBudget["take"]>, isAnswered: () => boolean): boolean {
+    if (!this.#settings.rateLimits) return true;
+    const now = this.#clock();
     for (const budget of (conn.budgets ??= this.#budgetsOf(conn.attachment.client, now))) {
-      const taken = budget.take(now, bytes, isSpared);
+      const taken = take(budget, now);
       if (taken.kind === "pass") continue;
       if (taken.kind === "flood") {
         this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
         this.#dispatcher.close(conn.attachment.conn, CLOSE.silent, "flooding");
-      } else if (taken.nth <= this.#settings.rates.messageBurst && !isProgress(data)) {
+      } else if (taken.nth <= this.#settings.rates.messageBurst && isAnswered()) {
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         const from = budget === conn.budgets[0] ? "" : " from one address";
-        const message = `more than ${budget.flows[taken.of].perSecond} ${taken.of} a second${from}; this one was not read`;
+        const message = `more ${taken.of} than ${budget.flows[taken.of].perSecond} a second${from}; this one was not read`;
         this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
       }
       return false;
@@ -83,6 +103,7 @@ export class SocketGate {
       {
         messages: { perSecond: rates.messagesPerSecond, burst: rates.messageBurst },
         bytes: { perSecond: rates.bytesPerSecond, burst: rates.byteBurst },
+        updates: { perSecond: rates.updatesPerSecond, burst: rates.updateBurst },
       },
       now,
     );
@@ -97,6 +118,7 @@ export class SocketGate {
       {
         messages: { perSecond: rates.clientMessagesPerSecond, burst: rates.clientMessageBurst },
         bytes: { perSecond: rates.clientBytesPerSecond, burst: rates.clientByteBurst },
+        updates: { perSecond: rates.clientUpdatesPerSecond, burst: rates.clientUpdateBurst },
       },
       now,
     );

@@ -64,7 +64,10 @@ export class WorkerFrames {
       return registration.refuse(conn, parsed.reason);
     }
     conn.badFrames = 0;
-    if (parsed.frame.type === "register") return registration.register(conn, parsed.frame);
+    if (parsed.frame.type === "register") {
+      if (conn.attachment.worker !== null && !gate.mayUpdate(conn)) return pause.take();
+      return registration.register(conn, parsed.frame);
+    }
     this.#take(conn, parsed.frame, data);
   }
 

@@ -57,7 +57,11 @@ export function register(state: SessionState, proof: Proof, signature: string | 
 export function registered(state: SessionState, ack: RegisterAck, ctx: ReduceContext): void {
   const { link } = state;
   // The answer to an announcement on a registered socket: only its time is new.
-  if (link.kind === "online" && ack.status === "ok") return learnTime(state, ack.time, ctx);
+  if (link.kind === "online" && ack.status === "ok") {
+    link.unanswered = Math.max(0, link.unanswered - 1);
+    if (link.unanswered === 0) link.announceDue = Number.POSITIVE_INFINITY;
+    return learnTime(state, ack.time, ctx);
+  }
   if (link.kind !== "registering") return;
   if (ack.status !== "ok") return refused(state, link.proof, ack, ctx);
   const { timing } = state;
@@ -72,6 +76,8 @@ export function registered(state: SessionState, ack: RegisterAck, ctx: ReduceCon
     silentDue: state.challenged === null ? Number.POSITIVE_INFINITY : ctx.now + timing.silent,
     heartbeat,
     drained: false,
+    unanswered: 0,
+    announceDue: Number.POSITIVE_INFINITY,
   };
   state.patient = false;
   const network = state.challenged?.network ?? null;
@@ -85,7 +91,12 @@ export function registered(state: SessionState, ack: RegisterAck, ctx: ReduceCon
 
 /** Announces on the registered socket what the worker can do now. Without `resume` its leases stay unchanged [WS10]. */
 export function announce(state: SessionState, ctx: ReduceContext): void {
+  const { link, timing } = state;
+  if (link.kind !== "online") return;
   sendFrame(state, registerFrame({ publicKey: state.publicKey, profile: state.profile }), ctx);
+  link.unanswered++;
+  // At random, because the workers of one address share a rate. A coordinator that sends no challenge may not answer either.
+  if (state.challenged !== null) link.announceDue = ctx.now + timing.announce * (1 + ctx.random());
 }
 
 function refused(state: SessionState, proof: Proof, ack: RegisterAck, ctx: ReduceContext): void {
@@ -257,6 +268,11 @@ export function passLinkTime(state: SessionState, ctx: ReduceContext): void {
       return link.due <= ctx.now ? reconnect(state, { code: null, cause: "registration not answered" }, ctx) : undefined;
     case "online":
       if (link.silentDue <= ctx.now) return reconnect(state, { code: null, cause: "the coordinator is silent" }, ctx);
+      if (link.announceDue <= ctx.now) {
+        // What was not answered until now was not read, so only this one's answer counts.
+        link.unanswered = 0;
+        announce(state, ctx);
+      }
       if (link.heartbeatDue > ctx.now) return;
       link.heartbeatDue = ctx.now + link.heartbeat;
       ctx.effects.push({ type: "send", conn: link.conn, text: HEARTBEAT });
@@ -274,7 +290,7 @@ export function linkDue(state: SessionState): number {
     case "stopped":
       return Number.POSITIVE_INFINITY;
     case "online":
-      return Math.min(link.heartbeatDue, link.silentDue);
+      return Math.min(link.heartbeatDue, link.silentDue, link.announceDue);
     default:
       return link.due;
   }

@@ -12,6 +12,9 @@ export type Stop = {
   message: string;
 };
 
+/** The announcements of a registered worker that were not answered, and when it announces itself again if they still are not. */
+type Announced = { unanswered: number; announceDue: number };
+
 /** The state of the socket. `conn` numbers the sockets: a late event of an older one changes nothing. */
 export type Link =
   | { kind: "idle" }
@@ -21,7 +24,7 @@ export type Link =
   | { kind: "signing"; conn: number; due: number }
   /** `profile` is the announced one: the worker may change while it waits. */
   | { kind: "registering"; conn: number; due: number; proof: Proof; profile: Profile }
-  | { kind: "online"; conn: number; since: number; heartbeatDue: number; silentDue: number; heartbeat: number; drained: boolean }
+  | ({ kind: "online"; conn: number; since: number; heartbeatDue: number; silentDue: number; heartbeat: number; drained: boolean } & Announced)
   /** No socket until `due`. */
   | { kind: "waiting"; due: number; parked: boolean }
   | { kind: "stopped"; stop: Stop };

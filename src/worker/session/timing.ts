@@ -13,6 +13,8 @@ export const SESSION_TIMING = {
   patientChallenge: 8_000,
   /** How long the answer to a registration may take. */
   register: TIMING.register,
+  /** An announcement of a change that is not answered within once to twice this time is sent again: one over the coordinator's rate is not read [LM2]. */
+  announce: 5_000,
   heartbeat: TIMING.heartbeat,
   /** A link without any frame for this long counts as dead. */
   silent: 30_000,

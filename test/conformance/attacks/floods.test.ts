@@ -168,6 +168,55 @@ describe("bytes of a socket", () => {
   });
 });
 
+describe("updates of a registration", () => {
+  const NAMES = 100;
+  let names = 0;
+  const freshNames = () => Array.from({ length: NAMES }, () => `m${(names += 1).toString(36)}`);
+
+  test.each([
+    ["name a hundred new models each time", { idle: 0, flooding: 30, models: freshNames }],
+    ["name none, beside a thousand names of idle workers", { idle: 10, flooding: 60, models: () => [] }],
+  ])(
+    "[LM2, WS3, JB10] forty a second of each socket of one address that %s: they are closed, and an honest job is served meanwhile",
+    { timeout: 60_000 },
+    async (_, { idle, flooding, models }) => {
+      const pair = await honest();
+      const address = from();
+      const connect = async (sockets: number, naming: () => string[]) => {
+        const connected: WorkerSocket[] = [];
+        // A client may have 16 that have not registered.
+        while (connected.length < sockets) {
+          const some = Array.from({ length: 10 }, () => fullWorker(evm.socketUrl, { capabilities: ["LLM_INFER"], models: naming() }, undefined, address));
+          connected.push(...(await Promise.all(some)));
+        }
+        return connected;
+      };
+      const named = await connect(idle, freshNames);
+      const flooders = await connect(flooding, () => []);
+      const times: number[] = [];
+      const sending = setInterval(() => {
+        for (const flooder of flooders)
+          if (flooder.closed === undefined) flooder.send({ type: "register", ...flooder.registration(), capabilities: ["LLM_INFER"], models: models() });
+      }, 25);
+      try {
+        const until = Date.now() + 30_000;
+        while (flooders.some(({ closed }) => closed === undefined) && Date.now() < until) {
+          times.push(await served(pair));
+          await delay(HONEST_PAUSE_MS);
+        }
+      } finally {
+        clearInterval(sending);
+      }
+      expect(flooders.map(({ closed }) => closed)).toEqual(Array.from({ length: flooding }, () => ({ code: 4008, reason: "flooding" })));
+      expect(flooders.flatMap(({ frames }) => frames.flatMap(({ code, message }) => (code === "rate_limited" ? [message] : [])))).toContain(
+        "more updates than 1 a second; this one was not read",
+      );
+      expect(named.filter(({ closed }) => closed !== undefined)).toEqual([]);
+      expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);
+    },
+  );
+});
+
 describe("guessing pairing codes", () => {
   test(
     "[TR3] thirty wrong guesses a minute from thirty networks, and then no unsigned guess is looked at, a right one neither",

@@ -377,23 +377,46 @@ describe("answers to heartbeats in another form", () => {
 });
 
 describe("frames and bytes of one client", () => {
-  /** A gate with its own clock, how to open a socket, and whether it may read a frame of so many bytes. */
-  function gated(): {
+  /** A gate with its own clock, how to open a socket, and whether it may read a frame of so many bytes, and an update. */
+  function gated(rateLimits = true): {
     sockets: Sockets;
     connect: (client: string) => Conn;
     reads: (conn: Conn, bytes?: number, awaited?: boolean) => boolean;
+    updates: (conn: Conn) => boolean;
     pass: (ms: number) => void;
   } {
     const sockets = new Sockets(PLATFORM, () => null);
     let now = 1_000_000;
-    const gate = new SocketGate({ settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits: true }, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
+    const gate = new SocketGate({ settings: { ...readSettings({ INSTANCE: "evm" }), rateLimits }, sockets, dispatcher: NO_DISPATCHER, clock: () => now });
     const connect = (client: string) => {
       const before = new Set(sockets.unregistered());
       expect(gate.accept(new Request("http://hub.test/", { headers: { Upgrade: "websocket", [CLIENT_HEADER]: client } })).status).toBe(101);
       return [...sockets.unregistered()].find((conn) => !before.has(conn))!;
     };
-    return { sockets, connect, reads: (conn, bytes = 30, awaited = false) => gate.mayRead(conn, "{}", bytes, () => awaited), pass: (ms) => (now += ms) };
+    return {
+      ...{ sockets, connect, reads: (conn, bytes = 30, awaited = false) => gate.mayRead(conn, "{}", bytes, () => awaited) },
+      ...{ updates: (conn) => gate.mayUpdate(conn), pass: (ms) => (now += ms) },
+    };
   }
+
+  test("[LM2] updates have a rate of their own, for a socket and for all sockets of its client; where rates are off they have none", () => {
+    const { connect, reads, updates, pass } = gated();
+    const count = (conn: Conn, times: number) => Array.from({ length: times }, () => updates(conn)).filter(Boolean).length;
+    const all = Array.from({ length: RATES.clientUpdateBurst / RATES.updateBurst }, () => connect("192.0.2.1"));
+    for (const conn of all) expect(count(conn, RATES.updateBurst + 1)).toBe(RATES.updateBurst);
+    expect(reads(all[0]!), "other frames go on").toBe(true);
+    expect(count(connect("192.0.2.1"), 1)).toBe(0);
+    expect(count(connect("198.51.100.1"), 100)).toBe(RATES.updateBurst);
+    for (let n = 0; n < 20; n++) expect(count(connect("local"), 100)).toBe(RATES.updateBurst);
+    pass(1_000);
+    expect(count(all[0]!, 100)).toBe(RATES.updatesPerSecond);
+    expect(all.map((conn) => count(conn, 1)).reduce((sum, one) => sum + one)).toBe(all.length - 1);
+    const more = Array.from({ length: 20 }, () => count(connect("192.0.2.1"), 1));
+    expect(all.length + more.reduce((sum, one) => sum + one)).toBe(RATES.clientUpdatesPerSecond);
+    const free = gated(false);
+    const one = free.connect("192.0.2.1");
+    for (let n = 0; n < 2 * RATES.clientUpdateBurst; n++) expect(free.updates(one)).toBe(true);
+  });
 
   test("[LM2] all its sockets share one budget; other clients and clients without an address have their own, and it fills again with time", () => {
     const { connect, reads, pass } = gated();
@@ -458,6 +481,31 @@ describe("messages of one socket", () => {
     hub.skip(500);
     await flood(hub, worker, 1, loud);
     await until(async () => heard(worker, "heartbeat_ack") === burst + 1, "one more answer");
+  });
+
+  test("[LM2, WS3] an update above its rate is `rate_limited` and changes nothing, one after a pause is read, and 5 s of them close the socket", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const update = (capabilities: string[]) => ({ type: "register", provider_pubkey: worker.key.publicKey, provider_type: "DESKTOP", capabilities });
+    await hub.together(...Array.from({ length: RATES.updateBurst }, () => ({ from: worker, frame: update(["TASK"]) })));
+    for (let n = 0; n < RATES.updateBurst; n++) await worker.next("register_ack");
+    await flood(hub, worker, 3, update([]));
+    const message = "more updates than 1 a second; this one was not read";
+    for (let n = 0; n < 3; n++) expect(await worker.next("error")).toEqual({ type: "error", code: "rate_limited", message });
+    await hub.commit();
+    expect((await worker.complete(await worker.assigned())).status, "it still takes tasks").toBe("accepted");
+    hub.skip(2 * TIMING.floodOver);
+    await flood(hub, worker, 1, update(["TASK"]));
+    await worker.next("register_ack");
+    for (let half = 0; half <= TIMING.flood / 500; half++) {
+      expect(await hub.workersOnline()).toBe(1);
+      await flood(hub, worker, 2, update([]));
+      hub.skip(500);
+    }
+    await flood(hub, worker, 2, update([]));
+    expect(await hub.workersOnline()).toBe(0);
+    expect(await worker.ended()).toBe(4008);
   });
 
   test("[LM2] the result of the job that a worker holds is always read", async () => {

@@ -288,7 +288,8 @@ export class ClusterHub {
   /** Idle workers and waiting jobs. */
   get load(): Load {
     const { idle, probation, waiting } = this.state;
-    const newcomers = [probation.free, probation.working].flatMap((pools) => pools.get(POOL)?.ids() ?? []);
+    const turns = probation.get(POOL);
+    const newcomers = turns === undefined ? [] : [...turns.free.ids(), ...turns.working.ids(), ...turns.moved];
     const ofNetworks = newcomers.reduce((sum, name) => sum + (this.state.networks.get(name)?.idle.get(POOL)?.size ?? 0), 0);
     return { idle: (idle.get(POOL)?.size ?? 0) + ofNetworks, waiting: waiting.get(POOL)?.size ?? 0 };
   }

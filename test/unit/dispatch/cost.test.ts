@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { poolsOf } from "../../../src/coordinator/dispatch/workers.ts";
 import { Desk } from "./desk.ts";
 
 const COLLECTIONS = [Map, Set] as const;
@@ -51,6 +52,8 @@ function queue(count: number): Desk {
   return desk;
 }
 
+const modelNames = (count: number, from: string) => Array.from({ length: count }, (_, n) => `${from}${n}`);
+
 describe("what a claim costs [JB2]", () => {
   test("[JB2] a submit costs the same beside 64 and beside 5,000 free workers", () => {
     const cost = (count: number) => {
@@ -74,6 +77,32 @@ describe("what a claim costs [JB2]", () => {
     };
     const few = cost(64);
     for (const [step, work] of cost(5_000).entries()) expect(work).toBeLessThanOrEqual(allowed(few[step] ?? 0, 64, 5_000));
+  });
+
+  test("[JB2, JB10, JB11] a newcomer's job costs the same while its network names ten models and while it names a thousand", () => {
+    const cost = (names: number) => {
+      const desk = new Desk();
+      const newcomer = { record: {}, network: "n" };
+      for (let n = 0; n < 10; n++) desk.register(`w${n}`, { ...newcomer, capabilities: ["LLM_INFER"], chats: true, models: modelNames(names / 10, `m${n}-`) });
+      desk.register("w", { ...newcomer, capabilities: ["TASK"] });
+      const about = (jobId: string) => ({ conn: "w#1", jobId, attempt: 1 });
+      const steps = [
+        () => desk.submit("done"),
+        () => desk.tell({ type: "ack", ...about("done") }),
+        () => desk.tell({ type: "complete", ...about("done"), verdict: "valid" }),
+        () => desk.submit("failed"),
+        () => desk.tell({ type: "failed", ...about("failed"), retryable: true }),
+        () => desk.submit("healing"),
+        () => desk.tell({ type: "complete", ...about("healing"), verdict: "valid" }),
+        () => desk.register("v", { ...newcomer, capabilities: ["TASK"] }),
+        () => desk.tell({ type: "disconnect", conn: "v#1" }),
+      ];
+      const work = steps.map((step) => workOf(step));
+      expect([desk.where("done"), desk.where("failed"), desk.where("healing")]).toEqual(["completed w", "assigned v 2 gone", "completed w"]);
+      return work;
+    };
+    const few = cost(10);
+    for (const [step, work] of cost(1_000).entries()) expect(work, `step ${step}`).toBeLessThanOrEqual((few[step] ?? 0) + 10);
   });
 
   test("[JB2, JB11] a newcomer that becomes free costs the same while 64 and while 10,000 jobs wait for a proven worker", () => {
@@ -144,5 +173,49 @@ describe("what a claim costs [JB2]", () => {
     expect(cost(5_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 5_000));
     const desk = busy(500);
     expect(workOf(() => [...desk.state.workers.values()])).toBeGreaterThanOrEqual(500);
+  });
+});
+
+describe("what an update costs [WS3]", () => {
+  const update = (desk: Desk, models: readonly string[], more: object = {}) =>
+    desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["LLM_INFER", "TASK"]), acks: true, models, ...more });
+
+  test.each([{}, { record: {} }])("[WS3, JB10] one that changes nothing stores nothing and moves nothing, proven or not (%o)", (standing) => {
+    const desk = new Desk();
+    const names = modelNames(100, "m");
+    desk.register("w", { ...standing, models: names });
+    let told = update(desk, names);
+    const unchanged = workOf(() => (told = update(desk, names)));
+    expect(told.rows).toEqual([]);
+    const changed = workOf(() => (told = update(desk, modelNames(100, "other"))));
+    expect(told.rows).toHaveLength(200);
+    // Both name the pools that follow from the offer and look for a waiting job there.
+    const read = workOf(() => poolsOf(desk.state.workers.get("w")!)) + workOf(() => desk.tell({ type: "paired", userId: "u", key: "w" }));
+    expect(unchanged - read).toBeLessThan(100);
+    expect(changed - read).toBeGreaterThan(1_000);
+  });
+
+  test("[WS3, JB10] one that adds a model stores that one only, also while the network has no place for all", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 9; n++) desk.register(`w${n}`, { network: "n", models: modelNames(100, `m${n}-`) });
+    desk.register("w", { network: "n", models: modelNames(98, "m") });
+    expect(update(desk, ["new", ...modelNames(98, "m")]).rows).toEqual([{ type: "model", name: "new", leftAt: null }]);
+    const tooMany = ["new", "newer", "newest", ...modelNames(97, "m")];
+    expect(update(desk, [...tooMany, "last"]).rows.map((row) => row.type === "model" && [row.name, row.leftAt])).toEqual([
+      ["newer", null],
+      ["newest", null],
+      ["m97", desk.now],
+    ]);
+    expect(update(desk, [...tooMany, "last"]).rows).toEqual([]);
+    expect(desk.state.workers.get("w")?.models).toEqual(tooMany);
+  });
+
+  test("[WS3, JB2] one that changes only what is not about pools is noted all the same", () => {
+    const desk = new Desk();
+    desk.register("w", { acks: false, models: ["m"], capabilities: ["LLM_INFER", "TASK"] });
+    desk.submit("j");
+    expect(desk.where("j")).toBe("pending");
+    update(desk, ["m"], { context: 4_096 });
+    expect([desk.where("j"), desk.state.workers.get("w")?.context]).toEqual(["assigned w 1", 4_096]);
   });
 });

@@ -37,6 +37,8 @@ type WorkerOptions = {
   tier?: Tier;
   acks?: boolean;
   context?: number;
+  models?: readonly string[];
+  chats?: boolean;
   lastUsedAt?: number;
   resume?: readonly { jobId: string; attempt: number }[];
   strikes?: number;
@@ -89,6 +91,8 @@ export class Desk {
       tier = "Sentinel",
       acks = true,
       context,
+      models,
+      chats,
       lastUsedAt = 0,
       resume,
       strikes = 0,
@@ -108,6 +112,8 @@ export class Desk {
       ...(draining !== undefined && { draining }),
       ...(registeredAt !== undefined && { registeredAt }),
       ...(context !== undefined && { context }),
+      ...(models !== undefined && { models }),
+      ...(chats !== undefined && { chats }),
     };
     return this.tell({ type: "register", conn: `${key}#${number}`, ...who, capabilities: new Set(capabilities), tier, acks, lastUsedAt, resume, ...more });
   }

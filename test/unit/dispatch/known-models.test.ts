@@ -6,12 +6,12 @@ const NOW = 1_000_000;
 
 test("[JB10] a model is known while a worker offers it, and for five minutes after its last worker has left", () => {
   const models = new KnownModels();
-  models.enter("a", ["ant", "bee"]);
-  models.enter("b", ["ant"]);
+  models.change("a", [], ["ant", "bee"], NOW);
+  models.change("b", [], ["ant"], NOW);
   expect(models.isKnown("cat", NOW)).toBe(false);
-  expect(models.leave("a", ["ant", "bee"], NOW)).toEqual(["bee"]);
+  expect(models.change("a", ["ant", "bee"], [], NOW).gone).toEqual(["bee"]);
   expect(models.isKnown("ant", NOW + 10 * TIMING.modelRemembered)).toBe(true);
-  expect(models.leave("b", ["ant"], NOW)).toEqual(["ant"]);
+  expect(models.change("b", ["ant"], [], NOW).gone).toEqual(["ant"]);
   for (const name of ["ant", "bee"]) {
     expect(models.isKnown(name, NOW + TIMING.modelRemembered - 1)).toBe(true);
     expect(models.isKnown(name, NOW + TIMING.modelRemembered)).toBe(false);
@@ -47,7 +47,7 @@ test("[JB10] a model whose workers were lost with the hub is known for five minu
     { name: "ant", leftAt: null },
     { name: "bee", leftAt: null },
   ]);
-  models.enter("a", ["bee"]);
+  models.change("a", [], ["bee"], NOW);
   expect(models.socketsRestored(NOW)).toEqual([
     { name: "", leftAt: NOW },
     { name: "ant", leftAt: NOW },
@@ -68,10 +68,21 @@ test("[JB10] of the models that have left only the last 1,000 are remembered", (
 test("[JB10] one network has places for a thousand names, however many keys it uses; the others have theirs", () => {
   const models = new KnownModels();
   const names = Array.from({ length: 100 }, (_, n) => `m${n}`);
-  const kept = Array.from({ length: 20 }, () => models.enter("a", names).kept.length);
+  const kept = Array.from({ length: 20 }, () => models.change("a", [], names, NOW).kept.length);
   expect(kept.reduce((sum, count) => sum + count, 0)).toBe(LIMITS.modelPlacesPerNetwork);
-  expect(models.enter("b", names).kept).toEqual(names);
-  expect(models.enter(null, names).kept).toEqual(names);
-  models.leave("a", names, NOW);
-  expect(models.enter("a", names).kept).toHaveLength(100);
+  expect(models.change("b", [], names, NOW).kept).toEqual(names);
+  expect(models.change(null, [], names, NOW).kept).toEqual(names);
+  models.change("a", names, [], NOW);
+  expect(models.change("a", [], names, NOW).kept).toHaveLength(100);
+});
+
+test("[JB10] a change says only what is new and what is gone, and of too many names the first ones are kept", () => {
+  const models = new KnownModels();
+  const names = Array.from({ length: LIMITS.modelPlacesPerNetwork }, (_, n) => `m${n}`);
+  expect(models.change("a", [], names, NOW).fresh).toEqual(names);
+  expect(models.change("a", names, names, NOW)).toEqual({ kept: names, fresh: [], gone: [] });
+  const more = ["new", ...names];
+  expect(models.change("a", names, more, NOW)).toEqual({ kept: more.slice(0, -1), fresh: ["new"], gone: names.slice(-1) });
+  expect(models.change("b", [], ["new"], NOW).fresh).toEqual([]);
+  expect(models.change("a", more.slice(0, -1), [], NOW).gone).toEqual(names.slice(0, -1));
 });

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RATES, TIMING } from "../../../src/protocol/limits.ts";
-import { type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
+import { FrameBudget, type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;
 const START = 1_750_000_000_000;
@@ -74,4 +74,18 @@ describe("frames of one socket", () => {
       { numRuns: 300 },
     );
   });
+});
+
+test("[LM2] a budget counts updates apart from frames and bytes, at the rates of one socket", () => {
+  const flow = (perSecond: number, burst: number) => ({ perSecond, burst });
+  const { updatesPerSecond, updateBurst, bytesPerSecond, byteBurst } = RATES;
+  const flows = { messages: flow(PER_SECOND, BURST), bytes: flow(bytesPerSecond, byteBurst), updates: flow(updatesPerSecond, updateBurst) };
+  const budget = new FrameBudget(flows, START);
+  for (let n = 0; n < updateBurst; n++) expect(budget.takeUpdate(START)).toEqual({ kind: "pass", of: "updates" });
+  expect(budget.takeUpdate(START)).toEqual({ kind: "excess", nth: 1, of: "updates" });
+  for (let n = 0; n < BURST; n++) expect(budget.take(START, 100, () => false).kind).toBe("pass");
+  // A worker that keeps the rate is never refused, and one that announces again after a pause does not flood.
+  for (let second = 1; second <= 60; second++) expect(budget.takeUpdate(START + second * 1_000).kind).toBe("pass");
+  expect(budget.takeUpdate(START + 60_000).kind).toBe("excess");
+  for (let at = 70_000; at <= 700_000; at += 10_000) expect([budget.takeUpdate(START + at).kind, budget.takeUpdate(START + at).kind]).toEqual(["pass", "pass"]);
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { registerText } from "../../../src/protocol/worker-messages.ts";
+import type { Effect } from "../../../src/worker/session/state.ts";
+import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
 import { deeds, HOST, KEY, NETWORK, notes, PROFILE, sent, SessionBench } from "./support/session-bench.ts";
 
 function started(options?: ConstructorParameters<typeof SessionBench>[0]): SessionBench {
@@ -97,6 +99,31 @@ describe("challenge and registration", () => {
     const [frame] = sent(bench.apply({ type: "announce", profile: { ...PROFILE, capabilities: ["TASK"], models: [] } }));
     expect(frame).toMatchObject({ type: "register", capabilities: ["TASK"] });
     expect(frame).not.toHaveProperty("resume");
+  });
+
+  it("[WS3, LM2] a change that the coordinator did not read is announced again until it is answered, as the worker is then", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    const announces = (effects: Effect[]) => sent(effects).flatMap(({ type, models }) => (type === "register" ? [models] : []));
+    const announce = (model: string) => announces(bench.apply({ type: "announce", profile: { ...PROFILE, models: [model] } }));
+    expect(announce("one")).toEqual([["one"]]);
+    expect(announce("two")).toEqual([["two"]]);
+    bench.receive({ type: "register_ack", status: "ok" });
+    bench.receive({ type: "error", code: "rate_limited", message: "more updates than 1 a second; this one was not read" });
+    expect(announces(bench.pass(1.5 * SESSION_TIMING.announce - 1))).toEqual([]);
+    expect(announces(bench.pass(1))).toEqual([["two"]]);
+    bench.receive({ type: "error", code: "rate_limited" });
+    expect(announces(bench.pass(1.5 * SESSION_TIMING.announce))).toEqual([["two"]]);
+    bench.receive({ type: "register_ack", status: "ok" });
+    expect(announces(bench.pass(60_000))).toEqual([]);
+  });
+
+  it("[WS3] a coordinator that sends no challenge may not answer a change: it is announced once", () => {
+    const bench = started();
+    bench.pass(2_000);
+    bench.receive({ type: "register_ack", status: "ok" });
+    bench.apply({ type: "announce", profile: { ...PROFILE, models: ["other"] } });
+    expect(sent(bench.pass(60_000)).filter(({ type }) => type === "register")).toEqual([]);
   });
 
   it("[WS3] capabilities that change during the registration are announced after its answer", () => {
