@@ -93,6 +93,7 @@ export class Connection {
   readonly #frames = queue<Frame>();
   readonly closed: Promise<number>;
   heartbeats = 0;
+  #registered = false;
 
   constructor(socket: WebSocket, coordinator: FakeCoordinator) {
     this.#socket = socket;
@@ -114,6 +115,7 @@ export class Connection {
   }
 
   acknowledgeRegistration(): void {
+    this.#registered = true;
     this.send({ type: "register_ack", status: "ok", worker_id: randomUUID(), authenticated: true, tier: "Open", heartbeat_interval_ms: 10_000 });
   }
 
@@ -159,9 +161,15 @@ export class Connection {
   }
 
   #heard(text: string): void {
-    if (text !== HEARTBEAT) return this.#frames.put(JSON.parse(text));
+    if (text !== HEARTBEAT) return this.#frame(JSON.parse(text));
     this.heartbeats++;
     if (this.#coordinator.heartbeats) this.send(HEARTBEAT_ACK);
+  }
+
+  /** A registered worker's announcement of a change is answered at once [WS3]: an unanswered one would come again. */
+  #frame(frame: Frame): void {
+    this.#frames.put(frame);
+    if (frame["type"] === "register" && this.#registered) this.acknowledgeRegistration();
   }
 }
 
